@@ -1,0 +1,36 @@
+//! Exit codes: 0 yes, 1 no, 2 error. A closed pipe is not an error.
+
+use std::io;
+use std::process::ExitCode;
+
+/// What a command found, when it could do its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done; found; clean.
+    Yes,
+    /// Nothing found; not clean; a bar not met.
+    No,
+}
+
+impl Exit {
+    /// The code of a run that could not do its work.
+    pub(crate) const ERROR: u8 = 2;
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        match exit {
+            Exit::Yes => ExitCode::from(0),
+            Exit::No => ExitCode::from(1),
+        }
+    }
+}
+
+/// Whether the reader of our output has gone away, as `head` does.
+pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    })
+}

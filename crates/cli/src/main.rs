@@ -1,0 +1,45 @@
+//! The `waypost` command. Each subcommand is one file in `cmd/`: its help, its options and its
+//! `run`, which turns what was typed into validated options, calls a library and prints.
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches};
+
+mod cmd;
+mod exit;
+mod hint;
+mod printer;
+
+use exit::Exit;
+use printer::Printer;
+
+fn main() -> ExitCode {
+    let cli = match cmd::Cli::command()
+        .try_get_matches()
+        .and_then(|matches| cmd::Cli::from_arg_matches(&matches))
+    {
+        Ok(cli) => cli,
+        // Help and version go to stdout with exit code 0, misuse to stderr with 2: clap knows.
+        Err(error) => {
+            let code = if error.use_stderr() { Exit::ERROR } else { 0 };
+            // A reader that has gone away (`waypost --help | head -1`) is not an error.
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    let mut out = Printer::new(cli.quiet);
+    let result = cli.run(&mut out).and_then(|exit| {
+        out.flush()?;
+        Ok(exit)
+    });
+    match result {
+        Ok(exit) => exit.into(),
+        Err(error) if exit::is_closed_pipe(&error) => Exit::Yes.into(),
+        Err(error) => {
+            // What was already said on stdout comes before the error that ended it.
+            let _ = out.flush();
+            out.error(&error);
+            ExitCode::from(Exit::ERROR)
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The one place that writes to the terminal: data to stdout, everything said to people to stderr.
+#![allow(
+    clippy::print_stderr,
+    reason = "messages go through here and nowhere else"
+)]
+
+use std::fmt::Display;
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+
+use crate::hint;
+
+/// Where a command's results and messages go.
+pub(crate) struct Printer {
+    stdout: BufWriter<Stdout>,
+    quiet: bool,
+}
+
+impl Printer {
+    pub(crate) fn new(quiet: bool) -> Printer {
+        Printer {
+            stdout: BufWriter::with_capacity(64 * 1024, io::stdout()),
+            quiet,
+        }
+    }
+
+    /// Results: what a pipe should see.
+    pub(crate) fn data(&mut self) -> &mut impl Write {
+        &mut self.stdout
+    }
+
+    /// Whether a person watches the results as they come.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.stdout.get_ref().is_terminal()
+    }
+
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.stdout.flush()
+    }
+
+    /// Something worth knowing. Silenced by `--quiet`.
+    pub(crate) fn note(&self, message: impl Display) {
+        if !self.quiet {
+            eprintln!("{message}");
+        }
+    }
+
+    /// Something that may be wrong with the input or the result.
+    pub(crate) fn warn(&self, message: impl Display) {
+        eprintln!("warning: {message}");
+    }
+
+    /// The error that ends the run: what, because of what, and what to do.
+    pub(crate) fn error(&self, error: &anyhow::Error) {
+        let chain: Vec<String> = error.chain().map(ToString::to_string).collect();
+        eprintln!("error: {}", chain.join(": "));
+        if let Some(hint) = hint::of(error) {
+            eprintln!("hint: {hint}");
+        }
+    }
+}

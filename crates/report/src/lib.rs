@@ -1,0 +1,16 @@
+//! How results look. Knows nothing of archives: it is given cells and numbers and lays them out.
+//!
+//! ```
+//! use waypost_report::{Align, Table};
+//!
+//! let mut table = Table::new(&[("policy", Align::Left), ("keys", Align::Right)]);
+//! table.row(["H1P0", "5"]);
+//! table.row(["HxPx", "317"]);
+//! assert_eq!(table.to_string(), "policy  keys\nH1P0       5\nHxPx     317\n");
+//! ```
+
+mod number;
+mod table;
+
+pub use number::{bytes, count};
+pub use table::{Align, Table};

@@ -1,0 +1,57 @@
+//! Whose canonicalisation rules to follow.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A set of canonicalisation rules. Archives that wrote their indexes under different dialects
+/// give some URIs different SURTs; a lookup must use the dialect of the index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// Python `surt` 0.3.1: what pywb, cdxj-indexer and the Internet Archive write.
+    #[default]
+    Ia,
+    /// webarchive-commons 3: Common Crawl from CC-MAIN-2025-05 on.
+    CommonCrawl,
+    /// webarchive-commons 1.1.9: Common Crawl before that, and OpenWayback.
+    CommonCrawlLegacy,
+}
+
+impl Dialect {
+    /// All of them, the default first.
+    pub const ALL: [Dialect; 3] = [
+        Dialect::Ia,
+        Dialect::CommonCrawl,
+        Dialect::CommonCrawlLegacy,
+    ];
+
+    /// The name that users type.
+    pub fn name(self) -> &'static str {
+        match self {
+            Dialect::Ia => "ia",
+            Dialect::CommonCrawl => "commoncrawl",
+            Dialect::CommonCrawlLegacy => "commoncrawl-legacy",
+        }
+    }
+}
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that is no dialect's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a dialect: use ia, commoncrawl or commoncrawl-legacy")]
+pub struct UnknownDialect(String);
+
+impl FromStr for Dialect {
+    type Err = UnknownDialect;
+
+    fn from_str(name: &str) -> Result<Dialect, UnknownDialect> {
+        Dialect::ALL
+            .into_iter()
+            .find(|dialect| dialect.name() == name)
+            .ok_or_else(|| UnknownDialect(name.to_owned()))
+    }
+}

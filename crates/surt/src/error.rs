@@ -1,0 +1,16 @@
+//! Why a URI has no SURT.
+
+/// What is wrong with a URI that cannot be canonicalised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Nothing but white space.
+    #[error("the URI is empty")]
+    Empty,
+    /// A port that is not a decimal number up to 65,535.
+    #[error("the port is not a number from 0 to 65535")]
+    BadPort,
+    /// Something stands where the host should be that no host can be.
+    #[error("the host is not one")]
+    BadHost,
+}
