@@ -1,0 +1,9 @@
+//! The indexes of web archives, read and written: CDX, CDXJ, ZipNum.
+//!
+//! An index has one line for each capture. [`input`] opens files, folders and standard input,
+//! whatever their compression.
+
+pub mod error;
+pub mod input;
+
+pub use error::{Error, ErrorKind, Place, Result};
