@@ -5,5 +5,12 @@
 
 pub mod error;
 pub mod input;
+mod map;
+pub mod merge;
+mod ordered;
+pub mod output;
+mod search;
+pub mod sort;
+pub mod zipnum;
 
 pub use error::{Error, ErrorKind, Place, Result};

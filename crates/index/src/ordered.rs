@@ -20,18 +20,17 @@ pub(crate) struct Ordered<I, T> {
 
 impl<I: Send + 'static, T: Send + 'static> Ordered<I, T> {
     /// Starts `threads` workers. Each gets its own `worker()`, which turns a piece into a result;
-    /// `taker` sees the results in the order of the pieces and makes of them what
-    /// [`Ordered::finish`] returns.
-    pub(crate) fn new<O, W, F>(
+    /// `take` sees the results in the order of the pieces. `state` is what it works on, and what
+    /// [`Ordered::finish`] gives back.
+    pub(crate) fn new<O, W>(
         threads: usize,
         mut worker: impl FnMut() -> W,
-        mut taker: F,
-        finish: impl FnOnce(F) -> Result<T> + Send + 'static,
+        mut state: T,
+        mut take: impl FnMut(&mut T, O) -> Result<()> + Send + 'static,
     ) -> Result<Ordered<I, T>>
     where
         O: Send + 'static,
         W: FnMut(I) -> O + Send + 'static,
-        F: FnMut(O) -> Result<()> + Send + 'static,
     {
         let depth = 2 * threads + 2;
         let (jobs, take_job) = bounded::<(I, usize)>(depth);
@@ -60,12 +59,12 @@ impl<I: Send + 'static, T: Send + 'static> Ordered<I, T> {
             for (result, number) in results {
                 waiting.insert(number, result);
                 while let Some(result) = waiting.remove(&next) {
-                    taker(result)?;
+                    take(&mut state, result)?;
                     next += 1;
                     let _ = give_place.send(());
                 }
             }
-            finish(taker)
+            Ok(state)
         })?;
         Ok(Ordered {
             jobs: Some(jobs),
@@ -76,22 +75,27 @@ impl<I: Send + 'static, T: Send + 'static> Ordered<I, T> {
         })
     }
 
-    /// Gives a piece of work; waits while too many are on their way. `false` when the taker
-    /// has failed: [`Ordered::finish`] says why.
-    pub(crate) fn give(&mut self, piece: I) -> bool {
-        if self.places.recv().is_err() {
-            return false;
-        }
+    /// Gives a piece of work; waits while too many are on their way.
+    ///
+    /// # Errors
+    /// The error with which taking an earlier result has failed.
+    pub(crate) fn give(&mut self, piece: I) -> Result<()> {
         let number = self.given;
         self.given += 1;
-        match &self.jobs {
-            Some(jobs) => jobs.send((piece, number)).is_ok(),
-            None => false,
+        let given = self.places.recv().is_ok()
+            && (self.jobs.as_ref()).is_some_and(|jobs| jobs.send((piece, number)).is_ok());
+        if given {
+            return Ok(());
         }
+        self.end().and_then(|_| Err(lost()))
     }
 
     /// Waits for all work to be done and taken.
     pub(crate) fn finish(mut self) -> Result<T> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<T> {
         self.jobs = None;
         for worker in self.workers.drain(..) {
             worker.join().map_err(|_| lost())?;
@@ -125,13 +129,10 @@ fn lost() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Mutex};
 
     #[test]
     fn results_come_in_the_order_of_the_work_whatever_its_pace() {
         for threads in [1, 2, 7] {
-            let seen = Arc::new(Mutex::new(Vec::new()));
-            let taken = Arc::clone(&seen);
             let mut ordered = Ordered::new(
                 threads,
                 || {
@@ -140,18 +141,18 @@ mod tests {
                         n * 2
                     }
                 },
-                move |n| {
-                    taken.lock().unwrap().push(n);
+                Vec::new(),
+                |seen, n| {
+                    seen.push(n);
                     Ok(())
                 },
-                |_| Ok("done"),
             )
             .unwrap();
             for n in 0..200 {
-                assert!(ordered.give(n));
+                ordered.give(n).unwrap();
             }
-            assert_eq!(ordered.finish().unwrap(), "done");
-            assert_eq!(*seen.lock().unwrap(), (0..200).map(|n| n * 2).collect::<Vec<u64>>());
+            let seen = ordered.finish().unwrap();
+            assert_eq!(seen, (0..200).map(|n| n * 2).collect::<Vec<u64>>());
         }
     }
 
@@ -160,17 +161,16 @@ mod tests {
         let mut ordered = Ordered::new(
             2,
             || |n: u32| n,
-            |n| {
+            (),
+            |(), n| {
                 if n == 3 {
                     return Err(Error::new(ErrorKind::Invalid("full".to_owned())));
                 }
                 Ok(())
             },
-            |_| Ok(()),
         )
         .unwrap();
-        let given = (0..10_000).take_while(|&n| ordered.give(n)).count();
-        assert!(given < 100, "{given}");
-        assert_eq!(ordered.finish().unwrap_err().to_string(), "full");
+        let error = (0..100).find_map(|n| ordered.give(n).err()).unwrap();
+        assert_eq!(error.to_string(), "full");
     }
 }

@@ -60,11 +60,6 @@ impl Chunk {
         self.cut = 0;
     }
 
-    /// Whether it holds no line and no start of one.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.filled == 0
-    }
-
     /// How many lines it holds.
     pub(crate) fn lines(&self) -> usize {
         self.entries.len()
@@ -106,6 +101,11 @@ impl Chunk {
             // The next file's first line begins behind this one; no newline is needed between.
             self.cut = self.filled;
         }
+    }
+
+    /// Forgets a line that was not ended by a newline.
+    pub(crate) fn drop_unfinished(&mut self) {
+        self.filled = self.cut;
     }
 
     /// How long the unfinished line at the end is.

@@ -40,20 +40,27 @@ pub(crate) struct Run {
 
 impl Spill {
     /// A file in `folder` for runs in blocks of `block` bytes.
-    pub(crate) fn new(folder: &Path, block: usize, compress: bool) -> Result<Arc<Spill>> {
+    pub(crate) fn new(folder: &Path, block: usize) -> Result<Arc<Spill>> {
         let file = tempfile::tempfile_in(folder).doing("make a temporary file in", folder)?;
         Ok(Arc::new(Spill {
             file,
             folder: folder.to_owned(),
             end: AtomicU64::new(0),
             block,
-            compress,
+            compress: std::env::var_os("WAYPOST_PLAIN").is_none(),
         }))
     }
 
     /// How many bytes were written.
     pub(crate) fn size(&self) -> u64 {
         self.end.load(Ordering::Relaxed)
+    }
+}
+
+impl Run {
+    /// How many bytes the file of this run holds.
+    pub(crate) fn spilled(&self) -> u64 {
+        self.spill.size()
     }
 }
 

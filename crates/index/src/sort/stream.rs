@@ -4,6 +4,7 @@ use std::io::{self, Read};
 
 use super::tournament::Source;
 use crate::error::{Error, ErrorKind, Result};
+use crate::search::not_sorted;
 
 /// Reads lines from `R`. The last one need not end with a newline.
 pub(crate) struct StreamLines<R> {
@@ -19,6 +20,8 @@ pub(crate) struct StreamLines<R> {
     /// The longest line that is read.
     longest: usize,
     lines: u64,
+    /// How often the buffer's contents were moved to its start.
+    moved: u64,
 }
 
 impl<R: Read> StreamLines<R> {
@@ -35,6 +38,7 @@ impl<R: Read> StreamLines<R> {
             ended: false,
             longest: longest.max(size),
             lines: 0,
+            moved: 0,
         }
     }
 
@@ -47,18 +51,52 @@ impl<R: Read> StreamLines<R> {
         &self.reader
     }
 
-    /// Makes room behind the unfinished line and reads on. Returns how much was read.
+    /// Moves to the next line, like [`Source::advance`], and compares it with the one before.
+    ///
+    /// # Errors
+    /// When it is smaller.
+    pub(crate) fn advance_in_order(&mut self) -> Result<bool> {
+        let first = self.lines == 0;
+        let (last_start, last_end) = (self.start, self.end);
+        let moved = self.moved;
+        if !self.advance()? {
+            return Ok(false);
+        }
+        if first {
+            return Ok(true);
+        }
+        // Reading on may have moved the line before to the start of the buffer, but keeps it.
+        let shift = if self.moved == moved { 0 } else { last_start };
+        let before = &self.buffer[last_start - shift..last_end - shift];
+        let here = &self.buffer[self.start..self.end];
+        if here < before {
+            return Err(not_sorted(before, here).at_line(self.lines));
+        }
+        Ok(true)
+    }
+
+    /// Forgets the start of a line that was read last. For damaged input, whose last line is cut.
+    pub(crate) fn drop_unfinished(&mut self) {
+        self.filled = self.next;
+        self.ended = true;
+    }
+
+    /// Makes room behind the unfinished line and reads on. Returns how much was read. The current
+    /// line stays in the buffer.
     fn fill(&mut self) -> Result<usize> {
-        if self.next > 0 {
-            self.buffer.copy_within(self.next..self.filled, 0);
-            self.filled -= self.next;
-            self.next = 0;
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.filled, 0);
+            self.filled -= self.start;
+            self.next -= self.start;
+            self.end -= self.start;
+            self.start = 0;
+            self.moved += 1;
         }
         if self.filled == self.buffer.len() {
-            if self.filled >= self.longest {
-                return Err(too_long(self.filled).at_line(self.lines + 1));
+            if self.filled - self.next >= self.longest {
+                return Err(too_long(self.longest).at_line(self.lines + 1));
             }
-            let size = (self.buffer.len() * 2).min(self.longest);
+            let size = (self.buffer.len() * 2).min(self.next + self.longest);
             self.buffer.resize(size, 0);
         }
         loop {
@@ -136,6 +174,26 @@ mod tests {
                 expected.pop();
             }
             prop_assert_eq!(lines(&bytes, size), expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_line_smaller_than_the_one_before_is_found_wherever_the_buffer_ends(
+            lines in prop::collection::vec("[ab]{0,4}", 1..12),
+            size in 1usize..9,
+        ) {
+            let text = lines.join("\n") + "\n";
+            let mut source = StreamLines::new(text.as_bytes(), size, 1 << 20);
+            let expected = lines.windows(2).position(|pair| pair[1] < pair[0]);
+            let found = loop {
+                match source.advance_in_order() {
+                    Ok(true) => {}
+                    Ok(false) => break None,
+                    Err(error) => break error.place().line,
+                }
+            };
+            prop_assert_eq!(found, expected.map(|at| at as u64 + 2));
         }
     }
 

@@ -3,6 +3,11 @@
 //! An output is written under a temporary name beside its place, synced, and renamed when it is
 //! complete. A run that fails or is killed leaves the old file, or none, but never half of one.
 
+pub(crate) mod lines;
+
+pub use lines::{Format, LineWriter, Written};
+
+
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
