@@ -1,5 +1,6 @@
 //! Python's `surt` package itself against ours, over generated URIs.
 //! Runs where `WAYPOST_PYTHON` names a Python that has the package.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::process::{Command, Stdio};
