@@ -3,13 +3,30 @@
 //! This is nameprep (RFC 3491) over Unicode 3.2 and punycode (RFC 3492). The newer IDNA2008 and
 //! UTS 46 give other answers (`faß.de`, joiners, final sigma), and so other keys than archives have.
 //! Two habits of the codec are kept: code points that Unicode 3.2 does not know pass through, and
-//! letters are lower-cased by today's Unicode, not by that of 2002.
+//! letters are lower-cased as Unicode 14 (Python 3.11) does it, not as that of 2002.
 
 use stringprep::tables;
 use unicode_normalization::UnicodeNormalization;
 
 /// `host` in ASCII, or `None` where IDNA2003 has none: a label is empty, too long or prohibited.
 pub(super) fn to_ascii(host: &str) -> Option<String> {
+    convert(host, Unassigned::Pass)
+}
+
+/// The same by the letter of the standard, as Java has it: code points that Unicode 3.2 does not
+/// know are refused.
+pub(super) fn to_ascii_strict(host: &str) -> Option<String> {
+    convert(host, Unassigned::Refuse)
+}
+
+/// What to do with code points that Unicode 3.2 does not know.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unassigned {
+    Pass,
+    Refuse,
+}
+
+fn convert(host: &str, unassigned: Unassigned) -> Option<String> {
     let mut labels: Vec<&str> = host.split(is_dot).collect();
     let rooted = labels.last().is_some_and(|label| label.is_empty());
     if rooted {
@@ -20,7 +37,7 @@ pub(super) fn to_ascii(host: &str) -> Option<String> {
         if i > 0 {
             out.push('.');
         }
-        label_to_ascii(label, &mut out)?;
+        label_to_ascii(label, unassigned, &mut out)?;
     }
     if rooted {
         out.push('.');
@@ -33,7 +50,7 @@ fn is_dot(c: char) -> bool {
     matches!(c, '.' | '\u{3002}' | '\u{FF0E}' | '\u{FF61}')
 }
 
-fn label_to_ascii(label: &str, out: &mut String) -> Option<()> {
+fn label_to_ascii(label: &str, unassigned: Unassigned, out: &mut String) -> Option<()> {
     const MOST: usize = 63;
     // The codec refuses these unseen; punycode would take quadratic time over them.
     const HOPELESS: usize = 1024;
@@ -44,6 +61,9 @@ fn label_to_ascii(label: &str, out: &mut String) -> Option<()> {
     if label.is_ascii() {
         out.push_str(label);
     } else {
+        if unassigned == Unassigned::Refuse && label.chars().any(tables::unassigned_code_point) {
+            return None;
+        }
         let prepared = nameprep(label)?;
         if prepared.is_ascii() {
             out.push_str(&prepared);
@@ -69,9 +89,9 @@ fn nameprep(label: &str) -> Option<String> {
     if prepared.chars().any(is_prohibited) {
         return None;
     }
-    if prepared.chars().any(tables::bidi_r_or_al) {
-        let ends_right_to_left = |c: Option<char>| c.is_some_and(tables::bidi_r_or_al);
-        if prepared.chars().any(tables::bidi_l)
+    if prepared.chars().any(is_right_to_left) {
+        let ends_right_to_left = |c: Option<char>| c.is_some_and(is_right_to_left);
+        if prepared.chars().any(is_left_to_right)
             || !ends_right_to_left(prepared.chars().next())
             || !ends_right_to_left(prepared.chars().next_back())
         {
@@ -81,11 +101,11 @@ fn nameprep(label: &str) -> Option<String> {
     Some(prepared)
 }
 
-/// Table B.2, and for what it leaves alone the lower case of today's Unicode.
+/// Table B.2, and for what it leaves alone the lower case of Unicode 14.
 fn fold(c: char, out: &mut String) {
     let start = out.len();
     out.extend(tables::case_fold_for_nfkc(c));
-    if out[start..].chars().eq([c]) {
+    if out[start..].chars().eq([c]) && !is_letter_since_unicode_15(c) {
         out.truncate(start);
         for lower in c.to_lowercase() {
             if lower == c {
@@ -97,6 +117,26 @@ fn fold(c: char, out: &mut String) {
     }
 }
 
+/// Capitals that Rust lower-cases and Unicode 14 did not have. Keys must not change with the
+/// compiler.
+fn is_letter_since_unicode_15(c: char) -> bool {
+    matches!(c,
+        '\u{1C89}' | '\u{A7CB}'..='\u{A7CF}' | '\u{A7D2}'..='\u{A7D4}' | '\u{A7DA}'..='\u{A7DC}'
+        | '\u{10D50}'..='\u{10D65}' | '\u{16EA0}'..='\u{16EB8}')
+}
+
+/// Five ideographs whose decomposition Unicode 3.2 had wrong and later versions mended.
+fn decomposition_of_2002(c: char) -> char {
+    match c {
+        '\u{2F868}' => '\u{2136A}',
+        '\u{2F874}' => '\u{5F33}',
+        '\u{2F91F}' => '\u{43AB}',
+        '\u{2F95F}' => '\u{7AAE}',
+        '\u{2F9BF}' => '\u{4D57}',
+        _ => c,
+    }
+}
+
 /// NFKC of Unicode 3.2. Normal forms are stable, so today's tables serve for what 3.2 knows; what
 /// it does not know takes no part.
 fn nfkc(text: &str) -> String {
@@ -104,13 +144,23 @@ fn nfkc(text: &str) -> String {
     for piece in text.split_inclusive(tables::unassigned_code_point) {
         match piece.char_indices().next_back() {
             Some((at, last)) if tables::unassigned_code_point(last) => {
-                out.extend(piece[..at].nfkc());
+                out.extend(piece[..at].chars().map(decomposition_of_2002).nfkc());
                 out.push(last);
             }
-            _ => out.extend(piece.nfkc()),
+            _ => out.extend(piece.chars().map(decomposition_of_2002).nfkc()),
         }
     }
     out
+}
+
+/// Table D.1. The crate takes today's classes, which name a direction for unassigned blocks too.
+fn is_right_to_left(c: char) -> bool {
+    tables::bidi_r_or_al(c) && !tables::unassigned_code_point(c)
+}
+
+/// Table D.2.
+fn is_left_to_right(c: char) -> bool {
+    tables::bidi_l(c) && !tables::unassigned_code_point(c)
 }
 
 fn is_prohibited(c: char) -> bool {
