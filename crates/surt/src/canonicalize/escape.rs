@@ -1,0 +1,129 @@
+//! Percent escapes: undone to the last, then made again in one way.
+
+/// The value of a hexadecimal digit.
+fn hex(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        b'A'..=b'F' => Some(byte - b'A' + 10),
+        _ => None,
+    }
+}
+
+/// Appends `text` to `out` with every `%HH` replaced by its byte, again and again until none is
+/// left: `%2541` becomes `A`.
+///
+/// One pass over a stack does what repeated passes do, because two escapes never overlap; repeated
+/// passes would take quadratic time over `%252525…`.
+pub(super) fn unescape(text: &[u8], out: &mut Vec<u8>) {
+    let Some(first) = memchr::memchr(b'%', text) else {
+        out.extend_from_slice(text);
+        return;
+    };
+    let start = out.len();
+    out.extend_from_slice(&text[..first]);
+    for &byte in &text[first..] {
+        out.push(byte);
+        while let [.., b'%', high, low] = out[start..]
+            && let (Some(high), Some(low)) = (hex(high), hex(low))
+        {
+            out.truncate(out.len() - 3);
+            out.push(high << 4 | low);
+        }
+    }
+}
+
+/// Whether a SURT may hold this byte as it is. Escaped are controls, space, DEL, everything above
+/// ASCII, `#` and `%`.
+fn is_plain(byte: u8) -> bool {
+    (byte > b' ') & (byte < 0x7F) & (byte != b'#') & (byte != b'%')
+}
+
+/// Appends `text` to `out` lower-cased, with what a SURT may not hold as `%hh`.
+pub(super) fn escape_lower(text: &[u8], out: &mut Vec<u8>) {
+    // Nearly always there is nothing to escape; without early exits this runs many bytes at once.
+    if text
+        .iter()
+        .fold(true, |plain, &byte| plain & is_plain(byte))
+    {
+        let start = out.len();
+        out.extend_from_slice(text);
+        out[start..].make_ascii_lowercase();
+        return;
+    }
+    for &byte in text {
+        if is_plain(byte) {
+            out.push(byte.to_ascii_lowercase());
+        } else {
+            push_escape(byte, out);
+        }
+    }
+}
+
+/// Appends `%hh`.
+pub(super) fn push_escape(byte: u8, out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.extend_from_slice(&[
+        b'%',
+        DIGITS[usize::from(byte >> 4)],
+        DIGITS[usize::from(byte & 15)],
+    ]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn unescaped(text: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        unescape(text, &mut out);
+        out
+    }
+
+    /// The definition: whole passes until nothing changes.
+    fn by_repeated_passes(text: &[u8]) -> Vec<u8> {
+        let mut text = text.to_vec();
+        loop {
+            let mut next = Vec::new();
+            let mut i = 0;
+            while i < text.len() {
+                match text[i..] {
+                    [b'%', high, low, ..] if hex(high).is_some() && hex(low).is_some() => {
+                        next.push(hex(high).unwrap() << 4 | hex(low).unwrap());
+                        i += 3;
+                    }
+                    _ => {
+                        next.push(text[i]);
+                        i += 1;
+                    }
+                }
+            }
+            if next == text {
+                return text;
+            }
+            text = next;
+        }
+    }
+
+    #[test]
+    fn escapes_are_undone_to_the_last() {
+        assert_eq!(unescaped(b"%2541%41%4"), b"AA%4");
+        assert_eq!(unescaped(b"%%34%31"), b"A");
+        assert_eq!(unescaped(b"%zz%"), b"%zz%");
+    }
+
+    #[test]
+    fn a_megabyte_of_nested_escapes_takes_linear_time() {
+        let mut nested = b"%".to_vec();
+        nested.extend(b"25".repeat(500_000));
+        assert_eq!(unescaped(&nested), b"%");
+    }
+
+    proptest! {
+        #[test]
+        fn one_pass_equals_repeated_passes(text in "[%0-9a-fA-F2]{0,40}") {
+            prop_assert_eq!(unescaped(text.as_bytes()), by_repeated_passes(text.as_bytes()));
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Hosts: addresses in all their spellings, `www`, and the reversed form.
+
+/// Appends the labels of `host` in reverse order, joined by commas.
+pub(super) fn push_reversed(host: &[u8], out: &mut Vec<u8>) {
+    let mut rest = host;
+    while let Some(dot) = memchr::memrchr(b'.', rest) {
+        out.extend_from_slice(&rest[dot + 1..]);
+        out.push(b',');
+        rest = &rest[..dot];
+    }
+    out.extend_from_slice(rest);
+}
+
+/// `host` without `www`, digits and a dot at its head; `None` if they are not there.
+pub(super) fn without_www(host: &[u8]) -> Option<&[u8]> {
+    let rest = host.strip_prefix(b"www")?;
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    rest[digits..].strip_prefix(b".")
+}
+
+/// Appends `:` and the port.
+pub(super) fn push_port(port: u32, out: &mut Vec<u8>) {
+    let mut digits = [0; 10];
+    let mut at = digits.len();
+    let mut rest = port;
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.push(b':');
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// Appends an IPv4 address as a dotted quad.
+pub(super) fn push_quad(address: u32, out: &mut Vec<u8>) {
+    for (i, byte) in address.to_be_bytes().into_iter().enumerate() {
+        if i > 0 {
+            out.push(b'.');
+        }
+        if byte >= 100 {
+            out.push(b'0' + byte / 100);
+        }
+        if byte >= 10 {
+            out.push(b'0' + byte / 10 % 10);
+        }
+        out.push(b'0' + byte % 10);
+    }
+}
+
+/// The address that a host made of digits and dots stands for, by the rules of the C library: a
+/// leading zero means octal, and the last of fewer than four parts fills the bytes that remain.
+/// A host of digits alone is one decimal number, of which 32 bits count.
+pub(super) fn ipv4(host: &[u8]) -> Option<u32> {
+    let first = *host.first()?;
+    if !first.is_ascii_digit() {
+        return None;
+    }
+    if host.iter().all(u8::is_ascii_digit) {
+        return Some(host.iter().fold(0_u32, |value, digit| {
+            value.wrapping_mul(10).wrapping_add(u32::from(digit - b'0'))
+        }));
+    }
+    let mut parts = [0_u32; 4];
+    let mut count = 0;
+    for part in host.split(|&byte| byte == b'.') {
+        // A first part in octal makes all of them octal or nothing.
+        if part.is_empty() || count == 4 || (first == b'0' && part.iter().any(|&d| d > b'7')) {
+            return None;
+        }
+        parts[count] = c_number(part)?;
+        count += 1;
+    }
+    let (last, leading) = parts[..count].split_last()?;
+    let room = 8 * (4 - leading.len() as u32);
+    if leading.iter().any(|&part| part > 255) || u64::from(*last) >= 1 << room {
+        return None;
+    }
+    let high = leading.iter().fold(0, |value, part| value << 8 | part);
+    // `room` is 32 only for a host without dots, which was dealt with above.
+    Some(high << room | last)
+}
+
+/// A number as C reads it: octal after a leading zero, else decimal; none above 32 bits.
+fn c_number(digits: &[u8]) -> Option<u32> {
+    let base = if digits[0] == b'0' { 8 } else { 10 };
+    digits.iter().try_fold(0_u32, |value, &digit| {
+        let digit = (digit as char).to_digit(base)?;
+        value.checked_mul(base)?.checked_add(digit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quad(host: &str) -> Option<String> {
+        let mut out = Vec::new();
+        push_quad(ipv4(host.as_bytes())?, &mut out);
+        Some(String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn addresses_are_read_as_the_c_library_reads_them() {
+        assert_eq!(quad("127.0.0.1").unwrap(), "127.0.0.1");
+        assert_eq!(quad("127.1").unwrap(), "127.0.0.1");
+        assert_eq!(quad("10.0.258").unwrap(), "10.0.1.2");
+        assert_eq!(quad("3279880203").unwrap(), "195.127.0.11");
+        assert_eq!(quad("017.0.0.1").unwrap(), "15.0.0.1");
+        assert_eq!(quad("99999999999999999999"), quad("1661992959"));
+        assert_eq!(quad("1.2.3.4.5"), None);
+        assert_eq!(quad("1.2.3.256"), None);
+        assert_eq!(quad("1.2.08.4"), None);
+        assert_eq!(quad("0x7f.1"), None);
+        assert_eq!(quad("1..2"), None);
+        assert_eq!(quad("example.com"), None);
+    }
+
+    #[test]
+    fn one_www_is_taken_off() {
+        assert_eq!(without_www(b"www.www.x"), Some(&b"www.x"[..]));
+        assert_eq!(without_www(b"www23.com"), Some(&b"com"[..]));
+        assert_eq!(without_www(b"wwwx.com"), None);
+    }
+}

@@ -1,0 +1,246 @@
+//! Internationalised hosts to ASCII by IDNA2003, as Python's `idna` codec does it.
+//!
+//! This is nameprep (RFC 3491) over Unicode 3.2 and punycode (RFC 3492). The newer IDNA2008 and
+//! UTS 46 give other answers (`faß.de`, joiners, final sigma), and so other keys than archives have.
+//! Two habits of the codec are kept: code points that Unicode 3.2 does not know pass through, and
+//! letters are lower-cased as Unicode 14 (Python 3.11) does it, not as that of 2002.
+
+use stringprep::tables;
+use unicode_normalization::UnicodeNormalization;
+
+/// `host` in ASCII, or `None` where IDNA2003 has none: a label is empty, too long or prohibited.
+pub(super) fn to_ascii(host: &str) -> Option<String> {
+    let mut labels: Vec<&str> = host.split(is_dot).collect();
+    let rooted = labels.last().is_some_and(|label| label.is_empty());
+    if rooted {
+        labels.pop();
+    }
+    let mut out = String::with_capacity(host.len() + 8);
+    for (i, label) in labels.iter().enumerate() {
+        if i > 0 {
+            out.push('.');
+        }
+        label_to_ascii(label, &mut out)?;
+    }
+    if rooted {
+        out.push('.');
+    }
+    Some(out)
+}
+
+/// The full stop and those of East Asia that stand for it.
+fn is_dot(c: char) -> bool {
+    matches!(c, '.' | '\u{3002}' | '\u{FF0E}' | '\u{FF61}')
+}
+
+fn label_to_ascii(label: &str, out: &mut String) -> Option<()> {
+    const MOST: usize = 63;
+    // The codec refuses these unseen; punycode would take quadratic time over them.
+    const HOPELESS: usize = 1024;
+    if label.len() > HOPELESS && label.chars().count() > HOPELESS {
+        return None;
+    }
+    let start = out.len();
+    if label.is_ascii() {
+        out.push_str(label);
+    } else {
+        let prepared = nameprep(label)?;
+        if prepared.is_ascii() {
+            out.push_str(&prepared);
+        } else if prepared.starts_with("xn--") {
+            return None;
+        } else {
+            out.push_str("xn--");
+            punycode(&prepared, out)?;
+        }
+    }
+    (1..=MOST).contains(&(out.len() - start)).then_some(())
+}
+
+/// Nameprep: map, normalise, refuse what is prohibited, check the direction of writing.
+fn nameprep(label: &str) -> Option<String> {
+    let mut mapped = String::with_capacity(label.len());
+    for c in label.chars() {
+        if !tables::commonly_mapped_to_nothing(c) {
+            fold(c, &mut mapped);
+        }
+    }
+    let prepared = nfkc(&mapped);
+    if prepared.chars().any(is_prohibited) {
+        return None;
+    }
+    if prepared.chars().any(is_right_to_left) {
+        let ends_right_to_left = |c: Option<char>| c.is_some_and(is_right_to_left);
+        if prepared.chars().any(is_left_to_right)
+            || !ends_right_to_left(prepared.chars().next())
+            || !ends_right_to_left(prepared.chars().next_back())
+        {
+            return None;
+        }
+    }
+    Some(prepared)
+}
+
+/// Table B.2, and for what it leaves alone the lower case of Unicode 14.
+fn fold(c: char, out: &mut String) {
+    let start = out.len();
+    out.extend(tables::case_fold_for_nfkc(c));
+    if out[start..].chars().eq([c]) && !is_letter_since_unicode_15(c) {
+        out.truncate(start);
+        for lower in c.to_lowercase() {
+            if lower == c {
+                out.push(c);
+            } else {
+                out.extend(tables::case_fold_for_nfkc(lower));
+            }
+        }
+    }
+}
+
+/// Capitals that Rust lower-cases and Unicode 14 did not have. Keys must not change with the
+/// compiler.
+fn is_letter_since_unicode_15(c: char) -> bool {
+    matches!(c,
+        '\u{1C89}' | '\u{A7CB}'..='\u{A7CF}' | '\u{A7D2}'..='\u{A7D4}' | '\u{A7DA}'..='\u{A7DC}'
+        | '\u{10D50}'..='\u{10D65}' | '\u{16EA0}'..='\u{16EB8}')
+}
+
+/// Five ideographs whose decomposition Unicode 3.2 had wrong and later versions mended.
+fn decomposition_of_2002(c: char) -> char {
+    match c {
+        '\u{2F868}' => '\u{2136A}',
+        '\u{2F874}' => '\u{5F33}',
+        '\u{2F91F}' => '\u{43AB}',
+        '\u{2F95F}' => '\u{7AAE}',
+        '\u{2F9BF}' => '\u{4D57}',
+        _ => c,
+    }
+}
+
+/// NFKC of Unicode 3.2. Normal forms are stable, so today's tables serve for what 3.2 knows; what
+/// it does not know takes no part.
+fn nfkc(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for piece in text.split_inclusive(tables::unassigned_code_point) {
+        match piece.char_indices().next_back() {
+            Some((at, last)) if tables::unassigned_code_point(last) => {
+                out.extend(piece[..at].chars().map(decomposition_of_2002).nfkc());
+                out.push(last);
+            }
+            _ => out.extend(piece.chars().map(decomposition_of_2002).nfkc()),
+        }
+    }
+    out
+}
+
+/// Table D.1. The crate takes today's classes, which name a direction for unassigned blocks too.
+fn is_right_to_left(c: char) -> bool {
+    tables::bidi_r_or_al(c) && !tables::unassigned_code_point(c)
+}
+
+/// Table D.2.
+fn is_left_to_right(c: char) -> bool {
+    tables::bidi_l(c) && !tables::unassigned_code_point(c)
+}
+
+fn is_prohibited(c: char) -> bool {
+    tables::non_ascii_space_character(c)
+        || tables::non_ascii_control_character(c)
+        || tables::private_use(c)
+        || tables::non_character_code_point(c)
+        || tables::surrogate_code(c)
+        || tables::inappropriate_for_plain_text(c)
+        || tables::inappropriate_for_canonical_representation(c)
+        || tables::change_display_properties_or_deprecated(c)
+        || tables::tagging_character(c)
+}
+
+/// Appends the punycode of `label` (RFC 3492, section 6.3).
+fn punycode(label: &str, out: &mut String) -> Option<()> {
+    const BASE: u32 = 36;
+    const T_MIN: u32 = 1;
+    const T_MAX: u32 = 26;
+
+    let digit = |value: u32| char::from_digit(value, BASE).map(punycode_digit);
+    let adapt = |mut delta: u32, points: u32, first: bool| {
+        delta /= if first { 700 } else { 2 };
+        delta += delta / points;
+        let mut k = 0;
+        while delta > (BASE - T_MIN) * T_MAX / 2 {
+            delta /= BASE - T_MIN;
+            k += BASE;
+        }
+        k + (BASE - T_MIN + 1) * delta / (delta + 38)
+    };
+
+    let basic = label.chars().filter(char::is_ascii);
+    let basic_count = basic.clone().count() as u32;
+    out.extend(basic);
+    if basic_count > 0 {
+        out.push('-');
+    }
+    let total = label.chars().count() as u32;
+    let (mut n, mut delta, mut bias, mut handled) = (128_u32, 0_u32, 72_u32, basic_count);
+    while handled < total {
+        let next = label.chars().map(u32::from).filter(|&c| c >= n).min()?;
+        delta = delta.checked_add((next - n).checked_mul(handled + 1)?)?;
+        n = next;
+        for c in label.chars().map(u32::from) {
+            if c < n {
+                delta = delta.checked_add(1)?;
+            }
+            if c == n {
+                let mut q = delta;
+                let mut k = BASE;
+                loop {
+                    let t = k.saturating_sub(bias).clamp(T_MIN, T_MAX);
+                    if q < t {
+                        break;
+                    }
+                    out.push(digit(t + (q - t) % (BASE - t))?);
+                    q = (q - t) / (BASE - t);
+                    k += BASE;
+                }
+                out.push(digit(q)?);
+                bias = adapt(delta, handled + 1, handled == basic_count);
+                delta = 0;
+                handled += 1;
+            }
+        }
+        delta = delta.checked_add(1)?;
+        n += 1;
+    }
+    Some(())
+}
+
+/// Rust's digits run 0–9 then a–z, those of punycode a–z then 0–9.
+fn punycode_digit(digit: char) -> char {
+    match digit {
+        '0'..='9' => (digit as u8 - b'0' + b'a') as char,
+        'a'..='p' => (digit as u8 - b'a' + b'k') as char,
+        other => (other as u8 - b'q' + b'0') as char,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_come_out_as_idna2003_has_them() {
+        assert_eq!(to_ascii("bücher.ch").unwrap(), "xn--bcher-kva.ch");
+        assert_eq!(to_ascii("faß.de").unwrap(), "fass.de");
+        assert_eq!(to_ascii("例え。テスト").unwrap(), "xn--r8jz45g.xn--zckzah");
+        assert_eq!(to_ascii("💩.la").unwrap(), "xn--ls8h.la");
+        assert_eq!(to_ascii("ÖBB.at.").unwrap(), "xn--bb-eka.at.");
+        assert_eq!(to_ascii("ａｂｃ.com").unwrap(), "abc.com");
+    }
+
+    #[test]
+    fn what_idna2003_forbids_has_no_ascii_form() {
+        assert_eq!(to_ascii("ä..b"), None);
+        assert_eq!(to_ascii(&"ä".repeat(64)), None);
+        assert_eq!(to_ascii("xn--ä.de"), None);
+        assert_eq!(to_ascii("אa.de"), None);
+    }
+}

@@ -1,0 +1,115 @@
+//! URI → SURT.
+//!
+//! The dialects share their steps (`escape`, `host`, `path`, `query`) and differ in how they take a
+//! URI apart and in what they do with odd hosts. Every step first looks whether it has anything to
+//! do, so that the common URI is read a few times and written once.
+
+mod escape;
+mod host;
+mod ia;
+mod idna2003;
+mod path;
+mod query;
+
+use crate::{Dialect, Error};
+
+/// Turns URIs into SURTs under one dialect. Make one and reuse it: its buffers grow to fit and no
+/// URI after that allocates anything but room in the output.
+///
+/// ```
+/// use waypost_surt::{Canonicalizer, Dialect};
+///
+/// let mut canonicalizer = Canonicalizer::new(Dialect::Ia);
+/// let mut surt = Vec::new();
+/// canonicalizer.canonicalize(b"https://www.Example.com:443/a/../b/?y=2&x=1#top", &mut surt)?;
+/// assert_eq!(surt, b"com,example)/b?x=1&y=2");
+/// # Ok::<(), waypost_surt::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Canonicalizer {
+    dialect: Dialect,
+    scratch: Scratch,
+}
+
+/// Buffers that outlive a URI.
+#[derive(Clone, Debug, Default)]
+struct Scratch {
+    /// The URI without its line breaks, where it had some.
+    text: Vec<u8>,
+    /// The host at work.
+    host: Vec<u8>,
+    /// A host, path or query with its escapes undone.
+    unescaped: Vec<u8>,
+    /// A path with its dots resolved.
+    normal: Vec<u8>,
+    /// Where a query's parameters are.
+    parameters: Vec<(usize, usize)>,
+}
+
+impl Canonicalizer {
+    /// A canonicaliser of this dialect.
+    pub fn new(dialect: Dialect) -> Canonicalizer {
+        Canonicalizer {
+            dialect,
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// The dialect it was made for.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Appends the SURT of `uri` to `out`. Any bytes are taken; on an error `out` is as it was.
+    pub fn canonicalize(&mut self, uri: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+        let start = out.len();
+        let result = match self.dialect {
+            Dialect::Ia => ia::canonicalize(uri, &mut self.scratch, out),
+            Dialect::CommonCrawl | Dialect::CommonCrawlLegacy => {
+                ia::canonicalize(uri, &mut self.scratch, out)
+            }
+        };
+        if result.is_err() {
+            out.truncate(start);
+        }
+        result
+    }
+}
+
+impl Scratch {
+    /// Appends the canonical form of a path: escapes undone, dots resolved if it stands behind a
+    /// host, escaped again, lower-cased, sessions and the last slash taken off.
+    fn push_path(&mut self, path: &[u8], behind_host: bool, out: &mut Vec<u8>) {
+        let path = unescaped(path, &mut self.unescaped);
+        let start = out.len();
+        if behind_host {
+            let path = path::normalized(path, &mut self.normal);
+            escape::escape_lower(path, out);
+        } else {
+            escape::escape_lower(path, out);
+        }
+        path::strip(out, start);
+    }
+
+    /// Appends `?` and the canonical form of a query, or nothing where nothing is left of it.
+    fn push_query(&mut self, query: &[u8], out: &mut Vec<u8>) {
+        let query = unescaped(query, &mut self.unescaped);
+        out.push(b'?');
+        let start = out.len();
+        escape::escape_lower(query, out);
+        query::strip_and_sort(out, start, &mut self.parameters);
+        if out.len() == start {
+            out.pop();
+        }
+    }
+}
+
+/// `text` with its escapes undone: itself, or in `buffer` where it has any.
+fn unescaped<'a>(text: &'a [u8], buffer: &'a mut Vec<u8>) -> &'a [u8] {
+    if memchr::memchr(b'%', text).is_none() {
+        return text;
+    }
+    buffer.clear();
+    escape::unescape(text, buffer);
+    buffer
+}
