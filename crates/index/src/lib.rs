@@ -4,11 +4,20 @@
 //! whatever their compression.
 
 pub mod error;
+mod web;
+pub mod timestamp;
+pub mod rejects;
+pub mod layout;
+mod key;
+pub mod json;
+pub mod capture;
 pub mod input;
+pub mod lookup;
 mod map;
 pub mod merge;
 mod ordered;
 pub mod output;
+pub mod range;
 mod search;
 pub mod sort;
 pub mod zipnum;

@@ -107,6 +107,19 @@ impl<I: Send + 'static, T: Send + 'static> Ordered<I, T> {
     }
 }
 
+/// Waits, so that what the taker holds, such as a temporary file, is gone before the process may end.
+impl<I, T> Drop for Ordered<I, T> {
+    fn drop(&mut self) {
+        self.jobs = None;
+        for worker in self.workers.drain(..) {
+            let _ = worker.join();
+        }
+        if let Some(taker) = self.taker.take() {
+            let _ = taker.join();
+        }
+    }
+}
+
 fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,

@@ -149,6 +149,25 @@ impl LineWriter {
         Ok(())
     }
 
+    /// Writes whole lines, each with its newline, but for the last of all maybe.
+    pub(crate) fn push_lines(&mut self, lines: &[u8]) -> Result<()> {
+        if self.most_lines < u64::MAX {
+            return lines
+                .split_inclusive(|&byte| byte == b'\n')
+                .try_for_each(|line| self.push(line.strip_suffix(b"\n").unwrap_or(line)));
+        }
+        self.block.bytes.extend_from_slice(lines);
+        self.block.lines += memchr::memchr_iter(b'\n', lines).count() as u64;
+        if lines.last().is_some_and(|&last| last != b'\n') {
+            self.block.bytes.push(b'\n');
+            self.block.lines += 1;
+        }
+        if self.block.bytes.len() >= self.most_bytes {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
     /// Puts everything in its place.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ mod reader;
 mod writer;
 
 pub use idx::Flavour;
-pub use reader::ZipNum;
+pub use reader::{ZipNum, unzip};
 pub(crate) use reader::Blocks;
 pub(crate) use writer::Writer;
 

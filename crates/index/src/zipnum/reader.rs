@@ -14,6 +14,8 @@ use super::idx::{Flavour, Row};
 use super::location::Locations;
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::map::Map;
+use crate::ordered::Ordered;
+use crate::output::{LineWriter, Written};
 use crate::search::{line_around, lower_bound};
 
 /// The largest block that is inflated. Common ones have a megabyte.
@@ -185,6 +187,38 @@ impl ZipNum {
     }
 }
 
+/// Writes all lines of a ZipNum index. Blocks are inflated on `threads` threads.
+///
+/// # Errors
+/// A block that cannot be read or is not where the index of blocks says.
+pub fn unzip(zipnum: ZipNum, threads: usize, out: LineWriter) -> Result<Written> {
+    let zipnum = Arc::new(zipnum);
+    let shared = Arc::clone(&zipnum);
+    let mut inflating = Ordered::new(
+        threads,
+        || {
+            let zipnum = Arc::clone(&shared);
+            let mut blocks = Blocks::new();
+            move |at: usize| -> Result<Vec<u8>> {
+                let mut lines = Vec::new();
+                if let Some((row, _)) = zipnum.row(at) {
+                    let row = zipnum.parse(row, at)?;
+                    blocks.read(&zipnum, &row, &mut lines)?;
+                }
+                Ok(lines)
+            }
+        },
+        out,
+        |out, lines: Result<Vec<u8>>| out.push_lines(&lines?),
+    )?;
+    let mut at = zipnum.rows;
+    while let Some((_, next)) = zipnum.row(at) {
+        inflating.give(at)?;
+        at = next;
+    }
+    inflating.finish()?.finish()
+}
+
 /// Inflates the blocks of a ZipNum index, one at a time, into one buffer.
 pub(crate) struct Blocks {
     decompressor: Decompressor,
@@ -216,6 +250,7 @@ impl Blocks {
                 _ => Error::io("read", &path, error),
             })
             .and_then(|()| self.inflate(lines))
+            .and_then(|()| check_start(lines, row.key))
             .map_err(|error| error.in_file(path.display()).at_byte(row.offset))
     }
 
@@ -255,6 +290,15 @@ impl Blocks {
             })),
         }
     }
+}
+
+/// A block begins with the line that its row tells.
+fn check_start(lines: &[u8], key: &[u8]) -> Result<()> {
+    if lines.split(|&byte| byte == b'\n').next().unwrap_or_default() >= key {
+        return Ok(());
+    }
+    let message = "the block does not begin with the line that the index of blocks tells";
+    Err(Error::new(ErrorKind::Format(message.to_owned())))
 }
 
 fn too_large(size: u64) -> Error {
