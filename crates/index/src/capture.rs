@@ -321,10 +321,16 @@ impl<'a> Capture<'a> {
     }
 
     /// The media type without its parameters, as written.
-    pub fn mime(&self) -> Option<&'a [u8]> {
-        let mime = self.raw(Field::Mime)?;
-        let end = memchr2(b';', b' ', mime).unwrap_or(mime.len());
-        Some(&mime[..end])
+    #[inline]
+    pub fn mime(&self) -> Option<Cow<'a, [u8]>> {
+        let cut = |mime: &[u8]| memchr2(b';', b' ', mime).unwrap_or(mime.len());
+        Some(match self.text(Field::Mime)? {
+            Cow::Borrowed(mime) => Cow::Borrowed(&mime[..cut(mime)]),
+            Cow::Owned(mut mime) => {
+                mime.truncate(cut(&mime));
+                Cow::Owned(mime)
+            }
+        })
     }
 
     /// The HTTP status, if it is a number of three digits.
@@ -369,7 +375,7 @@ impl<'a> Capture<'a> {
 
     /// Whether it says only that the content was the same as before.
     pub fn is_revisit(&self) -> bool {
-        self.raw(Field::Mime) == Some(b"warc/revisit")
+        self.mime().as_deref() == Some(b"warc/revisit")
     }
 }
 

@@ -266,7 +266,12 @@ mod tests {
 
     fn pairs(list: &[(&str, Option<&str>)]) -> Pairs {
         list.iter()
-            .map(|(name, text)| (name.as_bytes().to_vec(), text.map(|t| t.as_bytes().to_vec())))
+            .map(|(name, text)| {
+                (
+                    name.as_bytes().to_vec(),
+                    text.map(|t| t.as_bytes().to_vec()),
+                )
+            })
             .collect()
     }
 
@@ -301,9 +306,25 @@ mod tests {
     #[test]
     fn what_is_not_json_is_refused() {
         for bad in [
-            "", "{", "}", "{}}", "[]", "{\"a\"}", "{\"a\"=\"b\"}", "{\"a\":}", "{\"a\":1,}",
-            "{\"a\":01}", "{\"a\":+1}", "{\"a\":\"\\x\"}", "{\"a\":\"b\tc\"}", "{\"a\":tru}",
-            "{\"a\":[1,]}", "{\"a\":\"b\" \"c\":1}", "{\"a\":\"\\", "{\"a\":\"\\ud800\"}", "{\"a\\x\":1}",
+            "",
+            "{",
+            "}",
+            "{}}",
+            "[]",
+            "{\"a\"}",
+            "{\"a\"=\"b\"}",
+            "{\"a\":}",
+            "{\"a\":1,}",
+            "{\"a\":01}",
+            "{\"a\":+1}",
+            "{\"a\":\"\\x\"}",
+            "{\"a\":\"b\tc\"}",
+            "{\"a\":tru}",
+            "{\"a\":[1,]}",
+            "{\"a\":\"b\" \"c\":1}",
+            "{\"a\":\"\\",
+            "{\"a\":\"\\ud800\"}",
+            "{\"a\\x\":1}",
         ] {
             assert_eq!(scan(bad.as_bytes(), true), Err(NotJson), "{bad}");
         }
@@ -351,7 +372,9 @@ mod tests {
                 d.deserialize_map(Visitor)
             }
         }
-        serde_json::from_str::<Members>(text).ok().map(|members| members.0)
+        serde_json::from_str::<Members>(text)
+            .ok()
+            .map(|members| members.0)
     }
 
     proptest! {

@@ -291,7 +291,10 @@ mod tests {
 
     #[test]
     fn an_example_cannot_act_on_the_terminal() {
-        assert_eq!(printable(b"a\x1b[31m\xff\t\xc3\xa9"), "a\\u{1b}[31m\\xff\\té");
+        assert_eq!(
+            printable(b"a\x1b[31m\xff\t\xc3\xa9"),
+            "a\\u{1b}[31m\\xff\\té"
+        );
         assert_eq!(printable(&[b'a'; 500]).chars().count(), EXAMPLE_BYTES + 1);
     }
 

@@ -64,7 +64,10 @@ impl Time {
             }
             let filler = if up { 9 } else { 0 };
             Some((0..len).fold(0, |value, i| {
-                value * 10 + digits.get(i).map_or(filler, |digit| u64::from(digit - b'0'))
+                value * 10
+                    + digits
+                        .get(i)
+                        .map_or(filler, |digit| u64::from(digit - b'0'))
             }))
         };
         let fill = |value: Option<u64>, low: u64, high: u64| match value {
@@ -152,7 +155,9 @@ impl fmt::Display for Time {
 fn days(year: u64, month: u64) -> u64 {
     match month {
         4 | 6 | 9 | 11 => 30,
-        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => {
+            29
+        }
         2 => 28,
         _ => 31,
     }
@@ -201,9 +206,18 @@ mod tests {
 
     #[test]
     fn a_short_timestamp_means_a_range() {
-        assert_eq!(Time::last_of(b"2004").unwrap().to_string(), "2004-12-31 23:59:59");
-        assert_eq!(Time::last_of(b"200402").unwrap().to_string(), "2004-02-29 23:59:59");
-        assert_eq!(Time::first_of(b"200402").unwrap().to_string(), "2004-02-01 00:00:00");
+        assert_eq!(
+            Time::last_of(b"2004").unwrap().to_string(),
+            "2004-12-31 23:59:59"
+        );
+        assert_eq!(
+            Time::last_of(b"200402").unwrap().to_string(),
+            "2004-02-29 23:59:59"
+        );
+        assert_eq!(
+            Time::first_of(b"200402").unwrap().to_string(),
+            "2004-02-01 00:00:00"
+        );
     }
 
     #[test]
@@ -215,13 +229,23 @@ mod tests {
             ("20250804103329", 1_754_303_609),
             ("1900", -2_208_988_800),
         ] {
-            assert_eq!(Time::parse(raw.as_bytes()).unwrap().unix(), seconds, "{raw}");
+            assert_eq!(
+                Time::parse(raw.as_bytes()).unwrap().unix(),
+                seconds,
+                "{raw}"
+            );
         }
     }
 
     #[test]
     fn implausible_parts_are_told_from_missing_ones() {
-        for good in ["2004", "20041", "20040102", "20040102030405", "20220106150849300"] {
+        for good in [
+            "2004",
+            "20041",
+            "20040102",
+            "20040102030405",
+            "20220106150849300",
+        ] {
             assert!(is_plausible(good.as_bytes()), "{good}");
         }
         for bad in ["20000012170449", "20000800241623", "20210231", "200413"] {

@@ -118,14 +118,14 @@ fn is_http(url: &[u8]) -> bool {
 
 #[inline]
 fn by_mime(capture: &Capture<'_>) -> Option<NonWeb> {
-    let mime = capture.raw(Field::Mime)?;
+    let mime = capture.mime()?;
     // Nearly all media types end here.
     match mime.first() {
         Some(b'w') if mime.starts_with(b"warc/warcinfo") => Some(NonWeb::Warcinfo),
         Some(b'w') if mime.starts_with(b"warc/metadata") => Some(NonWeb::Metadata),
         Some(b'a') if mime.starts_with(b"arc/filedesc") => Some(NonWeb::Filedesc),
-        Some(b'a') if mime == b"alexa/dat" => Some(NonWeb::Dat),
-        Some(b't') if mime == b"text/dns" => Some(NonWeb::Dns),
+        Some(b'a') if *mime == *b"alexa/dat" => Some(NonWeb::Dat),
+        Some(b't') if *mime == *b"text/dns" => Some(NonWeb::Dns),
         _ => None,
     }
 }
@@ -215,17 +215,47 @@ mod tests {
             ("com,example)/", "", "text/plain", None),
             ("com,example:8080)/", "", "", None),
             ("1.2.3.4:8080/a", "", "", None),
-            ("dns:example.com", "dns:example.com", "text/dns", Some(NonWeb::Dns)),
+            (
+                "dns:example.com",
+                "dns:example.com",
+                "text/dns",
+                Some(NonWeb::Dns),
+            ),
             ("com,example)", "dns:example.com", "", Some(NonWeb::Dns)),
             ("dns:example.com", "", "", Some(NonWeb::Dns)),
-            ("-", "filedesc://a.arc", "arc/filedesc0.1.0", Some(NonWeb::Filedesc)),
+            (
+                "-",
+                "filedesc://a.arc",
+                "arc/filedesc0.1.0",
+                Some(NonWeb::Filedesc),
+            ),
             ("-", "-", "warc/warcinfo0.1.0", Some(NonWeb::Warcinfo)),
             ("-", "-", "", Some(NonWeb::Warcinfo)),
-            ("org,gnu)/software", "metadata://gnu.org/software", "text/plain", Some(NonWeb::Metadata)),
-            ("org,archive,web)/screenshot/com,a)/", "http://web.archive.org/screenshot/http://a.com/", "image/png", Some(NonWeb::Screenshot)),
-            ("urn:view:http://a.com/", "urn:view:http://a.com/", "image/png", Some(NonWeb::Screenshot)),
+            (
+                "org,gnu)/software",
+                "metadata://gnu.org/software",
+                "text/plain",
+                Some(NonWeb::Metadata),
+            ),
+            (
+                "org,archive,web)/screenshot/com,a)/",
+                "http://web.archive.org/screenshot/http://a.com/",
+                "image/png",
+                Some(NonWeb::Screenshot),
+            ),
+            (
+                "urn:view:http://a.com/",
+                "urn:view:http://a.com/",
+                "image/png",
+                Some(NonWeb::Screenshot),
+            ),
             ("x", "urn:pageinfo:http://a.com/", "", Some(NonWeb::Derived)),
-            ("01_03_03).pdf", "youtube-dl:http://a.pt/(01).pdf", "", Some(NonWeb::Derived)),
+            (
+                "01_03_03).pdf",
+                "youtube-dl:http://a.pt/(01).pdf",
+                "",
+                Some(NonWeb::Derived),
+            ),
             ("x", "whois://a.com/b", "", Some(NonWeb::Whois)),
             ("x", "gopher://a.com/b", "", Some(NonWeb::Other)),
             ("x", "file:///a b", "", Some(NonWeb::File)),
@@ -238,10 +268,25 @@ mod tests {
 
     #[test]
     fn what_can_be_no_url_is_known() {
-        for url in ["http://a/", "example.com", "www.a.b/c?d", "dns:a", "-", "urn:x", "a.b:80/"] {
+        for url in [
+            "http://a/",
+            "example.com",
+            "www.a.b/c?d",
+            "dns:a",
+            "-",
+            "urn:x",
+            "a.b:80/",
+        ] {
             assert!(can_be_url(url.as_bytes()), "{url}");
         }
-        for url in ["", "some/not/even/url/thing", "text/html", "200", "/a.b", "http://"] {
+        for url in [
+            "",
+            "some/not/even/url/thing",
+            "text/html",
+            "200",
+            "/a.b",
+            "http://",
+        ] {
             assert!(!can_be_url(url.as_bytes()), "{url}");
         }
     }

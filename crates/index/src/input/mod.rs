@@ -6,6 +6,7 @@
 //! to read many captures and uses all cores on plain files and on gzip files of many members.
 
 mod codec;
+pub(crate) mod members;
 mod source;
 mod stream;
 

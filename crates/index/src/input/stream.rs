@@ -62,6 +62,21 @@ impl Stream {
         Ok(stream)
     }
 
+    /// A stream over the rest of a gzip file, from `offset` on, where a member should begin.
+    pub(crate) fn gzip_at(
+        name: String,
+        source: Box<dyn Read + Send>,
+        offset: u64,
+    ) -> Result<Stream> {
+        let mut stream = Stream::new(name, source)?;
+        stream.taken = offset;
+        stream.compression = Compression::Gzip;
+        stream.codec =
+            Codec::new(stream.compression).map_err(|error| stream.cannot("decompress", error))?;
+        stream.between_members = true;
+        Ok(stream)
+    }
+
     /// How the source is compressed.
     pub fn compression(&self) -> Compression {
         self.compression

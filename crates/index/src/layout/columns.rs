@@ -225,14 +225,12 @@ fn fits(field: Field, value: &[u8]) -> Result<(), Bad> {
         Field::Status => match value {
             // OutbackCDX writes 0 for a missing status.
             b"-" | b"0" | [b'0'..=b'9', b'0'..=b'9', b'0'..=b'9'] => Ok(()),
+            // A parameter of the media type, after a space.
+            _ if value.contains(&b'=') => Err(Bad::Columns),
             _ => Err(Bad::Status),
         },
         Field::Length | Field::Offset | Field::OriginalLength | Field::OriginalOffset => {
-            if digits() {
-                Ok(())
-            } else {
-                Err(Bad::Number)
-            }
+            if digits() { Ok(()) } else { Err(Bad::Number) }
         }
         // A number where a file's name should be: columns are missing before it.
         Field::Filename => {
@@ -271,7 +269,7 @@ mod tests {
         let capture = columns.read(&Split::new(line), Fields::ALL).unwrap();
         assert_eq!(capture.key(), b"com,example)/");
         assert_eq!(capture.timestamp(), b"20040102030405");
-        assert_eq!(capture.mime(), Some(&b"text/html"[..]));
+        assert_eq!(capture.mime().as_deref(), Some(&b"text/html"[..]));
         assert_eq!(capture.number(Field::Offset), Some(17));
         assert_eq!(capture.raw(Field::Filename), Some(&b"x.arc.gz"[..]));
         assert_eq!(Columns::from_header(b" CDX N a m"), None, "no timestamp");
@@ -302,13 +300,34 @@ mod tests {
     #[test]
     fn values_in_the_wrong_column_are_found() {
         let cases = [
-            ("com,example)/ 2014 http://example.com/ - html> VSND - - 1 2 f.gz", Bad::Status),
-            ("com,example)/ - http://example.com/ - 200 VSND - - 1 2 f.gz", Bad::Timestamp),
-            ("com,example)/ 2014 some/thing - 200 VSND - - 1 2 f.gz", Bad::Url),
-            ("com,example)/ 2014 http://example.com/ - 200 VSND - - 1 x f.gz", Bad::Number),
-            ("com,example)/ 2014 http://example.com/ text/plain; charset=utf-8 200 - - - 12 f.gz", Bad::Columns),
-            (" 2014 http://example.com/ - 200 VSND - - 1 2 f.gz", Bad::Key),
-            ("the tool said that it could not read this at all", Bad::Text),
+            (
+                "com,example)/ 2014 http://example.com/ - html> VSND - - 1 2 f.gz",
+                Bad::Status,
+            ),
+            (
+                "com,example)/ - http://example.com/ - 200 VSND - - 1 2 f.gz",
+                Bad::Timestamp,
+            ),
+            (
+                "com,example)/ 2014 some/thing - 200 VSND - - 1 2 f.gz",
+                Bad::Url,
+            ),
+            (
+                "com,example)/ 2014 http://example.com/ - 200 VSND - - 1 x f.gz",
+                Bad::Number,
+            ),
+            (
+                "com,example)/ 2014 http://example.com/ text/plain; charset=utf-8 200 - - - 12 f.gz",
+                Bad::Columns,
+            ),
+            (
+                " 2014 http://example.com/ - 200 VSND - - 1 2 f.gz",
+                Bad::Key,
+            ),
+            (
+                "the tool said that it could not read this at all",
+                Bad::Text,
+            ),
         ];
         for (line, kind) in cases {
             assert_eq!(read("NbamskrMSVg", line).map(|_| ()), Err(kind), "{line}");

@@ -57,6 +57,10 @@ impl fmt::Display for Shape {
 
 /// What a line is.
 #[derive(Clone, Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly every line is a capture, and a box for each would cost more than reading it"
+)]
 pub enum Line<'a> {
     /// A capture, or a row that looks like one and is none of the Web.
     Capture(Capture<'a>, Shape),
