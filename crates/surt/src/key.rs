@@ -15,6 +15,9 @@
 
 use std::fmt;
 
+use memchr::memchr2;
+
+use crate::surt::trim_slash;
 use crate::{Kind, Surt};
 
 /// A key of a map.
@@ -41,32 +44,25 @@ pub enum Reach {
 impl<'a> Key<'a> {
     /// Reads a key as maps spell it. Any bytes are a key.
     pub fn new(text: &'a [u8]) -> Key<'a> {
-        let host_wildcard = text.strip_suffix(b",*)/").or(text.strip_suffix(b",*)"));
-        if text == b"*" {
-            Key {
-                stem: b"",
-                reach: Reach::All,
-            }
-        } else if let Some(stem) = text.strip_suffix(b"/*") {
-            Key {
-                stem: trim_root(stem),
-                reach: Reach::Paths,
-            }
-        } else if let Some(stem) = text.strip_suffix(b",*").or(host_wildcard)
+        let host = text
+            .strip_suffix(b",*")
+            .or(text.strip_suffix(b",*)/"))
+            .or(text.strip_suffix(b",*)"))
             // A comma and a star in a path are just that.
-            && !stem.contains(&b')')
-            && !stem.contains(&b'/')
-        {
-            Key {
-                stem,
-                reach: Reach::Hosts,
-            }
+            .filter(|host| memchr2(b')', b'/', host).is_none());
+        let (stem, reach) = if text == b"*" {
+            (&b""[..], Reach::All)
+        } else if let Some(host) = host {
+            (host, Reach::Hosts)
+        } else if Surt::new(text).query().is_some() {
+            // So is a star in a query.
+            (text, Reach::Exact)
+        } else if let Some(stem) = text.strip_suffix(b"/*") {
+            (trim_root(stem), Reach::Paths)
         } else {
-            Key {
-                stem: trim_root(text),
-                reach: Reach::Exact,
-            }
-        }
+            (trim_root(text), Reach::Exact)
+        };
+        Key { stem, reach }
     }
 
     /// The place, in the spelling in which a root has no slash: `com,example)`.
@@ -83,9 +79,7 @@ impl<'a> Key<'a> {
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.stem);
         out.extend_from_slice(match self.reach {
-            Reach::Exact if self.stem.ends_with(b")") && Surt::new(self.stem).path().is_empty() => {
-                b"/"
-            }
+            Reach::Exact if self.is_root() => b"/",
             Reach::Exact => b"",
             Reach::Paths => b"/*",
             Reach::Hosts => b",*",
@@ -97,29 +91,25 @@ impl<'a> Key<'a> {
     pub fn covers(&self, surt: &Surt<'_>) -> bool {
         match self.reach {
             Reach::All => true,
-            Reach::Exact if Surt::new(self.stem).query().is_some() => {
-                trim_slash(surt.as_bytes()) == self.stem || surt.as_bytes() == self.stem
-            }
+            Reach::Exact if Surt::new(self.stem).query().is_some() => surt.as_bytes() == self.stem,
             Reach::Exact => trim_slash(surt.without_query()) == trim_slash(self.stem),
-            Reach::Paths => {
-                let place = trim_slash(surt.without_query());
-                place
-                    .strip_prefix(self.stem)
-                    .is_some_and(|below| below.is_empty() || self.is_root() || below[0] == b'/')
-            }
-            Reach::Hosts => surt
-                .authority()
+            Reach::Paths => trim_slash(surt.without_query())
                 .strip_prefix(self.stem)
-                .is_some_and(|below| {
-                    surt.kind() != Kind::Bare && matches!(below.first(), None | Some(b',' | b':'))
-                }),
+                .is_some_and(|below| below.is_empty() || self.is_root() || below[0] == b'/'),
+            Reach::Hosts => {
+                surt.kind() != Kind::Bare
+                    && surt
+                        .authority()
+                        .strip_prefix(self.stem)
+                        .is_some_and(|below| matches!(below.first(), None | Some(b',' | b':')))
+            }
         }
     }
 
-    /// Whether the stem is a whole host and no path.
+    /// Whether the stem is a whole host and nothing more.
     fn is_root(&self) -> bool {
         let stem = Surt::new(self.stem);
-        stem.kind() != Kind::Bare && stem.path().is_empty()
+        stem.kind() != Kind::Bare && stem.path().is_empty() && stem.query().is_none()
     }
 }
 
@@ -139,16 +129,12 @@ impl fmt::Debug for Key<'_> {
 
 /// A root without its slash; anything else as it is.
 fn trim_root(text: &[u8]) -> &[u8] {
-    match text.strip_suffix(b"/") {
-        Some(rest) if Surt::new(text).path() == b"/" => rest,
-        _ => text,
+    let surt = Surt::new(text);
+    if surt.path() == b"/" && surt.query().is_none() {
+        &text[..text.len() - 1]
+    } else {
+        text
     }
-}
-
-/// A place without the slashes at its end.
-fn trim_slash(text: &[u8]) -> &[u8] {
-    let end = text.iter().rposition(|&byte| byte != b'/');
-    end.map_or(&b""[..], |end| &text[..=end])
 }
 
 impl<'a> Surt<'a> {
@@ -185,12 +171,10 @@ impl<'a> Surt<'a> {
                 reach: Reach::Paths,
             });
         let authority = self.authority();
-        let port = self.port().map(|_| self.host().len());
-        let hosts = (!authority.is_empty())
+        let hosts = has_host
             .then_some(authority.len())
             .into_iter()
-            .chain(port)
-            .chain(memchr::memrchr_iter(b',', self.host()))
+            .chain(memchr::memrchr2_iter(b',', b':', authority))
             .map(move |end| Key {
                 stem: &authority[..end],
                 reach: Reach::Hosts,

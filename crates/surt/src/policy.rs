@@ -21,6 +21,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::surt::trim_slash;
 use crate::{Kind, Surt};
 
 /// How much of a SURT a key keeps.
@@ -153,28 +154,28 @@ fn cut_prefix(surt: &Surt<'_>, hosts: Limit, paths: Limit, out: &mut Vec<u8>) {
         out.extend_from_slice(b")/");
         return;
     }
-    out.extend_from_slice(surt.before_path());
-    let path = surt.path();
-    let path = path.strip_suffix(b"/").unwrap_or(path);
-    let kept = if surt.kind() == Kind::Bare {
-        // Behind a scheme there is no leading slash, so one slash fewer is passed.
-        match paths {
-            Limit::Most(0) if surt.before_path().is_empty() => path,
-            Limit::Most(0) => b"",
-            Limit::Most(most) => &path[..nth(b'/', path, most).unwrap_or(path.len())],
-            Limit::All => path,
+    let before_path = surt.before_path();
+    if before_path.is_empty() {
+        // Neither a host nor a scheme: nothing that could be cut.
+        out.extend_from_slice(surt.without_query());
+        return;
+    }
+    out.extend_from_slice(before_path);
+    let path = trim_slash(surt.path());
+    let is_bare = surt.kind() == Kind::Bare;
+    // Behind a scheme there is no leading slash, so one slash fewer is passed.
+    let kept = match paths {
+        Limit::Most(0) => b"",
+        Limit::Most(most) => {
+            let slashes = most.saturating_add(u32::from(!is_bare));
+            trim_slash(&path[..nth(b'/', path, slashes).unwrap_or(path.len())])
         }
-    } else {
-        match paths {
-            Limit::Most(0) => b"/",
-            _ if path.is_empty() => b"/",
-            Limit::Most(most) => {
-                &path[..nth(b'/', path, most.saturating_add(1)).unwrap_or(path.len())]
-            }
-            Limit::All => path,
-        }
+        Limit::All => path,
     };
     out.extend_from_slice(kept);
+    if kept.is_empty() && !is_bare {
+        out.push(b'/');
+    }
 }
 
 /// Where the `n`-th `byte` stands in `text`, counted from 1.

@@ -159,18 +159,14 @@ impl<'a> Surt<'a> {
     pub fn prefixes(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let bytes = self.bytes;
         let authority = self.authority();
-        let port = self.port().map(|_| self.host().len());
-        let hosts = memchr::memchr_iter(b',', self.host())
-            .chain(port)
-            .chain((!authority.is_empty()).then_some(authority.len()));
-        let trimmed = self.path + self.path().strip_suffix(b"/").unwrap_or(self.path()).len();
+        let hosts = memchr::memchr2_iter(b',', b':', authority).chain([authority.len()]);
+        let trimmed = self.path + trim_slash(self.path()).len();
         let start = self.path;
         let paths = memchr::memchr_iter(b'/', &bytes[start..trimmed])
             .map(move |at| start + at)
-            .filter(move |&at| at > 0)
-            .chain((trimmed > 0).then_some(trimmed));
+            .chain([trimmed]);
         let whole = (self.query < bytes.len()).then_some(bytes.len());
-        let mut last = usize::MAX;
+        let mut last = 0;
         hosts
             .chain(paths)
             .chain(whole)
@@ -183,7 +179,11 @@ impl<'a> Surt<'a> {
     /// In plain byte order, which indexes have, `/a`, `/a-b` and `/a/c` stand in this order, because
     /// `-` is below `/`: the subtree of `/a` is torn apart. By segment, a place is followed by
     /// everything below it before anything else comes, so that subtrees can be counted as they pass.
+    /// What has no host comes before all that has one.
     pub fn cmp_by_segment(&self, other: &Surt<'_>) -> Ordering {
+        if self.has_host != other.has_host {
+            return self.has_host.cmp(&other.has_host);
+        }
         let (a, b) = (self.bytes, other.bytes);
         let common = a.iter().zip(b).take_while(|(a, b)| a == b).count();
         let rank = match Part::behind(&a[..common]) {
@@ -260,6 +260,12 @@ pub fn is_surt(line: &[u8]) -> bool {
     let surt = Surt::new(line);
     // `javascript:f()` has a `)` and no `/`; in a SURT nothing but a port follows a single colon.
     surt.has_host && (memchr(b':', surt.host()).is_none() || is_ipv6(surt.host()))
+}
+
+/// A place without the slashes at its end.
+pub(crate) fn trim_slash(text: &[u8]) -> &[u8] {
+    let end = text.iter().rposition(|&byte| byte != b'/');
+    end.map_or(&b""[..], |end| &text[..=end])
 }
 
 /// Which part of a SURT comes behind a prefix of it.

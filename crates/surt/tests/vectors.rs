@@ -1,6 +1,10 @@
 //! Recorded answers of the implementations that wrote the world's indexes.
 //! Runs where `WAYPOST_SHARED` names the folder that holds them.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test may panic and say that it is skipped"
+)]
 
 use std::path::PathBuf;
 
