@@ -44,10 +44,16 @@ impl<T, E: Into<anyhow::Error>> Hint<T> for Result<T, E> {
 
 /// The hint of an error, if it or one of its causes carries one.
 pub(crate) fn of(error: &anyhow::Error) -> Option<&str> {
-    error
+    let own = error
         .chain()
         .find_map(|cause| cause.downcast_ref::<Hinted>())
-        .map(|hinted| hinted.hint.as_str())
+        .map(|hinted| hinted.hint.as_str());
+    own.or_else(|| error.chain().find_map(of_library))
+}
+
+/// The libraries' errors know what can be done about them.
+fn of_library<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a str> {
+    cause.downcast_ref::<waypost_index::Error>()?.hint()
 }
 
 #[cfg(test)]

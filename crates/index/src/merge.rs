@@ -60,7 +60,9 @@ impl Addition {
             out.extend_from_slice(line);
             return Ok(());
         }
-        let json = memchr::memchr_iter(b' ', line).nth(1).map(|space| space + 1);
+        let json = memchr::memchr_iter(b' ', line)
+            .nth(1)
+            .map(|space| space + 1);
         let Some(json) = json.filter(|&json| line.get(json) == Some(&b'{')) else {
             let message = format!("a field can be added only to CDXJ: {}", shown(line));
             return Err(Error::new(ErrorKind::Invalid(message)));
@@ -135,13 +137,18 @@ pub fn merge(
     let mut sources = open(rest, memory / most / 2)?;
     sources.extend(runs.into_iter().map(|run| Any::Run(RunLines::new(run))));
     let mut changed = Vec::new();
-    report.lines_out = merge_some(sources, options.unique, &mut report, |line| match addition {
-        Some(addition) => {
-            addition.add(line, &mut changed)?;
-            out.push(&changed)
-        }
-        None => out.push(line),
-    })?;
+    report.lines_out = merge_some(
+        sources,
+        options.unique,
+        &mut report,
+        |line| match addition {
+            Some(addition) => {
+                addition.add(line, &mut changed)?;
+                out.push(&changed)
+            }
+            None => out.push(line),
+        },
+    )?;
     Ok(report)
 }
 

@@ -218,8 +218,14 @@ mod tests {
 
     #[test]
     fn stars_are_read_as_people_write_them() {
-        assert_eq!(Match::of_wildcard("*.a.com"), Some((Match::Domain, "a.com")));
-        assert_eq!(Match::of_wildcard("a.com/b*"), Some((Match::Prefix, "a.com/b")));
+        assert_eq!(
+            Match::of_wildcard("*.a.com"),
+            Some((Match::Domain, "a.com"))
+        );
+        assert_eq!(
+            Match::of_wildcard("a.com/b*"),
+            Some((Match::Prefix, "a.com/b"))
+        );
         assert_eq!(Match::of_wildcard("a.com/b"), None);
     }
 }

@@ -6,6 +6,7 @@ use crate::exit::Exit;
 use crate::printer::Printer;
 
 mod completions;
+mod index;
 mod man;
 
 /// Learns from their indexes what web archives hold, writes that down small, and sends every
@@ -23,6 +24,7 @@ pub(crate) struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Completions(completions::Completions),
+    Index(index::Index),
     Man(man::Man),
 }
 
@@ -30,6 +32,7 @@ impl Cli {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         match self.command {
             Command::Completions(command) => command.run(out),
+            Command::Index(command) => command.run(out),
             Command::Man(command) => command.run(out),
         }
     }

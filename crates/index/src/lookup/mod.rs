@@ -121,11 +121,7 @@ impl<'a> Lookup<'a> {
     ///
     /// # Errors
     /// Those of reading the index and those of `take`.
-    pub fn one(
-        &mut self,
-        query: &Query,
-        mut take: impl FnMut(&[u8]) -> Result<()>,
-    ) -> Result<u64> {
+    pub fn one(&mut self, query: &Query, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<u64> {
         let before = self.stats.found;
         match self.wanted.order {
             Order::Forward => self.forward(query, &mut take)?,
@@ -258,7 +254,10 @@ impl<'a> Lookup<'a> {
                 }
             }
             walker.forward(&span, |line| {
-                while ranges.get(next).is_some_and(|(range, _)| line >= &range.start[..]) {
+                while ranges
+                    .get(next)
+                    .is_some_and(|(range, _)| line >= &range.start[..])
+                {
                     open.push(ranges[next]);
                     next += 1;
                 }
@@ -282,7 +281,10 @@ impl<'a> Lookup<'a> {
             })?;
             open.clear();
             // Ranges of this span in which no line came.
-            while ranges.get(next).is_some_and(|(range, _)| range.start < span.end) {
+            while ranges
+                .get(next)
+                .is_some_and(|(range, _)| range.start < span.end)
+            {
                 next += 1;
             }
         }
@@ -358,11 +360,7 @@ impl Judge<'_> {
         })
     }
 
-    fn give(
-        &mut self,
-        found: &Found<'_>,
-        take: &mut dyn FnMut(&[u8]) -> Result<()>,
-    ) -> Result<()> {
+    fn give(&mut self, found: &Found<'_>, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         self.stats.found += 1;
         self.row.clear();
         let line = found.capture.line();

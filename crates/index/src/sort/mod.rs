@@ -73,11 +73,7 @@ pub struct Report {
 /// # Errors
 /// A source that cannot be read, a disk that is full, a line that does not fit in the memory.
 /// Damaged compression is no error: see [`Report::damaged`].
-pub fn sort(
-    sources: &[input::Source],
-    options: &Options,
-    out: &mut LineWriter,
-) -> Result<Report> {
+pub fn sort(sources: &[input::Source], options: &Options, out: &mut LineWriter) -> Result<Report> {
     let memory = options.memory.max(LEAST_MEMORY);
     let threads = options.threads.max(1);
     let pool = ThreadPoolBuilder::new()
@@ -112,13 +108,20 @@ pub fn sort(
     })?;
     report.runs = runs.len();
     report.spilled = runs.first().map_or(0, Run::spilled);
-    let mut held: Vec<Any> = held.into_iter().map(|c| Any::Chunk(ChunkLines::new(c))).collect();
+    let mut held: Vec<Any> = held
+        .into_iter()
+        .map(|c| Any::Chunk(ChunkLines::new(c)))
+        .collect();
     let most = runs_at_once(memory);
     if runs.len() > most {
         // The chunks' memory is needed for the blocks of the runs.
         let spill = Spill::new(&options.temporary, block_size(memory))?;
         if !held.is_empty() {
-            runs.push(merge_into_run(std::mem::take(&mut held), options.unique, &spill)?);
+            runs.push(merge_into_run(
+                std::mem::take(&mut held),
+                options.unique,
+                &spill,
+            )?);
         }
         while runs.len() > most {
             let group = most.min(runs.len() - most + 1);
@@ -129,7 +132,9 @@ pub fn sort(
         report.spilled += spill.size();
     }
     held.extend(runs.into_iter().map(|run| Any::Run(RunLines::new(run))));
-    report.lines_out = drain(&mut Tournament::new(held), options.unique, |line| out.push(line))?;
+    report.lines_out = drain(&mut Tournament::new(held), options.unique, |line| {
+        out.push(line)
+    })?;
     Ok(report)
 }
 
@@ -171,7 +176,9 @@ pub(crate) fn drain<S: Source>(
 
 fn merge_into_run(sources: Vec<Any>, unique: bool, spill: &Arc<Spill>) -> Result<Run> {
     let mut writer = RunWriter::new(spill);
-    drain(&mut Tournament::new(sources), unique, |line| writer.push(line))?;
+    drain(&mut Tournament::new(sources), unique, |line| {
+        writer.push(line)
+    })?;
     writer.finish()
 }
 

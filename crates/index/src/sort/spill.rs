@@ -179,9 +179,7 @@ impl RunLines {
                 .filter(|&got| got == size);
             if got.is_none() {
                 let detail = "a temporary file was changed while it was in use".to_owned();
-                return Err(
-                    Error::new(ErrorKind::Format(detail)).in_file(spill.folder.display())
-                );
+                return Err(Error::new(ErrorKind::Format(detail)).in_file(spill.folder.display()));
             }
         }
         self.filled = size;
