@@ -107,7 +107,7 @@ fn filter(text: &str) -> Result<Filter, String> {
 impl Lookup {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let index = Index::open(&self.index)?;
-        let mut search = Search::new(&index, self.wanted())?;
+        let mut search = Search::new(&index, self.wanted());
         let asked = self.asked(out)?;
         let mut missing = Vec::new();
         let mut take = |row: &[u8]| {

@@ -1,0 +1,7 @@
+//! Real peers: GNU sort, and pywb reading our ZipNum.
+//!
+//! pywb runs with the Python that `WAYPOST_PYTHON` names; SURT ranges are compared with those that
+//! pywb gave, in the folder that `WAYPOST_SHARED` names. Without them those tests are skipped.
+
+mod gnu_sort;
+mod pywb;
