@@ -1,5 +1,10 @@
 //! Python's `surt` package itself against ours, over generated URIs.
 //! Runs where `WAYPOST_PYTHON` names a Python that has the package.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test may panic and say that it is skipped"
+)]
 
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::process::{Command, Stdio};

@@ -1,5 +1,7 @@
 //! Percent escapes: undone to the last, then made again in one way.
 
+use super::commoncrawl::Edition;
+
 /// The value of a hexadecimal digit.
 fn hex(byte: u8) -> Option<u8> {
     match byte {
@@ -68,6 +70,84 @@ pub(super) fn push_escape(byte: u8, out: &mut Vec<u8>) {
         DIGITS[usize::from(byte >> 4)],
         DIGITS[usize::from(byte & 15)],
     ]);
+}
+
+/// Puts `text` into `out` with escapes undone where they stand for ASCII or for letters in UTF-8;
+/// other bytes stay escaped, because this is for code that works on text.
+pub(super) fn unescape_text(text: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    let Some(first) = memchr::memchr(b'%', text) else {
+        out.extend_from_slice(text);
+        return;
+    };
+    out.extend_from_slice(&text[..first]);
+    let mut above_ascii = false;
+    for &byte in &text[first..] {
+        out.push(byte);
+        while let [.., b'%', high, low] = out[..]
+            && let (Some(high), Some(low)) = (hex(high), hex(low))
+        {
+            if high >= 8 {
+                above_ascii = true;
+                break;
+            }
+            out.truncate(out.len() - 3);
+            out.push(high << 4 | low);
+        }
+    }
+    if above_ascii {
+        decode_letters(out);
+    }
+}
+
+/// Replaces runs of `%HH` by the letters they are in UTF-8, keeping what is not.
+fn decode_letters(text: &mut Vec<u8>) {
+    let source = std::mem::take(text);
+    let mut run = Vec::new();
+    let mut rest = &source[..];
+    while !rest.is_empty() {
+        let escapes = rest.chunks_exact(3).map_while(|chunk| match chunk {
+            [b'%', high, low] => Some(hex(*high)? << 4 | hex(*low)?),
+            _ => None,
+        });
+        run.clear();
+        run.extend(escapes);
+        if run.is_empty() {
+            text.push(rest[0]);
+            rest = &rest[1..];
+            continue;
+        }
+        let mut at = 0;
+        for chunk in run.utf8_chunks() {
+            text.extend_from_slice(chunk.valid().as_bytes());
+            at += 3 * chunk.valid().len();
+            let invalid = 3 * chunk.invalid().len();
+            text.extend_from_slice(&rest[at..at + invalid]);
+            at += invalid;
+        }
+        rest = &rest[at..];
+    }
+}
+
+/// Appends `text` with what Java's escaper escapes as `%hh`: controls, space, everything above
+/// ASCII, `#`, and `%`, except that the current edition leaves an escape that is there alone.
+pub(super) fn escape_text(text: &[u8], edition: Edition, out: &mut Vec<u8>) {
+    for (i, &byte) in text.iter().enumerate() {
+        let plain = match byte {
+            b'%' => {
+                edition == Edition::Current
+                    && matches!(text[i..], [_, high, low, ..]
+                        if hex(high).is_some() && hex(low).is_some())
+            }
+            b'#' => false,
+            _ => byte > b' ' && byte <= 0x7F,
+        };
+        if plain {
+            out.push(byte);
+        } else {
+            push_escape(byte, out);
+        }
+    }
 }
 
 #[cfg(test)]

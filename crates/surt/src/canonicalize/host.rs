@@ -12,7 +12,7 @@ pub(super) fn push_reversed(host: &[u8], out: &mut Vec<u8>) {
 }
 
 /// `host` without `www`, digits and a dot at its head; `None` if they are not there.
-pub(super) fn without_www(host: &[u8]) -> Option<&[u8]> {
+pub(crate) fn without_www(host: &[u8]) -> Option<&[u8]> {
     let rest = host.strip_prefix(b"www")?;
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     rest[digits..].strip_prefix(b".")
@@ -91,6 +91,33 @@ fn c_number(digits: &[u8]) -> Option<u32> {
         let digit = (digit as char).to_digit(base)?;
         value.checked_mul(base)?.checked_add(digit)
     })
+}
+
+/// The address of a host of digits and dots, for those who know no short forms: one number of at
+/// most 63 bits, or four parts, all octal if the first has a leading zero, else all decimal.
+pub(super) fn ipv4_in_full(host: &[u8]) -> Option<u32> {
+    if !host.first()?.is_ascii_digit() {
+        return None;
+    }
+    let text = std::str::from_utf8(host).ok()?;
+    if host.iter().all(u8::is_ascii_digit) {
+        return text.parse::<i64>().ok().map(|address| address as u32);
+    }
+    let radix = if host[0] == b'0' { 8 } else { 10 };
+    let mut address = 0;
+    let mut parts = 0;
+    for part in text.split('.') {
+        if !part.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let part = u32::from_str_radix(part, radix).ok()?;
+        if part > 255 {
+            return None;
+        }
+        address = address << 8 | part;
+        parts += 1;
+    }
+    (parts == 4).then_some(address)
 }
 
 #[cfg(test)]

@@ -10,6 +10,23 @@ use unicode_normalization::UnicodeNormalization;
 
 /// `host` in ASCII, or `None` where IDNA2003 has none: a label is empty, too long or prohibited.
 pub(super) fn to_ascii(host: &str) -> Option<String> {
+    convert(host, Unassigned::Pass)
+}
+
+/// The same by the letter of the standard, as Java has it: code points that Unicode 3.2 does not
+/// know are refused.
+pub(super) fn to_ascii_strict(host: &str) -> Option<String> {
+    convert(host, Unassigned::Refuse)
+}
+
+/// What to do with code points that Unicode 3.2 does not know.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unassigned {
+    Pass,
+    Refuse,
+}
+
+fn convert(host: &str, unassigned: Unassigned) -> Option<String> {
     let mut labels: Vec<&str> = host.split(is_dot).collect();
     let rooted = labels.last().is_some_and(|label| label.is_empty());
     if rooted {
@@ -20,7 +37,7 @@ pub(super) fn to_ascii(host: &str) -> Option<String> {
         if i > 0 {
             out.push('.');
         }
-        label_to_ascii(label, &mut out)?;
+        label_to_ascii(label, unassigned, &mut out)?;
     }
     if rooted {
         out.push('.');
@@ -33,7 +50,7 @@ fn is_dot(c: char) -> bool {
     matches!(c, '.' | '\u{3002}' | '\u{FF0E}' | '\u{FF61}')
 }
 
-fn label_to_ascii(label: &str, out: &mut String) -> Option<()> {
+fn label_to_ascii(label: &str, unassigned: Unassigned, out: &mut String) -> Option<()> {
     const MOST: usize = 63;
     // The codec refuses these unseen; punycode would take quadratic time over them.
     const HOPELESS: usize = 1024;
@@ -44,6 +61,9 @@ fn label_to_ascii(label: &str, out: &mut String) -> Option<()> {
     if label.is_ascii() {
         out.push_str(label);
     } else {
+        if unassigned == Unassigned::Refuse && label.chars().any(tables::unassigned_code_point) {
+            return None;
+        }
         let prepared = nameprep(label)?;
         if prepared.is_ascii() {
             out.push_str(&prepared);

@@ -4,6 +4,7 @@
 //! URI apart and in what they do with odd hosts. Every step first looks whether it has anything to
 //! do, so that the common URI is read a few times and written once.
 
+mod commoncrawl;
 mod escape;
 mod host;
 mod ia;
@@ -12,6 +13,9 @@ mod path;
 mod query;
 
 use crate::{Dialect, Error};
+use commoncrawl::Edition;
+
+pub(crate) use host::without_www;
 
 /// Turns URIs into SURTs under one dialect. Make one and reuse it: its buffers grow to fit and no
 /// URI after that allocates anything but room in the output.
@@ -65,8 +69,11 @@ impl Canonicalizer {
         let start = out.len();
         let result = match self.dialect {
             Dialect::Ia => ia::canonicalize(uri, &mut self.scratch, out),
-            Dialect::CommonCrawl | Dialect::CommonCrawlLegacy => {
-                ia::canonicalize(uri, &mut self.scratch, out)
+            Dialect::CommonCrawl => {
+                commoncrawl::canonicalize(uri, Edition::Current, &mut self.scratch, out)
+            }
+            Dialect::CommonCrawlLegacy => {
+                commoncrawl::canonicalize(uri, Edition::Legacy, &mut self.scratch, out)
             }
         };
         if result.is_err() {
@@ -97,6 +104,12 @@ impl Scratch {
         out.push(b'?');
         let start = out.len();
         escape::escape_lower(query, out);
+        self.finish_query(start, out);
+    }
+
+    /// Takes sessions out of the query at `start`, sorts the rest, and takes the `?` away where
+    /// nothing is left.
+    fn finish_query(&mut self, start: usize, out: &mut Vec<u8>) {
         query::strip_and_sort(out, start, &mut self.parameters);
         if out.len() == start {
             out.pop();
