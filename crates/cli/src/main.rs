@@ -8,6 +8,7 @@ use clap::{CommandFactory, FromArgMatches};
 mod cmd;
 mod exit;
 mod hint;
+mod lines;
 mod printer;
 
 use exit::Exit;
