@@ -4,7 +4,10 @@
 //! whatever their compression.
 
 pub mod capture;
+pub mod check;
+mod distinct;
 pub mod error;
+pub mod generate;
 pub mod input;
 pub mod json;
 pub mod key;

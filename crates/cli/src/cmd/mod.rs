@@ -1,5 +1,7 @@
 //! The subcommands, one file each.
 
+use std::sync::LazyLock;
+
 use clap::{Parser, Subcommand};
 
 use crate::exit::Exit;
@@ -7,12 +9,13 @@ use crate::printer::Printer;
 
 mod completions;
 mod index;
+mod keys;
 mod man;
 
 /// Learns from their indexes what web archives hold, writes that down small, and sends every
 /// lookup only to the archives that can answer it.
 #[derive(Parser)]
-#[command(name = "waypost", version)]
+#[command(name = "waypost", version = VERSION.as_str())]
 pub(crate) struct Cli {
     /// Say nothing on stderr but warnings and errors
     #[arg(short, long, global = true)]
@@ -21,18 +24,29 @@ pub(crate) struct Cli {
     command: Command,
 }
 
+/// Keys of some policies depend on the list of public suffixes, so its version is part of ours.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "{} (public suffix list: psl {})",
+        env!("CARGO_PKG_VERSION"),
+        waypost_surt::PSL_VERSION
+    )
+});
+
 #[derive(Subcommand)]
 enum Command {
-    Completions(completions::Completions),
+    Keys(keys::Keys),
     Index(index::Index),
+    Completions(completions::Completions),
     Man(man::Man),
 }
 
 impl Cli {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         match self.command {
-            Command::Completions(command) => command.run(out),
+            Command::Keys(command) => command.run(out),
             Command::Index(command) => command.run(out),
+            Command::Completions(command) => command.run(out),
             Command::Man(command) => command.run(out),
         }
     }

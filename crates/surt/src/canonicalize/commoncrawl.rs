@@ -139,10 +139,11 @@ fn push_without_line_breaks(uri: &[u8], out: &mut Vec<u8>) {
 /// The scheme, `http` where none of the six is there, and what comes behind its slashes.
 fn split_scheme(uri: &[u8]) -> (&[u8], &[u8]) {
     let known = ["http", "https", "ftp", "mms", "rtsp", "wais"];
-    let found = memmem::find(uri, b"://").filter(|&length| {
-        known
-            .iter()
-            .any(|scheme| uri[..length].eq_ignore_ascii_case(scheme.as_bytes()))
+    let found = memchr(b':', uri).filter(|&length| {
+        uri[length..].starts_with(b"://")
+            && known
+                .iter()
+                .any(|scheme| uri[..length].eq_ignore_ascii_case(scheme.as_bytes()))
     });
     let (scheme, rest) = match found {
         Some(length) => (&uri[..length], &uri[length + 3..]),
@@ -198,10 +199,13 @@ fn put_host(host: &[u8], edition: Edition, scratch: &mut Scratch) -> Result<(), 
         ascii = idna2003::to_ascii_strict(text).unwrap_or_else(|| text.to_lowercase());
         host = ascii.as_bytes();
     }
-    dotted.clear();
-    dotted.extend_from_slice(host);
-    dotted.dedup_by(|next, before| *next == b'.' && *before == b'.');
-    let host = dotted.strip_prefix(b".").unwrap_or(dotted);
+    if host.windows(2).any(|pair| pair == b"..") {
+        dotted.clear();
+        dotted.extend_from_slice(host);
+        dotted.dedup_by(|next, before| *next == b'.' && *before == b'.');
+        host = dotted;
+    }
+    let host = host.strip_prefix(b".").unwrap_or(host);
     let mut host = host.strip_suffix(b".").unwrap_or(host);
     if edition == Edition::Current {
         if host.is_empty() {

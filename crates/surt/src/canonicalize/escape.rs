@@ -41,6 +41,13 @@ fn is_plain(byte: u8) -> bool {
     (byte > b' ') & (byte < 0x7F) & (byte != b'#') & (byte != b'%')
 }
 
+/// Whether there is nothing to escape, as nearly always. Without early exits this runs many bytes at
+/// once.
+fn all_plain(text: &[u8]) -> bool {
+    text.iter()
+        .fold(true, |plain, &byte| plain & is_plain(byte))
+}
+
 /// Appends `text` to `out` lower-cased, with what a SURT may not hold as `%hh`.
 pub(super) fn escape_lower(text: &[u8], out: &mut Vec<u8>) {
     // Nearly always there is nothing to escape; without early exits this runs many bytes at once.
@@ -132,6 +139,10 @@ fn decode_letters(text: &mut Vec<u8>) {
 /// Appends `text` with what Java's escaper escapes as `%hh`: controls, space, everything above
 /// ASCII, `#`, and `%`, except that the current edition leaves an escape that is there alone.
 pub(super) fn escape_text(text: &[u8], edition: Edition, out: &mut Vec<u8>) {
+    if all_plain(text) {
+        out.extend_from_slice(text);
+        return;
+    }
     for (i, &byte) in text.iter().enumerate() {
         let plain = match byte {
             b'%' => {

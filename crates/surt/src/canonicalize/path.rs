@@ -1,7 +1,5 @@
 //! Paths: dots and empty segments resolved, ASP.NET sessions and the last slash removed.
 
-use memchr::memmem;
-
 /// The normal form of `path`: it starts with `/`, has no `.` and no empty segments but the last, and
 /// `..` takes the segment before it away, if there is one. Built in `buffer` if it has to be.
 pub(super) fn normalized<'a>(path: &'a [u8], buffer: &'a mut Vec<u8>) -> &'a [u8] {
@@ -42,15 +40,18 @@ fn pop_or_keep(out: &mut Vec<u8>) {
 }
 
 /// Whether a path that starts with a slash has no empty, `.` or `..` segment, save an empty last.
+/// Dots at the head of a longer name are taken for trouble too; then the slow way finds none.
 fn is_normal(path: &[u8]) -> bool {
-    !path
-        .windows(2)
-        .any(|pair| pair[0] == b'/' && (pair[1] == b'/' || pair[1] == b'.'))
+    // Without early exits this runs many bytes at once.
+    !path.iter().zip(&path[1..]).fold(false, |odd, (&a, &b)| {
+        odd | ((a == b'/') & ((b == b'/') | (b == b'.')))
+    })
 }
 
 /// Takes ASP.NET's session segments out of a lower-cased path, then one slash off its end.
 pub(super) fn strip(path: &mut Vec<u8>, start: usize) {
-    if memmem::find(&path[start..], b".aspx").is_some() {
+    // No session without a parenthesis, which few paths have.
+    if memchr::memchr(b'(', &path[start..]).is_some() {
         strip_session(path, start, nested_session);
         strip_session(path, start, plain_session);
     }

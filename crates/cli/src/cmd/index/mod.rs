@@ -5,6 +5,7 @@ use clap::{Args, Subcommand};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
+mod check;
 mod destination;
 mod lookup;
 mod merge;
@@ -21,6 +22,7 @@ pub(crate) struct Index {
 
 #[derive(Subcommand)]
 enum Command {
+    Check(check::Check),
     Lookup(lookup::Lookup),
     Merge(merge::Merge),
     Sort(sort::Sort),
@@ -31,6 +33,7 @@ enum Command {
 impl Index {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         match self.command {
+            Command::Check(command) => command.run(out),
             Command::Lookup(command) => command.run(out),
             Command::Merge(command) => command.run(out),
             Command::Sort(command) => command.run(out),
