@@ -133,11 +133,7 @@ pub fn pywb_range(uri: &[u8], surt: &[u8], kind: Match) -> Range {
             let mut start = surt.to_vec();
             // Canonicalisation drops these at the end, but here they say where the prefix ends.
             match uri.trim_ascii_end().last() {
-                Some(b'?') if !surt.contains(&b'?') => {
-                    if start.last() != Some(&b'?') {
-                        start.push(b'?');
-                    }
-                }
+                Some(b'?') if !surt.contains(&b'?') => start.push(b'?'),
                 Some(b'/') if start.last() != Some(&b'/') && !surt.contains(&b'?') => {
                     start.push(b'/');
                 }

@@ -10,12 +10,13 @@ use waypost_index::output::{Format, LineWriter};
 use waypost_index::sort::{LEAST_MEMORY, Options, Report, sort};
 use waypost_index::{ErrorKind, zipnum};
 
-fn options(folder: &Path, threads: usize, unique: bool) -> Options {
+fn options(folder: &Path, threads: usize, unique: bool) -> Options<'static> {
     Options {
         memory: LEAST_MEMORY,
         threads,
         unique,
         temporary: folder.to_owned(),
+        progress: None,
     }
 }
 

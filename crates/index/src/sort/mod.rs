@@ -13,6 +13,7 @@ mod tournament;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use rayon::{Scope, ThreadPoolBuilder};
@@ -31,7 +32,7 @@ pub const LEAST_MEMORY: usize = 4 << 20;
 
 /// How to sort.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct Options<'a> {
     /// How much memory to use, in bytes.
     pub memory: usize,
     /// How many threads sort and compress.
@@ -40,15 +41,18 @@ pub struct Options {
     pub unique: bool,
     /// The folder for temporary files.
     pub temporary: PathBuf,
+    /// Counts the bytes of the sources that were read, as they are stored.
+    pub progress: Option<&'a AtomicU64>,
 }
 
-impl Default for Options {
-    fn default() -> Options {
+impl Default for Options<'_> {
+    fn default() -> Self {
         Options {
             memory: 1 << 30,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             unique: false,
             temporary: std::env::temp_dir(),
+            progress: None,
         }
     }
 }
@@ -73,7 +77,11 @@ pub struct Report {
 /// # Errors
 /// A source that cannot be read, a disk that is full, a line that does not fit in the memory.
 /// Damaged compression is no error: see [`Report::damaged`].
-pub fn sort(sources: &[input::Source], options: &Options, out: &mut LineWriter) -> Result<Report> {
+pub fn sort(
+    sources: &[input::Source],
+    options: &Options<'_>,
+    out: &mut LineWriter,
+) -> Result<Report> {
     let memory = options.memory.max(LEAST_MEMORY);
     let threads = options.threads.max(1);
     let pool = ThreadPoolBuilder::new()
@@ -213,7 +221,7 @@ enum Returned {
 /// Reads chunks and has them sorted and spilled by the pool's threads.
 struct Sorter<'a, 'scope> {
     scope: &'a Scope<'scope>,
-    options: &'a Options,
+    options: &'a Options<'a>,
     send: Sender<Returned>,
     returns: Receiver<Returned>,
     /// The size of a chunk.
@@ -254,8 +262,12 @@ impl<'scope> Sorter<'_, 'scope> {
                 self.sort(std::mem::replace(&mut chunk, next));
                 continue;
             }
+            let before = stream.source_position();
             let (read, error) = stream.read_full(space);
             chunk.take(read);
+            if let Some(progress) = self.options.progress {
+                progress.fetch_add(stream.source_position() - before, Ordering::Relaxed);
+            }
             match error {
                 Some(error) if error.is_damage() => {
                     // The last line is cut: half a line is no line.

@@ -39,6 +39,7 @@ fn ours(inputs: &[&Path], unique: bool, threads: usize, merging: bool) -> Vec<u8
         threads,
         unique,
         temporary: folder.path().to_owned(),
+        progress: None,
     };
     let sources: Vec<Source> = inputs.iter().map(|path| Source::new(*path)).collect();
     let mut out = LineWriter::create(&path, &Format::Plain, threads).unwrap();

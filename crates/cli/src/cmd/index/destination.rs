@@ -3,22 +3,23 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use waypost_index::Source;
 use waypost_index::output::{Format, LineWriter, Written};
-use waypost_index::sort::{LEAST_MEMORY, Options, Report};
+use waypost_index::sort::{Options, Report};
 use waypost_index::zipnum::{self, Flavour};
-use waypost_index::{Source, input};
 use waypost_report::{bytes, count};
 
+use crate::args::Memory;
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::printer::Printer;
+use crate::progress::Progress;
 
 /// How much of the machine to use.
 #[derive(Args)]
 pub(crate) struct Resources {
-    /// Memory to use: 512M, 4G; what does not fit goes to temporary files
-    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = memory)]
-    memory: usize,
+    #[command(flatten)]
+    memory: Memory,
     /// Threads to use; as many as there are cores if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
@@ -33,37 +34,20 @@ impl Resources {
         self.threads.map_or(cores, usize::from)
     }
 
-    pub(crate) fn options(&self, unique: bool) -> Options {
+    pub(crate) fn options<'a>(&self, unique: bool, progress: &'a Progress) -> Options<'a> {
         Options {
-            memory: self.memory,
+            memory: self.memory.memory,
             threads: self.threads(),
             unique,
             temporary: self.temporary.clone().unwrap_or_else(std::env::temp_dir),
+            progress: Some(progress.bytes()),
         }
     }
 }
 
-/// Reads `512M`: a number with K, M, G or T, each 1024 times the one before.
-fn memory(text: &str) -> Result<usize, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = text[digits.len()..].to_ascii_uppercase();
-    let power = match unit.trim_end_matches('B').trim_end_matches('I') {
-        "" => 0,
-        "K" => 1,
-        "M" => 2,
-        "G" => 3,
-        "T" => 4,
-        _ => return Err("write a number with K, M, G or T: 512M".to_owned()),
-    };
-    let size = digits
-        .parse::<usize>()
-        .ok()
-        .and_then(|number| number.checked_mul(1024usize.checked_pow(power)?))
-        .ok_or("write a number with K, M, G or T: 512M")?;
-    if size < LEAST_MEMORY {
-        return Err(format!("give at least {}M", LEAST_MEMORY >> 20));
-    }
-    Ok(size)
+/// A bar for reading all of `sources`.
+pub(crate) fn progress(out: &Printer, what: &'static str, sources: &[Source]) -> Progress {
+    out.progress(what, sources.iter().map(Source::size).sum())
 }
 
 /// Where sorted lines go.
@@ -144,11 +128,6 @@ pub(crate) fn create_zipnum(
         return created.hint("name a folder that does not exist yet");
     }
     Ok(created?)
-}
-
-/// The files that the arguments name.
-pub(crate) fn sources(inputs: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
-    Ok(input::expand(inputs.iter().cloned())?.sources)
 }
 
 /// Says what was done. Damaged inputs make it a `no`: the output is there, but not all of the input.

@@ -1,9 +1,8 @@
-use std::path::PathBuf;
-
 use clap::Args;
 use waypost_index::merge::{self, Addition};
 
-use super::destination::{Destination, Resources, sources, tell};
+use super::destination::{Destination, Resources, progress, tell};
+use crate::args::Inputs;
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -16,9 +15,8 @@ use crate::printer::Printer;
     waypost index merge --unique --add collection=2024 crawl-*.cdxj.gz -o all.cdxj\n\n\
     Exit code 1: an input was damaged, and what could be read of it was merged.")]
 pub(crate) struct Merge {
-    /// Sorted files and folders of them; `-` is standard input
-    #[arg(required = true, value_name = "INPUT")]
-    inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    inputs: Inputs,
     /// Keep one of equal lines
     #[arg(short, long)]
     unique: bool,
@@ -37,10 +35,12 @@ fn addition(text: &str) -> Result<Addition, String> {
 
 impl Merge {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
-        let sources = sources(&self.inputs)?;
+        let sources = self.inputs.sources(out)?;
         let mut writer = self.destination.create(self.resources.threads())?;
-        let options = self.resources.options(self.unique);
+        let progress = progress(out, "merging", &sources);
+        let options = self.resources.options(self.unique, &progress);
         let report = merge::merge(&sources, &options, self.add.as_ref(), &mut writer)?;
+        drop(progress);
         let written = writer.finish()?;
         Ok(tell(out, self.destination.name(), &report, &written))
     }

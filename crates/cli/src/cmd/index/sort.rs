@@ -1,9 +1,8 @@
-use std::path::PathBuf;
-
 use clap::Args;
 use waypost_index::sort;
 
-use super::destination::{Destination, Resources, sources, tell};
+use super::destination::{Destination, Resources, progress, tell};
+use crate::args::Inputs;
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -16,9 +15,8 @@ use crate::printer::Printer;
     waypost index sort --unique archive.cdxj more/ -o sorted.cdxj\n\n\
     Exit code 1: an input was damaged, and what could be read of it was sorted.")]
 pub(crate) struct Sort {
-    /// Files and folders; `-` is standard input
-    #[arg(required = true, value_name = "INPUT")]
-    inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    inputs: Inputs,
     /// Keep one of equal lines
     #[arg(short, long)]
     unique: bool,
@@ -30,10 +28,12 @@ pub(crate) struct Sort {
 
 impl Sort {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
-        let sources = sources(&self.inputs)?;
+        let sources = self.inputs.sources(out)?;
         let mut writer = self.destination.create(self.resources.threads())?;
-        let options = self.resources.options(self.unique);
+        let progress = progress(out, "sorting", &sources);
+        let options = self.resources.options(self.unique, &progress);
         let report = sort::sort(&sources, &options, &mut writer)?;
+        drop(progress);
         let written = writer.finish()?;
         Ok(tell(out, self.destination.name(), &report, &written))
     }

@@ -3,7 +3,8 @@ use std::path::PathBuf;
 use clap::Args;
 use waypost_index::merge;
 
-use super::destination::{Resources, Shape, create_zipnum, sources, tell};
+use super::destination::{Resources, Shape, create_zipnum, progress, tell};
+use crate::args::Inputs;
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -17,9 +18,8 @@ use crate::printer::Printer;
     waypost index lookup zipnum http://example.com/\n\n\
     Exit code 1: an input was damaged, and what could be read of it was written.")]
 pub(crate) struct Zipnum {
-    /// Sorted files and folders of them; `-` is standard input
-    #[arg(required = true, value_name = "INPUT")]
-    inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    inputs: Inputs,
     /// The folder to write; it must not exist or be empty
     #[arg(short, long, value_name = "FOLDER")]
     output: PathBuf,
@@ -34,10 +34,12 @@ pub(crate) struct Zipnum {
 
 impl Zipnum {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
-        let sources = sources(&self.inputs)?;
+        let sources = self.inputs.sources(out)?;
         let mut writer = create_zipnum(&self.output, &self.shape, self.resources.threads())?;
-        let options = self.resources.options(self.unique);
+        let progress = progress(out, "zipping", &sources);
+        let options = self.resources.options(self.unique, &progress);
         let report = merge::merge(&sources, &options, None, &mut writer)?;
+        drop(progress);
         let written = writer.finish()?;
         let name = self.output.display().to_string();
         Ok(tell(out, Some(name), &report, &written))
