@@ -5,6 +5,8 @@
 mod basics;
 #[path = "command/keys.rs"]
 mod keys;
+#[path = "command/sorting.rs"]
+mod sorting;
 
 use assert_cmd::Command;
 
