@@ -5,7 +5,7 @@
 )]
 
 use std::fmt::Display;
-use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::io::{self, BufWriter, Stdout, Write};
 
 use crate::hint;
 use crate::progress::Progress;
@@ -27,11 +27,6 @@ impl Printer {
     /// Results: what a pipe should see.
     pub(crate) fn data(&mut self) -> &mut impl Write {
         &mut self.stdout
-    }
-
-    /// Whether a person watches the results as they come.
-    pub(crate) fn is_terminal(&self) -> bool {
-        self.stdout.get_ref().is_terminal()
     }
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
