@@ -5,7 +5,7 @@
 )]
 
 use std::fmt::Display;
-use std::io::{self, BufWriter, Stdout, Write};
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
 use crate::hint;
 use crate::progress::Progress;
