@@ -3,6 +3,8 @@
 
 #[path = "command/basics.rs"]
 mod basics;
+#[path = "command/check.rs"]
+mod check;
 #[path = "command/keys.rs"]
 mod keys;
 #[path = "command/sorting.rs"]
