@@ -201,6 +201,23 @@ fn filters_choose_what_is_counted() {
 }
 
 #[test]
+fn what_is_no_index_is_not_taken_for_one() {
+    let folder = Folder::new();
+    let path = folder.file("a.warc", "WARC/1.0\r\nWARC-Type: warcinfo\r\n");
+    let run = check(&[&path]);
+    assert_eq!(run.code, 1);
+    assert_eq!(
+        run.stderr,
+        "warning: no line is a capture: is this an index?\n"
+    );
+    assert!(
+        run.stdout.contains("layout           unknown"),
+        "{}",
+        run.stdout
+    );
+}
+
+#[test]
 fn misuse_says_what_to_do() {
     let run = check(&["missing.cdx"]);
     assert_eq!(run.code, 2);
