@@ -5,9 +5,10 @@
 )]
 
 use std::fmt::Display;
-use std::io::{self, BufWriter, Stdout, Write};
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
 use crate::hint;
+use crate::progress::Progress;
 
 /// Where a command's results and messages go.
 pub(crate) struct Printer {
@@ -30,6 +31,11 @@ impl Printer {
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.stdout.flush()
+    }
+
+    /// A bar over so many bytes, if that is known, that shows until it is dropped.
+    pub(crate) fn progress(&self, what: &'static str, total: Option<u64>) -> Progress {
+        Progress::new(what, total, !self.quiet && io::stderr().is_terminal())
     }
 
     /// Something worth knowing. Silenced by `--quiet`.
