@@ -7,6 +7,8 @@ mod basics;
 mod check;
 #[path = "command/keys.rs"]
 mod keys;
+#[path = "command/sorting.rs"]
+mod sorting;
 
 use assert_cmd::Command;
 
