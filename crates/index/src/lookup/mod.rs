@@ -8,7 +8,6 @@
 mod filter;
 mod order;
 mod render;
-mod revisit;
 mod walk;
 
 use std::ops::ControlFlow;
@@ -17,6 +16,7 @@ use crate::capture::{Capture, Field, Fields};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{FileLayout, Line, Shape};
 use crate::range::Range;
+use crate::revisit::{self, Resolver};
 use crate::timestamp::Time;
 
 pub use filter::Filter;
@@ -24,7 +24,7 @@ pub use render::Form;
 pub use walk::Index;
 
 use order::{Found, Kept};
-use revisit::Resolver;
+
 use walk::Walker;
 
 /// In which order captures are given.
@@ -352,7 +352,7 @@ impl Judge<'_> {
             }
         };
         let original = if self.wanted.resolve {
-            self.resolver.see(&capture)
+            self.resolver.see(&capture).cloned()
         } else {
             None
         };

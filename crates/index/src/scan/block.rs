@@ -6,7 +6,8 @@ use super::{At, Job, Tally};
 use crate::capture::{Capture, Fields};
 use crate::layout::{FileLayout, Read, Shape};
 use crate::rejects::Bad;
-use crate::select::{Resolver, Select};
+use crate::revisit::Resolver;
+use crate::select::Select;
 use crate::timestamp::is_plausible;
 use crate::web;
 
@@ -104,8 +105,9 @@ pub(super) fn read<J: Job>(
                     }
                 }
                 if non_web.is_none() || reading.select.wants_non_web() {
-                    let capture = match resolver.as_deref_mut() {
-                        Some(resolver) => &resolver.resolve(&capture),
+                    let original = resolver.as_deref_mut().and_then(|all| all.see(&capture));
+                    let capture = match original {
+                        Some(original) => &original.stand_in_for(&capture),
                         None => &capture,
                     };
                     if reading.select.accepts_web(capture) {
