@@ -1,0 +1,415 @@
+//! One line of an index: a URI at a time.
+//!
+//! A [`Capture`] borrows from its line. It holds the fields that were asked for with [`Fields`]
+//! and nothing else was looked at.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::BitOr;
+
+use memchr::memchr2;
+
+use crate::json;
+use crate::timestamp::Time;
+
+/// A field of a capture besides its key and its timestamp, which every capture has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Field {
+    /// The original URI.
+    Url,
+    /// The media type that the server gave.
+    Mime,
+    /// The media type that the content has.
+    MimeDetected,
+    /// The HTTP status.
+    Status,
+    /// The digest of the payload.
+    Digest,
+    /// The length of the record, compressed.
+    Length,
+    /// Where the record begins in its file.
+    Offset,
+    /// The file that has the record.
+    Filename,
+    /// The character set.
+    Charset,
+    /// The languages, `eng,deu`.
+    Languages,
+    /// Why the payload was cut.
+    Truncated,
+    /// Where a redirect leads.
+    Redirect,
+    /// The Last-Modified time, in seconds since 1970.
+    LastMod,
+    /// What the page says about robots: `A`, `F`, `I`.
+    RobotFlags,
+    /// Of the record that a revisit stands for: its length.
+    OriginalLength,
+    /// … its offset.
+    OriginalOffset,
+    /// … its file.
+    OriginalFilename,
+}
+
+impl Field {
+    /// How many there are.
+    pub const COUNT: usize = 17;
+
+    /// All of them.
+    pub const ALL: [Field; Field::COUNT] = [
+        Field::Url,
+        Field::Mime,
+        Field::MimeDetected,
+        Field::Status,
+        Field::Digest,
+        Field::Length,
+        Field::Offset,
+        Field::Filename,
+        Field::Charset,
+        Field::Languages,
+        Field::Truncated,
+        Field::Redirect,
+        Field::LastMod,
+        Field::RobotFlags,
+        Field::OriginalLength,
+        Field::OriginalOffset,
+        Field::OriginalFilename,
+    ];
+
+    /// The name that Common Crawl and pywb use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Field::Url => "url",
+            Field::Mime => "mime",
+            Field::MimeDetected => "mime-detected",
+            Field::Status => "status",
+            Field::Digest => "digest",
+            Field::Length => "length",
+            Field::Offset => "offset",
+            Field::Filename => "filename",
+            Field::Charset => "charset",
+            Field::Languages => "languages",
+            Field::Truncated => "truncated",
+            Field::Redirect => "redirect",
+            Field::LastMod => "lastmod",
+            Field::RobotFlags => "robotflags",
+            Field::OriginalLength => "orig.length",
+            Field::OriginalOffset => "orig.offset",
+            Field::OriginalFilename => "orig.filename",
+        }
+    }
+
+    /// The field that goes by this name in the JSON of any tool.
+    #[inline]
+    pub fn of_json(name: &[u8]) -> Option<Field> {
+        Some(match name {
+            b"url" | b"original" | b"u" | b"uri" | b"original_uri" => Field::Url,
+            b"mime" | b"mimetype" | b"m" | b"mime_type" | b"mct" => Field::Mime,
+            b"mime-detected" => Field::MimeDetected,
+            b"status" | b"statuscode" | b"status_code" | b"hsc" => Field::Status,
+            b"digest" | b"d" | b"sha" | b"dig" | b"payload_digest" => Field::Digest,
+            b"length" | b"l" | b"s" | b"S" | b"rle" => Field::Length,
+            b"offset" | b"o" => Field::Offset,
+            b"filename" | b"f" | b"w" => Field::Filename,
+            b"charset" | b"encoding" => Field::Charset,
+            b"languages" => Field::Languages,
+            b"truncated" => Field::Truncated,
+            b"redirect" | b"redirecturl" => Field::Redirect,
+            b"lastmod" => Field::LastMod,
+            b"robotflags" => Field::RobotFlags,
+            b"orig.length" | b"originalLength" => Field::OriginalLength,
+            b"orig.offset" | b"originalOffset" => Field::OriginalOffset,
+            b"orig.filename" | b"originalFilename" => Field::OriginalFilename,
+            _ => return None,
+        })
+    }
+}
+
+/// A set of fields.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct Fields(u32);
+
+impl Fields {
+    /// Only the key and the timestamp.
+    pub const NONE: Fields = Fields(0);
+    /// Every field.
+    pub const ALL: Fields = Fields((1 << Field::COUNT) - 1);
+
+    /// Whether `field` is in the set.
+    #[inline]
+    pub fn contains(self, field: Field) -> bool {
+        self.0 & (1 << field as u32) != 0
+    }
+
+    /// Whether every field of `other` is in the set.
+    #[inline]
+    pub fn covers(self, other: Fields) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether there is no field in it.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    #[inline]
+    pub(crate) fn insert(&mut self, field: Field) {
+        self.0 |= 1 << field as u32;
+    }
+}
+
+impl From<Field> for Fields {
+    fn from(field: Field) -> Fields {
+        Fields(1 << field as u32)
+    }
+}
+
+impl<T: Into<Fields>> BitOr<T> for Fields {
+    type Output = Fields;
+
+    fn bitor(self, other: T) -> Fields {
+        Fields(self.0 | other.into().0)
+    }
+}
+
+impl BitOr for Field {
+    type Output = Fields;
+
+    fn bitor(self, other: Field) -> Fields {
+        Fields::from(self) | other
+    }
+}
+
+impl FromIterator<Field> for Fields {
+    fn from_iter<I: IntoIterator<Item = Field>>(fields: I) -> Fields {
+        fields
+            .into_iter()
+            .fold(Fields::NONE, |set, field| set | field)
+    }
+}
+
+impl fmt::Debug for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set()
+            .entries(Field::ALL.iter().filter(|field| self.contains(**field)))
+            .finish()
+    }
+}
+
+/// A capture, with the fields that were asked for.
+#[derive(Clone, Debug)]
+pub struct Capture<'a> {
+    line: &'a [u8],
+    key: Cow<'a, [u8]>,
+    timestamp: Cow<'a, [u8]>,
+    values: [&'a [u8]; Field::COUNT],
+    present: Fields,
+    /// Fields whose value has JSON escapes that must be decoded.
+    escaped: Fields,
+    /// Where the JSON of the line begins, if it has any.
+    json: Option<usize>,
+}
+
+impl<'a> Capture<'a> {
+    #[inline]
+    pub(crate) fn new(line: &'a [u8], key: &'a [u8], timestamp: &'a [u8]) -> Capture<'a> {
+        Capture {
+            line,
+            key: Cow::Borrowed(key),
+            timestamp: Cow::Borrowed(timestamp),
+            values: [&[]; Field::COUNT],
+            present: Fields::NONE,
+            escaped: Fields::NONE,
+            json: None,
+        }
+    }
+
+    pub(crate) fn set_key(&mut self, key: Cow<'a, [u8]>) {
+        self.key = key;
+    }
+
+    pub(crate) fn set_timestamp(&mut self, timestamp: Cow<'a, [u8]>) {
+        self.timestamp = timestamp;
+    }
+
+    pub(crate) fn set_json(&mut self, at: usize) {
+        self.json = Some(at);
+    }
+
+    /// Sets a field as it stands in the line; `-` and nothing mean that it is missing. The first
+    /// value of a field stays.
+    #[inline]
+    pub(crate) fn set(&mut self, field: Field, value: &'a [u8]) {
+        if !self.present.contains(field) && !value.is_empty() && value != b"-" {
+            self.values[field as usize] = value;
+            self.present.insert(field);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn set_raw(&mut self, field: Field, raw: json::Raw<'a>) {
+        match raw.kind {
+            json::Kind::Text => self.set(field, raw.bytes),
+            json::Kind::Escaped => {
+                if !self.present.contains(field) {
+                    self.set(field, raw.bytes);
+                    self.escaped.insert(field);
+                }
+            }
+            json::Kind::Word if raw.bytes == b"null" => {}
+            json::Kind::Word => self.set(field, raw.bytes),
+            json::Kind::Nested => {}
+        }
+    }
+
+    /// Replaces a field, or adds it: what a revisit takes from the capture that it repeats.
+    pub(crate) fn replace(&mut self, field: Field, value: &'a [u8]) {
+        self.values[field as usize] = value;
+        self.present.insert(field);
+    }
+
+    /// Which fields are there, of those asked for.
+    pub fn present(&self) -> Fields {
+        self.present
+    }
+
+    /// The whole line, without its end.
+    pub fn line(&self) -> &'a [u8] {
+        self.line
+    }
+
+    /// The key as the index has it.
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// The timestamp as the index has it.
+    pub fn timestamp(&self) -> &[u8] {
+        &self.timestamp
+    }
+
+    /// The time that the timestamp means.
+    pub fn time(&self) -> Option<Time> {
+        Time::parse(&self.timestamp)
+    }
+
+    /// A field's bytes as they stand in the line, JSON escapes and all.
+    #[inline]
+    pub fn raw(&self, field: Field) -> Option<&'a [u8]> {
+        self.present
+            .contains(field)
+            .then(|| self.values[field as usize])
+    }
+
+    /// A field's text.
+    pub fn text(&self, field: Field) -> Option<Cow<'a, [u8]>> {
+        let bytes = self.raw(field)?;
+        if self.escaped.contains(field) {
+            json::text(json::Raw {
+                bytes,
+                kind: json::Kind::Escaped,
+            })
+        } else {
+            Some(Cow::Borrowed(bytes))
+        }
+    }
+
+    /// The original URI.
+    pub fn url(&self) -> Option<Cow<'a, [u8]>> {
+        self.text(Field::Url)
+    }
+
+    /// The media type without its parameters, as written.
+    #[inline]
+    pub fn mime(&self) -> Option<Cow<'a, [u8]>> {
+        let cut = |mime: &[u8]| memchr2(b';', b' ', mime).unwrap_or(mime.len());
+        Some(match self.text(Field::Mime)? {
+            Cow::Borrowed(mime) => Cow::Borrowed(&mime[..cut(mime)]),
+            Cow::Owned(mut mime) => {
+                mime.truncate(cut(&mime));
+                Cow::Owned(mime)
+            }
+        })
+    }
+
+    /// The HTTP status, if it is a number of three digits.
+    #[inline]
+    pub fn status(&self) -> Option<u16> {
+        match self.raw(Field::Status)? {
+            [a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9'] => {
+                Some(u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0'))
+            }
+            _ => None,
+        }
+    }
+
+    /// A field that is a number: a length, an offset, a time in seconds.
+    pub fn number(&self, field: Field) -> Option<u64> {
+        let digits = self.raw(field)?;
+        if digits.is_empty() || digits.len() > 19 {
+            return None;
+        }
+        digits.iter().try_fold(0u64, |value, digit| {
+            digit
+                .is_ascii_digit()
+                .then(|| value * 10 + u64::from(digit - b'0'))
+        })
+    }
+
+    /// A member of the line's JSON by its name, however rare. Scans the JSON again.
+    pub fn other(&self, name: &str) -> Option<Cow<'a, [u8]>> {
+        let object = &self.line[self.json?..];
+        let mut found = None;
+        json::members(object, false, |member, raw| {
+            if member == name.as_bytes() {
+                found = json::text(raw);
+                json::Next::Enough
+            } else {
+                json::Next::More
+            }
+        })
+        .ok()?;
+        found
+    }
+
+    /// Whether it says only that the content was the same as before.
+    pub fn is_revisit(&self) -> bool {
+        self.mime().as_deref() == Some(b"warc/revisit")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_of_fields_has_what_was_put_in() {
+        let set = Field::Url | Field::Status;
+        assert!(set.contains(Field::Url) && set.contains(Field::Status));
+        assert!(!set.contains(Field::Mime));
+        assert!(Fields::ALL.covers(set) && !set.covers(Fields::ALL));
+        assert_eq!(Field::ALL.into_iter().collect::<Fields>(), Fields::ALL);
+        assert_eq!(format!("{set:?}"), "{Url, Status}");
+    }
+
+    #[test]
+    fn every_field_is_found_by_its_own_name() {
+        for field in Field::ALL {
+            assert_eq!(Field::of_json(field.name().as_bytes()), Some(field));
+        }
+    }
+
+    #[test]
+    fn numbers_and_statuses_are_read_only_from_digits() {
+        let mut capture = Capture::new(b"", b"k", b"2004");
+        capture.set(Field::Status, b"20x");
+        capture.set(Field::Length, b"18446744073709551616");
+        capture.set(Field::Offset, b"-");
+        assert_eq!(capture.status(), None);
+        assert_eq!(capture.number(Field::Length), None);
+        assert_eq!(capture.raw(Field::Offset), None);
+        capture.replace(Field::Status, b"404");
+        assert_eq!(capture.status(), Some(404));
+    }
+}

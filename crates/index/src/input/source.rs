@@ -1,0 +1,231 @@
+//! What a user names as input: files, folders, `-`.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::stream::Stream;
+use crate::error::{Error, ErrorKind, IoContext, Result};
+
+/// One thing to read.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// A file, which can be read again.
+    File(PathBuf),
+    /// Standard input, which cannot.
+    Stdin,
+}
+
+/// The sources that a list of names stands for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Expanded {
+    /// What to read, in the order named; the files of a folder in the order of their names.
+    pub sources: Vec<Source>,
+    /// Files in folders that do not look like an index by their name and are not read.
+    pub skipped: Vec<PathBuf>,
+}
+
+impl Source {
+    /// The source of a name: `-` is standard input.
+    pub fn new(name: impl Into<PathBuf>) -> Source {
+        let path = name.into();
+        if path.as_os_str() == "-" {
+            Source::Stdin
+        } else {
+            Source::File(path)
+        }
+    }
+
+    /// How many bytes the file has, compressed as it is. `None` for standard input and pipes.
+    pub fn size(&self) -> Option<u64> {
+        match self {
+            Source::File(path) => fs::metadata(path)
+                .ok()
+                .filter(fs::Metadata::is_file)
+                .map(|metadata| metadata.len()),
+            Source::Stdin => None,
+        }
+    }
+
+    /// Opens it and gives its bytes, decompressed.
+    pub fn open(&self) -> Result<Stream> {
+        Stream::new(self.to_string(), self.raw()?)
+    }
+
+    /// Its bytes as they are.
+    pub(crate) fn raw(&self) -> Result<Box<dyn Read + Send>> {
+        Ok(match self {
+            Source::File(path) => {
+                let file = File::open(path).doing("open", path)?;
+                if file.metadata().doing("open", path)?.is_dir() {
+                    let source = io::Error::from(io::ErrorKind::IsADirectory);
+                    return Err(Error::io("read", path, source));
+                }
+                Box::new(file)
+            }
+            Source::Stdin => Box::new(io::stdin()),
+        })
+    }
+}
+
+/// The name as the user gave it.
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::File(path) => path.display().fmt(f),
+            Source::Stdin => f.write_str("-"),
+        }
+    }
+}
+
+/// Turns names into sources. Folders are walked to any depth; in them, files are taken whose names
+/// are those of indexes: `*.cdx`, `*.cdxj`, `*.ndjson`, `*.jsonl`, `cdx-00000`, `part-00000`, each
+/// plain or with `.gz`, `.zst` or `.bz2`. Hidden files are passed over.
+///
+/// # Errors
+/// A name that does not exist, a folder without any index, standard input named twice.
+pub fn expand<I>(names: I) -> Result<Expanded>
+where
+    I: IntoIterator,
+    I::Item: Into<PathBuf>,
+{
+    let mut expanded = Expanded::default();
+    for name in names {
+        let source = Source::new(name);
+        match &source {
+            Source::Stdin => {
+                if expanded.sources.contains(&Source::Stdin) {
+                    return Err(Error::new(ErrorKind::Invalid(
+                        "standard input (`-`) can be read only once".to_owned(),
+                    )));
+                }
+                expanded.sources.push(source);
+            }
+            Source::File(path) => {
+                if fs::metadata(path).doing("open", path)?.is_dir() {
+                    let before = expanded.sources.len();
+                    walk(path, &mut expanded)?;
+                    if expanded.sources.len() == before {
+                        return Err(Error::new(ErrorKind::NoIndex).in_file(path.display()));
+                    }
+                } else {
+                    expanded.sources.push(source);
+                }
+            }
+        }
+    }
+    Ok(expanded)
+}
+
+fn walk(folder: &Path, expanded: &mut Expanded) -> Result<()> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder).doing("read the folder", folder)? {
+        paths.push(entry.doing("read the folder", folder)?.path());
+    }
+    paths.sort();
+    for path in paths {
+        let name = path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        if name.starts_with('.') {
+            continue;
+        }
+        // Links to folders are not followed: they can lead in circles.
+        let metadata = fs::symlink_metadata(&path).doing("read", &path)?;
+        if metadata.is_dir() {
+            walk(&path, expanded)?;
+        } else if is_index_name(&name) && path.is_file() {
+            expanded.sources.push(Source::File(path));
+        } else {
+            expanded.skipped.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file's name is that of an index.
+fn is_index_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let bare = [".gz", ".zst", ".bz2"]
+        .iter()
+        .find_map(|suffix| name.strip_suffix(suffix))
+        .unwrap_or(&name);
+    let numbered = |prefix: &str| {
+        bare.strip_prefix(prefix)
+            .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+    };
+    [".cdx", ".cdxj", ".ndjson", ".jsonl"]
+        .iter()
+        .any(|suffix| bare.ends_with(suffix))
+        || numbered("cdx-")
+        || numbered("part-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_of_an_index_are_told_by_name_from_those_beside_them() {
+        for name in [
+            "a.cdx",
+            "A.CDX.GZ",
+            "b.cdxj.zst",
+            "cdx-00012.gz",
+            "part-00001",
+            "x.ndjson.bz2",
+        ] {
+            assert!(is_index_name(name), "{name}");
+        }
+        for name in [
+            "cluster.idx",
+            "cluster.loc",
+            "a.warc.gz",
+            "cdx-.gz",
+            "readme.txt",
+            "metadata.yaml",
+        ] {
+            assert!(!is_index_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn folders_are_walked_in_order_and_what_is_not_read_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("sub")).unwrap();
+        for name in [
+            "b.cdx",
+            "a.cdxj.gz",
+            "cluster.idx",
+            ".hidden.cdx",
+            "sub/c.cdx",
+        ] {
+            fs::write(folder.path().join(name), b"").unwrap();
+        }
+        let expanded = expand([folder.path(), Path::new("-")]).unwrap();
+        let names: Vec<String> = expanded
+            .sources
+            .iter()
+            .map(|source| {
+                source
+                    .to_string()
+                    .replace(&*folder.path().to_string_lossy(), "")
+            })
+            .collect();
+        assert_eq!(names, ["/a.cdxj.gz", "/b.cdx", "/sub/c.cdx", "-"]);
+        assert_eq!(expanded.skipped, [folder.path().join("cluster.idx")]);
+    }
+
+    #[test]
+    fn a_folder_without_an_index_and_a_missing_file_are_errors_with_a_hint() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = expand([folder.path()]).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::NoIndex), "{error}");
+        let error = expand([folder.path().join("missing.cdx")]).unwrap_err();
+        assert_eq!(error.hint(), Some("check the path"));
+        let error = expand(["-", "-"]).unwrap_err();
+        assert!(error.to_string().contains("only once"), "{error}");
+    }
+}

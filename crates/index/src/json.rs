@@ -1,0 +1,409 @@
+//! A scanner for the JSON of CDXJ lines that stops as soon as it has what was asked for.
+//!
+//! The objects are flat and their values short strings, so finding the quotes with `memchr` is
+//! nearly all there is to do. Values are given as they stand in the line. What is rare is left to
+//! `serde_json`: escapes are decoded when the value is asked for ([`text`]), and nested values and
+//! odd numbers are checked by it when a whole line is to be checked.
+
+use std::borrow::Cow;
+
+use memchr::memchr2;
+use serde::de::IgnoredAny;
+
+/// A value as it stands in the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Raw<'a> {
+    /// What is between the quotes of a string; numbers, words and nested values as written.
+    pub bytes: &'a [u8],
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A string without escapes: the bytes are the text.
+    Text,
+    /// A string with escapes: the bytes need decoding.
+    Escaped,
+    /// A number, `true`, `false` or `null`.
+    Word,
+    /// An object or an array.
+    Nested,
+}
+
+/// Whether to go on after a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// To the next member.
+    More,
+    /// All that was wanted is there.
+    Enough,
+}
+
+/// The text is not a JSON object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotJson;
+
+/// Visits the members of the object that is all of `object`, in order. Names are given as written,
+/// without their quotes. With `whole`, the object is checked to its end even after
+/// [`Next::Enough`], and accepted only if `serde_json` would accept it (bytes that are not UTF-8
+/// are let pass in strings: old indexes have them).
+pub fn members<'a>(
+    object: &'a [u8],
+    whole: bool,
+    mut visit: impl FnMut(&'a [u8], Raw<'a>) -> Next,
+) -> Result<(), NotJson> {
+    let mut at = space(object, 0);
+    if object.get(at) != Some(&b'{') {
+        return Err(NotJson);
+    }
+    // Control characters are wrong inside strings and right between tokens. Lines that have any
+    // are so rare that they can be checked twice.
+    if whole && object.iter().any(|byte| *byte < 0x20) {
+        slowly(object)?;
+    }
+    let mut wanted = true;
+    at = space(object, at + 1);
+    if object.get(at) == Some(&b'}') {
+        return end(object, at + 1);
+    }
+    loop {
+        if object.get(at) != Some(&b'"') {
+            return Err(NotJson);
+        }
+        let (name, name_kind, after) = string(object, at + 1)?;
+        if whole && name_kind == Kind::Escaped {
+            decode(name)?;
+        }
+        at = space(object, after);
+        if object.get(at) != Some(&b':') {
+            return Err(NotJson);
+        }
+        at = space(object, at + 1);
+        let (raw, after) = value(object, at)?;
+        if whole {
+            check(raw)?;
+        }
+        if wanted && visit(name, raw) == Next::Enough {
+            if !whole {
+                return Ok(());
+            }
+            wanted = false;
+        }
+        at = space(object, after);
+        match object.get(at) {
+            Some(b',') => at = space(object, at + 1),
+            Some(b'}') => return end(object, at + 1),
+            _ => return Err(NotJson),
+        }
+    }
+}
+
+/// The text of a value: strings decoded, numbers and words as written, `null` and nested values
+/// none.
+pub fn text<'a>(raw: Raw<'a>) -> Option<Cow<'a, [u8]>> {
+    match raw.kind {
+        Kind::Text => Some(Cow::Borrowed(raw.bytes)),
+        Kind::Escaped => decode(raw.bytes).ok().map(Cow::Owned),
+        Kind::Word if raw.bytes == b"null" => None,
+        Kind::Word => Some(Cow::Borrowed(raw.bytes)),
+        Kind::Nested => None,
+    }
+}
+
+#[inline]
+fn space(object: &[u8], mut at: usize) -> usize {
+    while let Some(b' ' | b'\t' | b'\r' | b'\n') = object.get(at) {
+        at += 1;
+    }
+    at
+}
+
+fn end(object: &[u8], at: usize) -> Result<(), NotJson> {
+    if space(object, at) == object.len() {
+        Ok(())
+    } else {
+        Err(NotJson)
+    }
+}
+
+/// The string that begins at `at`, behind its quote, and where it ends, behind its other quote.
+#[inline]
+fn string(object: &[u8], at: usize) -> Result<(&[u8], Kind, usize), NotJson> {
+    let rest = &object[at..];
+    let stop = memchr2(b'"', b'\\', rest).ok_or(NotJson)?;
+    if rest[stop] == b'"' {
+        return Ok((&rest[..stop], Kind::Text, at + stop + 1));
+    }
+    let mut place = stop;
+    loop {
+        // A backslash takes the next byte with it, whatever that is.
+        place += 2;
+        let tail = rest.get(place..).ok_or(NotJson)?;
+        place += memchr2(b'"', b'\\', tail).ok_or(NotJson)?;
+        if rest[place] == b'"' {
+            return Ok((&rest[..place], Kind::Escaped, at + place + 1));
+        }
+    }
+}
+
+#[inline]
+fn value(object: &[u8], at: usize) -> Result<(Raw<'_>, usize), NotJson> {
+    match object.get(at) {
+        Some(b'"') => {
+            let (bytes, kind, after) = string(object, at + 1)?;
+            Ok((Raw { bytes, kind }, after))
+        }
+        Some(b'{' | b'[') => nested(object, at),
+        Some(_) => {
+            let len = object[at..]
+                .iter()
+                .position(|byte| matches!(byte, b',' | b'}' | b' ' | b'\t' | b'\r' | b'\n'))
+                .ok_or(NotJson)?;
+            if len == 0 {
+                return Err(NotJson);
+            }
+            let bytes = &object[at..at + len];
+            Ok((
+                Raw {
+                    bytes,
+                    kind: Kind::Word,
+                },
+                at + len,
+            ))
+        }
+        None => Err(NotJson),
+    }
+}
+
+/// Passes over an object or array: brackets are counted, strings passed over.
+fn nested(object: &[u8], at: usize) -> Result<(Raw<'_>, usize), NotJson> {
+    let mut depth = 0usize;
+    let mut place = at;
+    loop {
+        match object.get(place).ok_or(NotJson)? {
+            b'"' => {
+                place = string(object, place + 1)?.2;
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth -= 1,
+            _ => {}
+        }
+        place += 1;
+        if depth == 0 {
+            let bytes = &object[at..place];
+            return Ok((
+                Raw {
+                    bytes,
+                    kind: Kind::Nested,
+                },
+                place,
+            ));
+        }
+    }
+}
+
+/// Whether `serde_json` would take the value.
+fn check(raw: Raw<'_>) -> Result<(), NotJson> {
+    let fine = match raw.kind {
+        Kind::Text => true,
+        Kind::Escaped => decode(raw.bytes).is_ok(),
+        Kind::Word => {
+            matches!(raw.bytes, b"true" | b"false" | b"null")
+                || is_plain_number(raw.bytes)
+                || serde_json::from_slice::<serde_json::Number>(raw.bytes).is_ok()
+        }
+        Kind::Nested => valid(raw.bytes),
+    };
+    if fine { Ok(()) } else { Err(NotJson) }
+}
+
+fn is_plain_number(bytes: &[u8]) -> bool {
+    bytes.iter().all(u8::is_ascii_digit) && (bytes[0] != b'0' || bytes.len() == 1)
+}
+
+fn slowly(object: &[u8]) -> Result<(), NotJson> {
+    if valid(object) { Ok(()) } else { Err(NotJson) }
+}
+
+fn valid(bytes: &[u8]) -> bool {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => serde_json::from_str::<IgnoredAny>(text).is_ok(),
+        Err(_) => serde_json::from_str::<IgnoredAny>(&String::from_utf8_lossy(bytes)).is_ok(),
+    }
+}
+
+/// The text of what stands between the quotes of a string with escapes.
+fn decode(bytes: &[u8]) -> Result<Vec<u8>, NotJson> {
+    let mut quoted = Vec::with_capacity(bytes.len() + 2);
+    quoted.push(b'"');
+    quoted.extend_from_slice(bytes);
+    quoted.push(b'"');
+    let text = match std::str::from_utf8(&quoted) {
+        Ok(text) => serde_json::from_str::<String>(text),
+        Err(_) => serde_json::from_str::<String>(&String::from_utf8_lossy(&quoted)),
+    };
+    text.map(String::into_bytes).map_err(|_| NotJson)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    type Pairs = Vec<(Vec<u8>, Option<Vec<u8>>)>;
+
+    fn scan(object: &[u8], whole: bool) -> Result<Pairs, NotJson> {
+        let mut pairs = Vec::new();
+        members(object, whole, |name, raw| {
+            pairs.push((name.to_vec(), text(raw).map(Cow::into_owned)));
+            Next::More
+        })?;
+        Ok(pairs)
+    }
+
+    fn pairs(list: &[(&str, Option<&str>)]) -> Pairs {
+        list.iter()
+            .map(|(name, text)| {
+                (
+                    name.as_bytes().to_vec(),
+                    text.map(|t| t.as_bytes().to_vec()),
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn strings_numbers_words_and_nested_values_are_told_apart() {
+        let line = br#"{"url": "http://a/?x=\"\u00e9", "status":200, "n":null,"o":{"a":["}"]}, "t":true }"#;
+        let expected = pairs(&[
+            ("url", Some("http://a/?x=\"é")),
+            ("status", Some("200")),
+            ("n", None),
+            ("o", None),
+            ("t", Some("true")),
+        ]);
+        assert_eq!(scan(line, true).unwrap(), expected);
+        assert_eq!(scan(line, false).unwrap(), expected);
+        assert_eq!(scan(b" {} ", true).unwrap(), Vec::new());
+    }
+
+    #[test]
+    fn it_stops_when_it_has_enough_unless_all_is_to_be_checked() {
+        let line = br#"{"a": "1", "b": broken"#;
+        let mut seen = 0;
+        let mut visit = |_: &[u8], _: Raw<'_>| {
+            seen += 1;
+            Next::Enough
+        };
+        assert_eq!(members(line, false, &mut visit), Ok(()));
+        assert_eq!(members(line, true, &mut visit), Err(NotJson));
+        assert_eq!(seen, 2);
+    }
+
+    #[test]
+    fn what_is_not_json_is_refused() {
+        for bad in [
+            "",
+            "{",
+            "}",
+            "{}}",
+            "[]",
+            "{\"a\"}",
+            "{\"a\"=\"b\"}",
+            "{\"a\":}",
+            "{\"a\":1,}",
+            "{\"a\":01}",
+            "{\"a\":+1}",
+            "{\"a\":\"\\x\"}",
+            "{\"a\":\"b\tc\"}",
+            "{\"a\":tru}",
+            "{\"a\":[1,]}",
+            "{\"a\":\"b\" \"c\":1}",
+            "{\"a\":\"\\",
+            "{\"a\":\"\\ud800\"}",
+            "{\"a\\x\":1}",
+        ] {
+            assert_eq!(scan(bad.as_bytes(), true), Err(NotJson), "{bad}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_let_pass_in_strings() {
+        let found = scan(b"{\"url\": \"http://a/\xe9\"}", true).unwrap();
+        assert_eq!(found[0].1.as_deref(), Some(&b"http://a/\xe9"[..]));
+    }
+
+    /// All members in order, as `serde_json` reads them.
+    fn by_serde(text: &str) -> Option<Pairs> {
+        struct Members(Pairs);
+        impl<'de> serde::Deserialize<'de> for Members {
+            fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Members, D::Error> {
+                struct Visitor;
+                impl<'de> serde::de::Visitor<'de> for Visitor {
+                    type Value = Members;
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str("an object")
+                    }
+                    fn visit_map<A: serde::de::MapAccess<'de>>(
+                        self,
+                        mut map: A,
+                    ) -> Result<Members, A::Error> {
+                        let mut out = Vec::new();
+                        while let Some((name, value)) =
+                            map.next_entry::<String, Box<serde_json::value::RawValue>>()?
+                        {
+                            let value = match serde_json::from_str(value.get()) {
+                                Ok(serde_json::Value::String(text)) => Some(text.into_bytes()),
+                                Ok(
+                                    serde_json::Value::Null
+                                    | serde_json::Value::Array(_)
+                                    | serde_json::Value::Object(_),
+                                ) => None,
+                                _ => Some(value.get().as_bytes().to_vec()),
+                            };
+                            out.push((name.into_bytes(), value));
+                        }
+                        Ok(Members(out))
+                    }
+                }
+                d.deserialize_map(Visitor)
+            }
+        }
+        serde_json::from_str::<Members>(text)
+            .ok()
+            .map(|members| members.0)
+    }
+
+    proptest! {
+        #[test]
+        fn objects_are_read_as_serde_json_reads_them(
+            members in proptest::collection::vec(("[a-z-]{1,12}", ".{0,20}", 0u8..5), 0..8)
+        ) {
+            let mut text = String::from("{");
+            for (i, (name, value, kind)) in members.iter().enumerate() {
+                if i > 0 { text.push_str(if *kind == 1 { "," } else { ", " }); }
+                let value = match kind {
+                    0 => format!("{}", value.len()),
+                    1 => serde_json::to_string(&vec![value.as_str()]).unwrap(),
+                    2 => "null".to_owned(),
+                    _ => serde_json::to_string(value).unwrap(),
+                };
+                text.push_str(&format!("\"{name}\": {value}"));
+            }
+            text.push('}');
+            prop_assert_eq!(scan(text.as_bytes(), true).ok(), by_serde(&text));
+            prop_assert_eq!(scan(text.as_bytes(), false).ok(), by_serde(&text));
+        }
+
+        #[test]
+        fn broken_objects_are_refused_as_serde_json_refuses_them(
+            text in r#"\{("[ab]": ?("[cd\\"]{0,3}"|[-0-9.e]{1,3}|\[[\],]{0,2}|null|\{\})[,} ]{1,2}){0,3}\}?"#
+        ) {
+            let ours = scan(text.as_bytes(), true).ok();
+            prop_assert_eq!(ours, by_serde(&text), "{}", text);
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! The shapes of the lines of an index, and how each is read.
+//!
+//! | shape | a line |
+//! |---|---|
+//! | CDX | columns between spaces; a header names them, or their number does |
+//! | CDXJ | `key timestamp {json}` |
+//! | CDXJ of OpenWayback | `(key) date type {json}`, a draft |
+//! | NDJSON | `{json}` with `urlkey` and `timestamp`: what CDX servers answer |
+//!
+//! Every line is read by its own shape: merged files have all of them. What a file's beginning
+//! says ([`FileLayout::detect`]) decides only what the line itself cannot tell: the order of its
+//! columns. Headers that come later are taken in as they are met.
+
+mod columns;
+mod detect;
+mod tool;
+
+pub use columns::Columns;
+pub use tool::Tool;
+
+use std::borrow::Cow;
+use std::fmt;
+
+use memchr::memchr;
+
+use crate::capture::{Capture, Field, Fields};
+use crate::json::{self, Next};
+use crate::key::KeyForm;
+use crate::rejects::Bad;
+use crate::timestamp::{Time, is_timestamp};
+use crate::web;
+use columns::Split;
+
+/// The shape of one line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Shape {
+    /// CDX of so many columns.
+    Cdx(u8),
+    /// `key timestamp {json}`.
+    Cdxj,
+    /// `(key) date type {json}`.
+    OpenWayback,
+    /// `{json}`.
+    Ndjson,
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shape::Cdx(count) => write!(f, "CDX {count}"),
+            Shape::Cdxj => f.write_str("CDXJ"),
+            Shape::OpenWayback => f.write_str("CDXJ of OpenWayback"),
+            Shape::Ndjson => f.write_str("NDJSON"),
+        }
+    }
+}
+
+/// What a line is.
+#[derive(Clone, Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly every line is a capture, and a box for each would cost more than reading it"
+)]
+pub enum Line<'a> {
+    /// A capture, or a row that looks like one and is none of the Web.
+    Capture(Capture<'a>, Shape),
+    /// A header or a comment of the format: ` CDX …`, `!meta …`.
+    Header,
+    /// Neither.
+    Bad(Bad),
+}
+
+/// How the lines of one file are read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FileLayout {
+    /// What most lines are, if there are any.
+    shape: Option<Shape>,
+    /// Who wrote the JSON.
+    tool: Option<Tool>,
+    /// What the keys look like.
+    keys: KeyForm,
+    /// The orders of columns that headers named, the last one first.
+    headers: Vec<Columns>,
+    /// The order of columns that lines without a header have.
+    unnamed: Vec<Columns>,
+}
+
+impl FileLayout {
+    /// Whether a header line names an order of columns that is not known yet.
+    pub(crate) fn is_news(&self, header: &[u8]) -> bool {
+        Columns::from_header(header).is_some_and(|columns| self.headers.first() != Some(&columns))
+    }
+
+    /// Takes in a header that was met between the lines: it holds from there on.
+    pub(crate) fn learn(&mut self, header: &[u8]) {
+        if let Some(columns) = Columns::from_header(header) {
+            self.headers.retain(|known| *known != columns);
+            self.headers.insert(0, columns);
+        }
+    }
+
+    /// What most lines are.
+    pub fn shape(&self) -> Option<Shape> {
+        self.shape
+    }
+
+    /// Who wrote the JSON, as far as it shows.
+    pub fn tool(&self) -> Option<Tool> {
+        self.tool
+    }
+
+    /// What the keys look like.
+    pub fn keys(&self) -> KeyForm {
+        self.keys
+    }
+
+    /// The order of columns that most lines have, if they have columns.
+    pub fn columns(&self) -> Option<&Columns> {
+        self.headers.first().or(self.unnamed.first())
+    }
+
+    /// Reads a line, without its end. With `whole`, JSON is checked to its end.
+    #[inline]
+    pub fn read<'a>(&self, line: &'a [u8], wanted: Fields, whole: bool) -> Line<'a> {
+        match line.first() {
+            None => return Line::Bad(Bad::Blank),
+            Some(b' ') => {
+                return if line.starts_with(b" CDX") {
+                    Line::Header
+                } else if line.iter().all(|byte| *byte == b' ') {
+                    Line::Bad(Bad::Blank)
+                } else {
+                    Line::Bad(Bad::Key)
+                };
+            }
+            Some(b'!') => return Line::Header,
+            Some(b'@') if line.starts_with(b"@alias ") => return Line::Header,
+            Some(b'{') => return read_ndjson(line, wanted, whole),
+            Some(_) => {}
+        }
+        let Some(first) = memchr(b' ', line) else {
+            return Line::Bad(Bad::Text);
+        };
+        let rest = &line[first + 1..];
+        let Some(second) = memchr(b' ', rest) else {
+            return self.read_columns(line, wanted, whole);
+        };
+        if rest.get(second + 1) == Some(&b'{') {
+            let timestamp = &rest[..second];
+            if !is_timestamp(timestamp) {
+                return Line::Bad(key_or_timestamp(&line[..first], timestamp));
+            }
+            let capture = Capture::new(line, &line[..first], timestamp);
+            return match read_json(capture, first + second + 2, wanted, whole) {
+                Ok(capture) => Line::Capture(capture, Shape::Cdxj),
+                Err(kind) => Line::Bad(kind),
+            };
+        }
+        self.read_columns(line, wanted, whole)
+    }
+
+    #[inline]
+    fn read_columns<'a>(&self, line: &'a [u8], wanted: Fields, whole: bool) -> Line<'a> {
+        let split = Split::new(line);
+        let count = split.count();
+        let shape = Shape::Cdx(count as u8);
+        let mut wrong = None;
+        for columns in self.headers.iter().chain(&self.unnamed) {
+            if columns.count() == count {
+                match columns.read(&split, wanted) {
+                    Ok(capture) => return Line::Capture(capture, shape),
+                    Err(kind) => wrong = wrong.or(Some(kind)),
+                }
+            }
+        }
+        self.read_odd(line, &split, wanted, whole, wrong)
+    }
+
+    /// A line that does not fit the columns that are known for its file.
+    #[cold]
+    fn read_odd<'a>(
+        &self,
+        line: &'a [u8],
+        split: &Split<'a>,
+        wanted: Fields,
+        whole: bool,
+        wrong: Option<Bad>,
+    ) -> Line<'a> {
+        let count = split.count();
+        if let Some(capture) = read_open_wayback(line, split, wanted, whole) {
+            return match capture {
+                Ok(capture) => Line::Capture(capture, Shape::OpenWayback),
+                Err(kind) => Line::Bad(kind),
+            };
+        }
+        // Lines of another layout that lost their header when files were merged. Those of six and
+        // seven columns are not looked for: a longer line that was cut would look like them.
+        if count >= 9 || self.columns().is_none() {
+            for columns in Columns::all_standard(count) {
+                if let Ok(capture) = columns.read(split, wanted) {
+                    return Line::Capture(capture, Shape::Cdx(count as u8));
+                }
+            }
+        }
+        Line::Bad(match wrong {
+            Some(kind) => kind,
+            None => what_is_it(line, split),
+        })
+    }
+}
+
+/// Why a line that fits nothing does not.
+fn what_is_it(line: &[u8], split: &Split<'_>) -> Bad {
+    let count = split.count();
+    if count >= 2 && split.get(1).starts_with(b"{") && is_timestamp(split.get(0)) {
+        // `timestamp {json}`: a TimeMap, which has no key of its own.
+        let object = &line[split.get(0).len() + 1..];
+        return match json::members(object, true, |_, _| Next::More) {
+            Ok(()) => Bad::Key,
+            Err(_) => Bad::Json,
+        };
+    }
+    // A space in the key of CDXJ: the timestamp comes later, just before the JSON.
+    let spaced = (2..count.saturating_sub(1))
+        .any(|place| is_timestamp(split.get(place)) && split.get(place + 1).starts_with(b"{"));
+    if spaced {
+        return Bad::Key;
+    }
+    if count >= 2 && is_timestamp(split.get(1)) {
+        Bad::Columns
+    } else if count >= 3 && web::can_be_url(split.get(2)) && split.get(2) != b"-" {
+        Bad::Timestamp
+    } else {
+        Bad::Text
+    }
+}
+
+/// `words more {`: is it the key or the timestamp that is wrong?
+fn key_or_timestamp(key: &[u8], timestamp: &[u8]) -> Bad {
+    if key.is_empty() || timestamp.is_empty() {
+        Bad::Key
+    } else {
+        Bad::Timestamp
+    }
+}
+
+/// Fills a capture from the JSON that begins at `at` of its line.
+#[inline]
+fn read_json<'a>(
+    mut capture: Capture<'a>,
+    at: usize,
+    wanted: Fields,
+    whole: bool,
+) -> Result<Capture<'a>, Bad> {
+    let object = &capture.line()[at..];
+    capture.set_json(at);
+    // A line that was cut, even if all that is wanted comes before the cut.
+    if object.last() != Some(&b'}') && object.trim_ascii_end().last() != Some(&b'}') {
+        return Err(Bad::Json);
+    }
+    if wanted.is_empty() && !whole {
+        return Ok(capture);
+    }
+    let mut seen = Fields::NONE;
+    json::members(object, whole, |name, raw| {
+        if let Some(field) = Field::of_json(name)
+            && wanted.contains(field)
+        {
+            capture.set_raw(field, raw);
+            seen.insert(field);
+            if seen == wanted {
+                return Next::Enough;
+            }
+        }
+        Next::More
+    })
+    .map_err(|_| Bad::Json)?;
+    match capture.raw(Field::Url) {
+        Some(url) if !web::can_be_url(url) => Err(Bad::Url),
+        _ => Ok(capture),
+    }
+}
+
+fn read_ndjson(line: &[u8], wanted: Fields, whole: bool) -> Line<'_> {
+    let mut key: Option<Cow<'_, [u8]>> = None;
+    let mut timestamp: Option<Cow<'_, [u8]>> = None;
+    let mut capture = Capture::new(line, b"", b"");
+    capture.set_json(0);
+    let read = json::members(line, whole, |name, raw| {
+        match name {
+            b"urlkey" | b"k" => key = key.take().or_else(|| json::text(raw)),
+            b"timestamp" | b"t" => timestamp = timestamp.take().or_else(|| json::text(raw)),
+            _ => {
+                if let Some(field) = Field::of_json(name)
+                    && (wanted.contains(field) || field == Field::Url)
+                {
+                    capture.set_raw(field, raw);
+                }
+            }
+        }
+        Next::More
+    });
+    if read.is_err() {
+        return Line::Bad(Bad::Json);
+    }
+    // Some servers leave the key out; then the URL is the key, as with wget.
+    let Some(key) = key.or_else(|| capture.url()) else {
+        return Line::Bad(Bad::Key);
+    };
+    let Some(timestamp) = timestamp else {
+        return Line::Bad(Bad::Timestamp);
+    };
+    if !is_timestamp(&timestamp) {
+        return Line::Bad(Bad::Timestamp);
+    }
+    if capture
+        .raw(Field::Url)
+        .is_some_and(|url| !web::can_be_url(url))
+    {
+        return Line::Bad(Bad::Url);
+    }
+    capture.set_key(key);
+    capture.set_timestamp(timestamp);
+    Line::Capture(capture, Shape::Ndjson)
+}
+
+/// `(com,example,)/ 2015-09-03T13:27:52Z response {json}`; none if it is something else.
+fn read_open_wayback<'a>(
+    line: &'a [u8],
+    split: &Split<'a>,
+    wanted: Fields,
+    whole: bool,
+) -> Option<Result<Capture<'a>, Bad>> {
+    if split.count() < 4 || !split.get(3).starts_with(b"{") || is_timestamp(split.get(1)) {
+        return None;
+    }
+    let time = Time::parse(split.get(1))?;
+    let mut capture = Capture::new(line, split.get(0), split.get(1));
+    capture.set_timestamp(Cow::Owned(format!("{:014}", time.digits14()).into_bytes()));
+    let at = split.get(0).len() + split.get(1).len() + split.get(2).len() + 3;
+    Some(read_json(capture, at, wanted, whole))
+}
+
+/// What a person calls the layout: `CDXJ of Common Crawl`, `CDX 11 (N b a m s k r M S V g)`.
+impl fmt::Display for FileLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(shape) = self.shape else {
+            return f.write_str("unknown");
+        };
+        shape.fmt(f)?;
+        match (shape, self.columns(), self.tool) {
+            (Shape::Cdx(_), Some(columns), _) => {
+                if columns.is_wget() {
+                    f.write_str(" of wget")?;
+                }
+                write!(f, " ({})", columns.letters())?;
+            }
+            (Shape::Cdxj | Shape::Ndjson, _, Some(tool)) => write!(f, " of {tool}")?,
+            _ => {}
+        }
+        match self.keys {
+            KeyForm::Surt => Ok(()),
+            form => write!(f, ", keys {form}"),
+        }
+    }
+}

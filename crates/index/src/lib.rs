@@ -1,0 +1,21 @@
+//! The indexes of web archives, read and written: CDX, CDXJ, ZipNum.
+//!
+//! An index has one line for each capture. [`input`] opens files, folders and standard input,
+//! whatever their compression.
+
+pub mod capture;
+pub mod error;
+pub mod input;
+pub mod json;
+pub mod key;
+pub mod layout;
+pub mod rejects;
+pub mod scan;
+pub mod select;
+pub mod timestamp;
+pub mod web;
+
+pub use capture::{Capture, Field, Fields};
+pub use error::{Error, ErrorKind, Place, Result};
+pub use input::Source;
+pub use select::Select;

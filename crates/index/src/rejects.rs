@@ -1,0 +1,312 @@
+//! Lines that are no captures: counted by kind, the first few kept with file and line.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, ErrorKind, IoContext, Result};
+
+/// How many examples of each kind are kept.
+pub const EXAMPLES: usize = 3;
+/// How much of a line an example keeps.
+const EXAMPLE_BYTES: usize = 160;
+
+/// Why a line is no capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Bad {
+    /// Nothing in it.
+    Blank,
+    /// Words that are no columns: an error message of a tool, a piece of a line that a newline in
+    /// a URL has split.
+    Text,
+    /// The columns are too few or too many, or shifted by a space inside a value.
+    Columns,
+    /// No key, or a space inside it.
+    Key,
+    /// Not 4 to 17 digits where the timestamp should be.
+    Timestamp,
+    /// Something that can be no URL where the URL should be.
+    Url,
+    /// Something else than three digits or `-` where the status should be.
+    Status,
+    /// Something else than digits or `-` where a length or an offset should be.
+    Number,
+    /// The JSON cannot be read.
+    Json,
+    /// A NUL byte, as crashed machines leave behind.
+    Nul,
+    /// Longer than 16 MiB.
+    TooLong,
+    /// The last line, without an end and not complete: the file was cut.
+    Cut,
+}
+
+impl Bad {
+    /// How many kinds there are.
+    pub const COUNT: usize = 12;
+
+    /// All kinds.
+    pub const ALL: [Bad; Bad::COUNT] = [
+        Bad::Blank,
+        Bad::Text,
+        Bad::Columns,
+        Bad::Key,
+        Bad::Timestamp,
+        Bad::Url,
+        Bad::Status,
+        Bad::Number,
+        Bad::Json,
+        Bad::Nul,
+        Bad::TooLong,
+        Bad::Cut,
+    ];
+
+    /// Its name in tables and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Bad::Blank => "blank",
+            Bad::Text => "text",
+            Bad::Columns => "columns",
+            Bad::Key => "key",
+            Bad::Timestamp => "timestamp",
+            Bad::Url => "url",
+            Bad::Status => "status",
+            Bad::Number => "number",
+            Bad::Json => "json",
+            Bad::Nul => "nul",
+            Bad::TooLong => "too-long",
+            Bad::Cut => "cut",
+        }
+    }
+
+    /// What is wrong, in words.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Bad::Blank => "an empty line",
+            Bad::Text => "words that are no columns",
+            Bad::Columns => "columns missing, too many or shifted",
+            Bad::Key => "no key, or a space in it",
+            Bad::Timestamp => "a timestamp that is not 4 to 17 digits",
+            Bad::Url => "a URL that can be none",
+            Bad::Status => "a status that is not three digits",
+            Bad::Number => "a length or an offset that is no number",
+            Bad::Json => "JSON that cannot be read",
+            Bad::Nul => "a NUL byte",
+            Bad::TooLong => "a line of more than 16 MiB",
+            Bad::Cut => "a last line that was cut",
+        }
+    }
+}
+
+impl fmt::Display for Bad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A bad line, where it is and how it begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Example {
+    /// What is wrong with it.
+    pub kind: Bad,
+    /// The file, as the user named it.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u64,
+    /// Where the line begins in the file, decompressed.
+    pub byte: u64,
+    /// How it begins, without bytes that a terminal would act on.
+    pub start: String,
+}
+
+/// Bad lines, counted by kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rejects {
+    counts: [u64; Bad::COUNT],
+    examples: Vec<Example>,
+}
+
+impl Rejects {
+    /// How many there are of a kind.
+    pub fn count(&self, kind: Bad) -> u64 {
+        self.counts[kind as usize]
+    }
+
+    /// How many there are.
+    pub fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The kinds that there are, with their counts.
+    pub fn kinds(&self) -> impl Iterator<Item = (Bad, u64)> + '_ {
+        Bad::ALL
+            .into_iter()
+            .map(|kind| (kind, self.count(kind)))
+            .filter(|(_, count)| *count > 0)
+    }
+
+    /// The first few of each kind, in the order of the input.
+    pub fn examples(&self) -> &[Example] {
+        &self.examples
+    }
+
+    /// Takes in a bad line that comes after all that are here.
+    pub(crate) fn add(&mut self, kind: Bad, file: &str, line: u64, byte: u64, bytes: &[u8]) {
+        self.counts[kind as usize] += 1;
+        if self.wants_example(kind) {
+            self.examples.push(Example {
+                kind,
+                file: file.to_owned(),
+                line,
+                byte,
+                start: printable(bytes),
+            });
+        }
+    }
+
+    fn wants_example(&self, kind: Bad) -> bool {
+        self.examples
+            .iter()
+            .filter(|example| example.kind == kind)
+            .count()
+            < EXAMPLES
+    }
+}
+
+/// The start of a line as it can be shown: what is not printable as `\xNN`.
+pub fn printable(bytes: &[u8]) -> String {
+    let mut shown = String::new();
+    let cut = &bytes[..bytes.len().min(EXAMPLE_BYTES)];
+    for chunk in cut.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            if character.is_control() {
+                shown.extend(character.escape_default());
+            } else {
+                shown.push(character);
+            }
+        }
+        for byte in chunk.invalid() {
+            shown.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    if cut.len() < bytes.len() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// A file that keeps bad lines as they were. It appears under its name when it is
+/// [`finished`](RejectsFile::finish).
+pub struct RejectsFile {
+    path: PathBuf,
+    file: BufWriter<tempfile::NamedTempFile>,
+}
+
+impl RejectsFile {
+    /// Begins to write beside `path`.
+    ///
+    /// # Errors
+    /// When no file can be made there.
+    pub fn create(path: &Path) -> Result<RejectsFile> {
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let file = tempfile::Builder::new()
+            .prefix(".waypost-rejects-")
+            .tempfile_in(folder)
+            .doing("write", path)?;
+        Ok(RejectsFile {
+            path: path.to_owned(),
+            file: BufWriter::new(file),
+        })
+    }
+
+    pub(crate) fn write(&mut self, line: &[u8]) -> Result<()> {
+        self.file
+            .write_all(line)
+            .and_then(|()| self.file.write_all(b"\n"))
+            .doing("write", &self.path)
+    }
+
+    /// Puts the file in its place.
+    ///
+    /// # Errors
+    /// When it cannot be written to the end.
+    pub fn finish(self) -> Result<()> {
+        let path = self.path;
+        let file = self
+            .file
+            .into_inner()
+            .map_err(std::io::IntoInnerError::into_error)
+            .doing("write", &path)?;
+        make_readable(file.as_file()).doing("write", &path)?;
+        file.as_file().sync_all().doing("write", &path)?;
+        file.persist(&path)
+            .map_err(|error| Error::io("write", &path, error.error))?;
+        Ok(())
+    }
+}
+
+/// Temporary files are private; this one becomes the user's, like any other that is made.
+fn make_readable(file: &File) -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
+    }
+    let _ = file;
+    Ok(())
+}
+
+/// The error that a bad line is under `--strict`.
+pub(crate) fn strict(kind: Bad, file: &str, line: u64, byte: u64, bytes: &[u8]) -> Error {
+    Error::new(ErrorKind::BadLine {
+        kind: kind.name(),
+        detail: format!("{}: {}", kind.meaning(), printable(bytes)),
+    })
+    .in_file(file)
+    .at_line(line)
+    .at_byte(byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_examples_of_each_kind_are_kept_and_all_are_counted() {
+        let mut rejects = Rejects::default();
+        for line in 1..=10 {
+            rejects.add(Bad::Json, "a", line, line * 10, b"x");
+        }
+        rejects.add(Bad::Nul, "b", 3, 0, b"y\0");
+        assert_eq!(rejects.count(Bad::Json), 10);
+        assert_eq!(rejects.total(), 11);
+        assert_eq!(rejects.examples().len(), EXAMPLES + 1);
+        assert_eq!(rejects.examples()[EXAMPLES].start, "y\\u{0}");
+    }
+
+    #[test]
+    fn an_example_cannot_act_on_the_terminal() {
+        assert_eq!(
+            printable(b"a\x1b[31m\xff\t\xc3\xa9"),
+            "a\\u{1b}[31m\\xff\\té"
+        );
+        assert_eq!(printable(&[b'a'; 500]).chars().count(), EXAMPLE_BYTES + 1);
+    }
+
+    #[test]
+    fn the_file_appears_when_it_is_finished_and_not_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bad.txt");
+        let mut file = RejectsFile::create(&path).unwrap();
+        file.write(b"one").unwrap();
+        assert!(!path.exists());
+        file.finish().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"one\n");
+        assert!(RejectsFile::create(Path::new("/nonexistent/x")).is_err());
+    }
+}

@@ -1,0 +1,164 @@
+//! The lines of a block, on one thread.
+
+use memchr::{memchr, memrchr};
+
+use super::{At, Job, Tally};
+use crate::capture::Fields;
+use crate::layout::{FileLayout, Line, Shape};
+use crate::rejects::Bad;
+use crate::select::{Resolver, Select};
+use crate::timestamp::is_plausible;
+use crate::web;
+
+/// How to read lines: what does not change from block to block.
+pub(super) struct Reading<'a, J> {
+    pub(super) job: &'a J,
+    pub(super) select: &'a Select,
+    pub(super) wanted: Fields,
+    pub(super) whole: bool,
+}
+
+/// A bad line of a block.
+pub(super) struct BadLine {
+    pub(super) kind: Bad,
+    pub(super) line: u64,
+    /// Where in the block it begins and ends.
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// What the lines of a block gave.
+pub(super) struct Found<P> {
+    pub(super) partial: P,
+    pub(super) tally: Tally,
+    pub(super) bad: Vec<BadLine>,
+    /// The layout at the end of the block, if headers in it changed it.
+    pub(super) layout: Option<FileLayout>,
+}
+
+/// Where in a block the whole lines begin and end; what is before and behind are pieces of lines.
+pub(super) fn body(block: &[u8]) -> (usize, usize) {
+    match memchr(b'\n', block) {
+        Some(first) => (
+            first + 1,
+            memrchr(b'\n', block).map_or(block.len(), |last| last + 1),
+        ),
+        // All of it is a piece.
+        None => (block.len(), block.len()),
+    }
+}
+
+/// Reads lines. `bytes` begins with a line; all lines have an end, but the last one may lack it.
+pub(super) fn read<J: Job>(
+    reading: &Reading<'_, J>,
+    layout: &FileLayout,
+    bytes: &[u8],
+    mut resolver: Option<&mut Resolver>,
+) -> Found<J::Partial> {
+    let mut found = Found {
+        partial: reading.job.partial(),
+        tally: Tally::default(),
+        bad: Vec::new(),
+        layout: None,
+    };
+    let mut learned: Option<FileLayout> = None;
+    // NULs are so rare that one look at the whole block saves a look at each line.
+    let nuls = memchr(0, bytes).is_some();
+    let mut shapes = ShapeCount::default();
+    let mut start = 0;
+    let mut number = 0;
+    for end in memchr::memchr_iter(b'\n', bytes).chain(
+        // A last line without an end.
+        (bytes.last().is_some_and(|byte| *byte != b'\n')).then_some(bytes.len()),
+    ) {
+        let full = &bytes[start..end];
+        let line = match full {
+            [line @ .., b'\r'] => line,
+            line => line,
+        };
+        let at = At {
+            source: 0,
+            line: number,
+            byte: start as u64,
+        };
+        reading.job.line(&mut found.partial, line, at);
+        let current = learned.as_ref().unwrap_or(layout);
+        let read = if nuls && memchr(0, line).is_some() {
+            Line::Bad(Bad::Nul)
+        } else {
+            current.read(line, reading.wanted, reading.whole)
+        };
+        match read {
+            Line::Capture(capture, shape) => {
+                shapes.add(shape, &mut found.tally);
+                let non_web = web::non_web(&capture);
+                match non_web {
+                    Some(kind) => found.tally.non_web[kind as usize] += 1,
+                    None => {
+                        found.tally.captures += 1;
+                        found.tally.revisits += u64::from(capture.is_revisit());
+                        if !is_plausible(capture.timestamp()) {
+                            found.tally.odd_timestamps += 1;
+                        }
+                    }
+                }
+                if non_web.is_none() || reading.select.wants_non_web() {
+                    let capture = match resolver.as_deref_mut() {
+                        Some(resolver) => &resolver.resolve(&capture),
+                        None => &capture,
+                    };
+                    if reading.select.accepts_web(capture) {
+                        found.tally.selected += 1;
+                        reading.job.capture(&mut found.partial, capture, at);
+                    }
+                }
+            }
+            Line::Header => {
+                found.tally.headers += 1;
+                if current.is_news(line) {
+                    learned.get_or_insert_with(|| layout.clone()).learn(line);
+                }
+            }
+            Line::Bad(kind) => found.bad.push(BadLine {
+                kind,
+                line: number,
+                start,
+                end: start + line.len(),
+            }),
+        }
+        number += 1;
+        start = end + 1;
+    }
+    shapes.flush(&mut found.tally);
+    found.tally.lines = number;
+    found.tally.bytes = bytes.len() as u64;
+    found.layout = learned.filter(|learned| learned != layout);
+    found
+}
+
+/// Counts shapes: nearly always the same as the line before.
+#[derive(Default)]
+struct ShapeCount {
+    last: Option<Shape>,
+    count: u64,
+}
+
+impl ShapeCount {
+    #[inline]
+    fn add(&mut self, shape: Shape, tally: &mut Tally) {
+        if self.last != Some(shape) {
+            self.flush(tally);
+            self.last = Some(shape);
+        }
+        self.count += 1;
+    }
+
+    fn flush(&mut self, tally: &mut Tally) {
+        if let Some(shape) = self.last
+            && self.count > 0
+        {
+            tally.add_shape(shape, self.count);
+            self.count = 0;
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Cutting sources into work, on its own thread.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crossbeam_channel::Sender;
+
+use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::input::members::{self, LARGEST};
+use crate::input::{Compression, Source, Stream};
+use crate::layout::FileLayout;
+
+/// Blocks of plain files: small enough to stay in a core's cache between reading and parsing.
+const BLOCK: usize = 1024 * 1024;
+/// Groups of gzip members: about this much inflated.
+const GROUP: usize = 4 * 1024 * 1024;
+
+/// A buffer that is used again. Its length never shrinks, so that it need not be cleared.
+pub(super) type Buffer = Vec<u8>;
+
+/// Buffers that wait to be used again.
+#[derive(Default)]
+pub(super) struct Pool(Mutex<Vec<Buffer>>);
+
+impl Pool {
+    pub(super) fn take(&self, size: usize) -> Buffer {
+        let waiting = self.0.lock().ok().and_then(|mut pool| pool.pop());
+        let mut buffer = waiting.unwrap_or_default();
+        if buffer.len() < size {
+            buffer.resize(size, 0);
+        }
+        buffer
+    }
+
+    pub(super) fn give(&self, buffer: Buffer) {
+        // One huge member should not keep its memory for the rest of the run.
+        if buffer.len() <= 4 * GROUP
+            && let Ok(mut pool) = self.0.lock()
+            && pool.len() < 64
+        {
+            pool.push(buffer);
+        }
+    }
+}
+
+/// A message to the merger, in the order of the input.
+pub(super) enum Fed {
+    /// A source begins.
+    Begin {
+        layout: FileLayout,
+        compression: Compression,
+    },
+    /// Some of its bytes.
+    Work(Work),
+    /// It ends, perhaps because of damage.
+    End { damage: Option<Error> },
+    /// Nothing more comes, because this happened.
+    Failed(Error),
+}
+
+/// Bytes that a worker can get at by itself.
+pub(super) enum Work {
+    /// A part of a plain file.
+    Part {
+        file: Arc<File>,
+        offset: u64,
+        len: usize,
+    },
+    /// Bytes that are here already.
+    Bytes {
+        buffer: Buffer,
+        len: usize,
+        /// How many bytes of the source they took.
+        stored: u64,
+    },
+    /// Members of a gzip file.
+    Members {
+        buffer: Buffer,
+        pieces: Vec<Range<usize>>,
+        /// Where in the file the buffer begins.
+        offset: u64,
+    },
+}
+
+/// Cuts sources into work.
+pub(super) struct Feed<'a> {
+    pub(super) sources: &'a [Source],
+    pub(super) pool: &'a Pool,
+    pub(super) block: Option<usize>,
+    /// The source whose members cannot be told apart; the merger goes on with it alone.
+    pub(super) given_up: &'a AtomicUsize,
+    pub(super) sender: Sender<Fed>,
+}
+
+/// The merger wants no more.
+struct Hung;
+
+impl Feed<'_> {
+    /// Runs until all is cut or nobody listens.
+    pub(super) fn run(self) {
+        for (number, source) in self.sources.iter().enumerate() {
+            match self.source(number, source) {
+                Ok(Ok(())) => {}
+                Ok(Err(Hung)) => return,
+                Err(error) => {
+                    let _ = self.sender.send(Fed::Failed(error));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn send(&self, fed: Fed) -> Result<(), Hung> {
+        self.sender.send(fed).map_err(|_| Hung)
+    }
+
+    fn source(&self, number: usize, source: &Source) -> Result<Result<(), Hung>> {
+        let mut stream = source.open()?;
+        let mut buffer = self.pool.take(FileLayout::SAMPLE);
+        let (len, error) = stream.read_full(&mut buffer[..FileLayout::SAMPLE]);
+        let begin = Fed::Begin {
+            layout: FileLayout::detect(&buffer[..len]),
+            compression: stream.compression(),
+        };
+        if self.send(begin).is_err() {
+            return Ok(Err(Hung));
+        }
+        let regular = match source {
+            Source::File(path) if error.is_none() => {
+                let file = File::open(path).doing("open", path)?;
+                let metadata = file.metadata().doing("open", path)?;
+                metadata.is_file().then_some((file, metadata.len()))
+            }
+            _ => None,
+        };
+        match (stream.compression(), regular) {
+            (Compression::Plain, Some((file, size))) => {
+                self.pool.give(buffer);
+                Ok(self.parts(&Arc::new(file), size))
+            }
+            (Compression::Gzip, Some((file, _))) => {
+                self.pool.give(buffer);
+                self.members(number, source, file)
+            }
+            _ => self.stream(stream, buffer, len, error, 0),
+        }
+    }
+
+    /// Ranges of a plain file.
+    fn parts(&self, file: &Arc<File>, size: u64) -> Result<(), Hung> {
+        let block = self.block.unwrap_or(BLOCK);
+        let mut offset = 0;
+        while offset < size {
+            let len = (size - offset).min(block as u64) as usize;
+            self.send(Fed::Work(Work::Part {
+                file: Arc::clone(file),
+                offset,
+                len,
+            }))?;
+            offset += len as u64;
+        }
+        self.send(Fed::End { damage: None })
+    }
+
+    /// The rest of a stream, of which `len` bytes were read already.
+    fn stream(
+        &self,
+        mut stream: Stream,
+        mut buffer: Buffer,
+        mut len: usize,
+        mut error: Option<Error>,
+        mut stored: u64,
+    ) -> Result<Result<(), Hung>> {
+        let block = self.block.unwrap_or(BLOCK);
+        // Nothing was read yet when a stream begins in the middle of its file.
+        let mut fresh = len == 0 && error.is_none();
+        loop {
+            if len > 0 {
+                let before = std::mem::replace(&mut stored, stream.source_position());
+                let work = Work::Bytes {
+                    buffer,
+                    len,
+                    stored: stored - before,
+                };
+                if self.send(Fed::Work(work)).is_err() {
+                    return Ok(Err(Hung));
+                }
+            } else {
+                self.pool.give(buffer);
+            }
+            match error {
+                Some(error) if error.is_damage() => {
+                    return Ok(self.send(Fed::End {
+                        damage: Some(error),
+                    }));
+                }
+                Some(error) => return Err(error),
+                None if len == 0 && !fresh => return Ok(self.send(Fed::End { damage: None })),
+                None => fresh = false,
+            }
+            buffer = self.pool.take(block);
+            (len, error) = stream.read_full(&mut buffer[..block]);
+        }
+    }
+
+    /// The members of a gzip file, in groups, as long as they are small; then a stream.
+    fn members(&self, number: usize, source: &Source, mut file: File) -> Result<Result<(), Hung>> {
+        let group = self.block.unwrap_or(GROUP);
+        let mut chunk = self.pool.take(2 * LARGEST);
+        let (mut start, mut end) = (0, 0);
+        // Where in the file `start` is: always the beginning of a member, or of what should be one.
+        let mut offset = 0u64;
+        let mut ended = false;
+        while self.given_up.load(Ordering::Relaxed) != number {
+            if end - start <= LARGEST && !ended {
+                chunk.copy_within(start..end, 0);
+                (start, end) = (0, end - start);
+                while end < 2 * LARGEST && !ended {
+                    match file.read(&mut chunk[end..2 * LARGEST]) {
+                        Ok(0) => ended = true,
+                        Ok(read) => end += read,
+                        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                        Err(error) => {
+                            let kind = ErrorKind::Io {
+                                doing: "read",
+                                source: error,
+                            };
+                            return Err(Error::new(kind)
+                                .in_file(source)
+                                .at_byte(offset + (end - start) as u64));
+                        }
+                    }
+                }
+            }
+            if start == end {
+                break;
+            }
+            let pieces = members::pieces(&chunk[start..end], ended, group);
+            let Some(used) = pieces.last().map(|piece| piece.end) else {
+                // One huge member, or what is none: inflate it here while others parse.
+                self.pool.give(chunk);
+                let stream = open_at(source, offset)?;
+                return self.stream(stream, Vec::new(), 0, None, offset);
+            };
+            let mut buffer = self.pool.take(used);
+            buffer[..used].copy_from_slice(&chunk[start..start + used]);
+            let work = Work::Members {
+                buffer,
+                pieces,
+                offset,
+            };
+            if self.send(Fed::Work(work)).is_err() {
+                return Ok(Err(Hung));
+            }
+            start += used;
+            offset += used as u64;
+        }
+        self.pool.give(chunk);
+        Ok(self.send(Fed::End { damage: None }))
+    }
+}
+
+/// A gzip file from one of its members on.
+pub(super) fn open_at(source: &Source, offset: u64) -> Result<Stream> {
+    let Source::File(path) = source else {
+        return Err(Error::new(ErrorKind::Invalid(
+            "standard input cannot be read again".to_owned(),
+        )));
+    };
+    let mut file = File::open(path).doing("open", path)?;
+    file.seek(SeekFrom::Start(offset)).doing("read", path)?;
+    Stream::gzip_at(source.to_string(), Box::new(file), offset)
+}

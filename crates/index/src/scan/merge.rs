@@ -1,0 +1,510 @@
+//! Handing work to the cores and putting what they found together, in the order of the input.
+
+use std::collections::VecDeque;
+use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use crossbeam_channel::{Receiver, bounded, never, select, unbounded};
+use libdeflater::Decompressor;
+
+use super::block::{self, Found, Reading};
+use super::feed::{Buffer, Fed, Feed, Pool, Work, open_at};
+use super::{At, FileReport, Job, LONGEST_LINE, Options, Outcome};
+use crate::error::{Error, ErrorKind, Result};
+use crate::input::{Compression, Source, members};
+use crate::layout::FileLayout;
+use crate::rejects::{self, Bad};
+use crate::select::Resolver;
+
+/// A block that a worker has read.
+struct Done<P> {
+    buffer: Buffer,
+    len: usize,
+    /// Where its whole lines begin and end.
+    body: (usize, usize),
+    /// What they gave, and under which layout; none if that is left to the merger.
+    found: Option<(Found<P>, Arc<FileLayout>)>,
+    /// How many bytes of the source it took.
+    stored: u64,
+    /// Where in the file members begin that could not be inflated by themselves.
+    rest: Option<u64>,
+}
+
+type Answer<P> = thread::Result<Result<Done<P>>>;
+
+/// What comes next in the input.
+enum Slot<P> {
+    Begin(Arc<FileLayout>, Compression),
+    Waiting,
+    Ready(Box<Answer<P>>),
+    End(Option<Error>),
+    Failed(Error),
+}
+
+impl<P> Slot<P> {
+    fn is_there(&self) -> bool {
+        !matches!(self, Slot::Waiting)
+    }
+}
+
+pub(super) fn run<J: Job>(
+    sources: &[Source],
+    job: &J,
+    mut options: Options<'_>,
+) -> Result<(J::Partial, Outcome)> {
+    let select = std::mem::take(&mut options.select);
+    let reading = Reading {
+        job,
+        select: &select,
+        wanted: job.fields() | select.fields(),
+        whole: job.whole(),
+    };
+    let pool = Pool::default();
+    let given_up = AtomicUsize::new(usize::MAX);
+    let (sender, fed) = bounded(4);
+    let feed = Feed {
+        sources,
+        pool: &pool,
+        block: options.block.map(|size| size.clamp(1, LONGEST_LINE)),
+        given_up: &given_up,
+        sender,
+    };
+    thread::scope(|threads| {
+        threads.spawn(|| feed.run());
+        let mut merger = Merger {
+            reading: &reading,
+            sources,
+            pool: &pool,
+            given_up: &given_up,
+            resolver: select.resolves().then(Resolver::default),
+            options,
+            total: job.partial(),
+            outcome: Outcome::default(),
+            source: None,
+            dispatched: None,
+            layout: Arc::default(),
+            place: At::default(),
+            pending: Vec::new(),
+            overlong: 0,
+            streamed: None,
+        };
+        // A worker of a pool that waits here for others of the pool could wait forever.
+        if rayon::current_thread_index().is_some() || merger.resolver.is_some() {
+            merger.alone(fed)?;
+        } else {
+            merger.together(fed)?;
+        }
+        Ok((merger.total, merger.outcome))
+    })
+}
+
+/// Puts results together.
+struct Merger<'a, J: Job> {
+    reading: &'a Reading<'a, J>,
+    sources: &'a [Source],
+    pool: &'a Pool,
+    given_up: &'a AtomicUsize,
+    resolver: Option<Resolver>,
+    options: Options<'a>,
+    total: J::Partial,
+    outcome: Outcome,
+    /// The source whose results are merged.
+    source: Option<usize>,
+    /// The source whose work is handed out, and its layout.
+    dispatched: Option<(usize, Arc<FileLayout>)>,
+    layout: Arc<FileLayout>,
+    /// How far the source is merged, without what is pending.
+    place: At,
+    /// The start of a line whose end was not met yet.
+    pending: Vec<u8>,
+    /// How long the line is of which `pending` is the start, when it is too long to keep.
+    overlong: u64,
+    /// Set when the source was read to its end as a stream, with how that ended.
+    streamed: Option<Option<Error>>,
+}
+
+impl<'a, J: Job> Merger<'a, J> {
+    /// On this thread only.
+    fn alone(&mut self, fed: Receiver<Fed>) -> Result<()> {
+        for fed in fed {
+            let slot = match self.take(fed) {
+                Ok(slot) => slot,
+                Err((work, layout)) => {
+                    // A resolver must see captures in order, here.
+                    let layout = self.resolver.is_none().then_some(layout);
+                    Slot::Ready(Box::new(Ok(perform(self.reading, self.pool, work, layout))))
+                }
+            };
+            self.merge(slot)?;
+        }
+        Ok(())
+    }
+
+    /// With the workers of the pool.
+    fn together(&mut self, fed: Receiver<Fed>) -> Result<()> {
+        let (reading, pool) = (self.reading, self.pool);
+        let (sender, done) = unbounded::<(u64, Answer<J::Partial>)>();
+        let most = 2 * rayon::current_num_threads() + 2;
+        rayon::in_place_scope(|scope| {
+            // Dropped when this ends, however it ends, so that the feed ends, too.
+            let fed = fed;
+            let mut fed_ended = false;
+            let mut slots: VecDeque<Slot<J::Partial>> = VecDeque::new();
+            let mut first = 0u64;
+            let idle = never();
+            loop {
+                while slots.front().is_some_and(Slot::is_there) {
+                    if let Some(slot) = slots.pop_front() {
+                        first += 1;
+                        self.merge(slot)?;
+                    }
+                }
+                if fed_ended && slots.is_empty() {
+                    return Ok(());
+                }
+                let more = if fed_ended || slots.len() >= most {
+                    &idle
+                } else {
+                    &fed
+                };
+                select! {
+                    recv(done) -> answer => {
+                        if let Ok((number, answer)) = answer {
+                            slots[(number - first) as usize] = Slot::Ready(Box::new(answer));
+                        }
+                    }
+                    recv(more) -> fed => match fed.map(|fed| self.take(fed)) {
+                        Err(_) => fed_ended = true,
+                        Ok(Ok(slot)) => slots.push_back(slot),
+                        Ok(Err((work, layout))) => {
+                            let number = first + slots.len() as u64;
+                            slots.push_back(Slot::Waiting);
+                            let sender = sender.clone();
+                            scope.spawn(move |_| {
+                                let answer = catch_unwind(AssertUnwindSafe(|| {
+                                    perform(reading, pool, work, Some(layout))
+                                }));
+                                // Nobody listens after an error.
+                                let _ = sender.send((number, answer));
+                            });
+                        }
+                    },
+                }
+            }
+        })
+    }
+
+    /// Work to hand out, with the layout to read it by; anything else is merged in its turn.
+    fn take(&mut self, fed: Fed) -> Result<Slot<J::Partial>, (Work, Arc<FileLayout>)> {
+        Ok(match fed {
+            Fed::Begin {
+                layout,
+                compression,
+            } => {
+                let layout = Arc::new(layout);
+                let number = self.dispatched.as_ref().map_or(0, |(number, _)| number + 1);
+                self.dispatched = Some((number, Arc::clone(&layout)));
+                Slot::Begin(layout, compression)
+            }
+            Fed::Work(work) => {
+                let layout = self
+                    .dispatched
+                    .as_ref()
+                    .map(|(_, layout)| Arc::clone(layout))
+                    .unwrap_or_default();
+                return Err((work, layout));
+            }
+            Fed::End { damage } => Slot::End(damage),
+            Fed::Failed(error) => Slot::Failed(error),
+        })
+    }
+
+    fn merge(&mut self, slot: Slot<J::Partial>) -> Result<()> {
+        match slot {
+            Slot::Begin(layout, compression) => {
+                self.begin(layout, compression);
+                Ok(())
+            }
+            Slot::Ready(answer) => match *answer {
+                Ok(done) => {
+                    let done = done.map_err(|error| error.in_file(self.name()))?;
+                    self.block(done)
+                }
+                Err(panic) => resume_unwind(panic),
+            },
+            Slot::End(damage) => self.end(damage),
+            Slot::Failed(error) => Err(error),
+            Slot::Waiting => Ok(()),
+        }
+    }
+
+    fn name(&self) -> String {
+        self.source
+            .and_then(|number| self.sources.get(number))
+            .map(Source::to_string)
+            .unwrap_or_default()
+    }
+
+    fn begin(&mut self, layout: Arc<FileLayout>, compression: Compression) {
+        let number = self.source.map_or(0, |number| number + 1);
+        self.source = Some(number);
+        self.place = At {
+            source: number,
+            line: 0,
+            byte: 0,
+        };
+        self.outcome.files.push(FileReport {
+            name: self.name(),
+            layout: FileLayout::clone(&layout),
+            compression,
+            lines: 0,
+            bytes: 0,
+        });
+        self.layout = layout;
+        self.streamed = None;
+    }
+
+    fn end(&mut self, damage: Option<Error>) -> Result<()> {
+        if self.overlong > 0 || !self.pending.is_empty() {
+            self.finish_line(false)?;
+        }
+        if let Some(file) = self.outcome.files.last_mut() {
+            file.lines = self.place.line;
+            file.bytes = self.place.byte;
+        }
+        match self.streamed.take().unwrap_or(damage) {
+            Some(damage) if self.options.strict => Err(damage),
+            Some(damage) => {
+                self.outcome.damage.push(damage);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn progress(&self, stored: u64) {
+        if let Some(progress) = self.options.progress {
+            progress.fetch_add(stored, Ordering::Relaxed);
+        }
+    }
+
+    /// A block that a worker has read.
+    fn block(&mut self, done: Done<J::Partial>) -> Result<()> {
+        self.progress(done.stored);
+        if self.streamed.is_some() {
+            self.pool.give(done.buffer);
+            return Ok(());
+        }
+        let bytes = &done.buffer[..done.len];
+        self.bytes(bytes, done.body, done.found)?;
+        self.pool.give(done.buffer);
+        match done.rest {
+            Some(offset) => self.stream(offset),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads the rest of a gzip file here, because its members cannot be told apart.
+    fn stream(&mut self, offset: u64) -> Result<()> {
+        let Some(number) = self.source else {
+            return Ok(());
+        };
+        self.given_up.store(number, Ordering::Relaxed);
+        let mut stream = open_at(&self.sources[number], offset)?;
+        let size = 1024 * 1024;
+        let mut buffer = self.pool.take(size);
+        loop {
+            let before = stream.source_position();
+            let (len, error) = stream.read_full(&mut buffer[..size]);
+            self.progress(stream.source_position() - before);
+            let bytes = &buffer[..len];
+            self.bytes(bytes, block::body(bytes), None)?;
+            match error {
+                Some(error) if !error.is_damage() => return Err(error),
+                None if len > 0 => {}
+                error => {
+                    self.streamed = Some(error);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Bytes that follow those before: the end of a line, whole lines, the start of a line.
+    fn bytes(
+        &mut self,
+        bytes: &[u8],
+        (start, end): (usize, usize),
+        found: Option<(Found<J::Partial>, Arc<FileLayout>)>,
+    ) -> Result<()> {
+        let head = &bytes[..start];
+        if !head.is_empty() {
+            let ends = head.last() == Some(&b'\n');
+            self.hold(head);
+            if ends {
+                self.finish_line(true)?;
+            }
+        }
+        let body = &bytes[start..end];
+        if !body.is_empty() {
+            let found = match found {
+                // A header between the lines may have changed the layout since it was handed out.
+                Some((found, layout)) if Arc::ptr_eq(&layout, &self.layout) => found,
+                _ => block::read(self.reading, &self.layout, body, self.resolver.as_mut()),
+            };
+            self.absorb(found, body)?;
+        }
+        self.hold(&bytes[end..]);
+        Ok(())
+    }
+
+    /// Keeps a piece of a line, as long as the line is not too long.
+    fn hold(&mut self, piece: &[u8]) {
+        if self.overlong > 0 {
+            self.overlong += piece.len() as u64;
+        } else if self.pending.len() + piece.len() > LONGEST_LINE + 1 {
+            self.overlong = (self.pending.len() + piece.len()) as u64;
+            self.pending
+                .extend_from_slice(&piece[..piece.len().min(1024)]);
+            self.pending.truncate(1024);
+            self.pending.shrink_to_fit();
+        } else {
+            self.pending.extend_from_slice(piece);
+        }
+    }
+
+    /// The pending line is complete.
+    fn finish_line(&mut self, has_end: bool) -> Result<()> {
+        let mut pending = std::mem::take(&mut self.pending);
+        if self.overlong > 0 {
+            let len = std::mem::take(&mut self.overlong);
+            self.reject(Bad::TooLong, self.place, &pending)?;
+            self.outcome.tally.lines += 1;
+            self.outcome.tally.bytes += len;
+            self.place.line += 1;
+            self.place.byte += len;
+        } else {
+            let mut found =
+                block::read(self.reading, &self.layout, &pending, self.resolver.as_mut());
+            if !has_end {
+                for bad in &mut found.bad {
+                    bad.kind = Bad::Cut;
+                }
+            }
+            self.absorb(found, &pending)?;
+        }
+        pending.clear();
+        self.pending = pending;
+        Ok(())
+    }
+
+    fn absorb(&mut self, found: Found<J::Partial>, bytes: &[u8]) -> Result<()> {
+        let base = self.place;
+        for bad in &found.bad {
+            let at = At {
+                source: base.source,
+                line: base.line + bad.line,
+                byte: base.byte + bad.start as u64,
+            };
+            self.reject(bad.kind, at, &bytes[bad.start..bad.end])?;
+        }
+        self.reading.job.merge(&mut self.total, found.partial, base);
+        self.outcome.tally.merge(&found.tally);
+        self.place.line += found.tally.lines;
+        self.place.byte += found.tally.bytes;
+        if let Some(layout) = found.layout {
+            self.layout = Arc::new(layout);
+            if let Some((number, dispatched)) = &mut self.dispatched
+                && Some(*number) == self.source
+            {
+                *dispatched = Arc::clone(&self.layout);
+            }
+        }
+        Ok(())
+    }
+
+    fn reject(&mut self, kind: Bad, at: At, bytes: &[u8]) -> Result<()> {
+        let name = self.name();
+        if self.options.strict {
+            return Err(rejects::strict(kind, &name, at.line + 1, at.byte, bytes));
+        }
+        if let Some(file) = self.options.rejects.as_deref_mut() {
+            file.write(bytes)?;
+        }
+        self.outcome
+            .rejects
+            .add(kind, &name, at.line + 1, at.byte, bytes);
+        Ok(())
+    }
+}
+
+/// Gets at the bytes of some work and reads their whole lines, if there is a layout to read by.
+fn perform<J: Job>(
+    reading: &Reading<'_, J>,
+    pool: &Pool,
+    work: Work,
+    layout: Option<Arc<FileLayout>>,
+) -> Result<Done<J::Partial>> {
+    let (buffer, len, stored, rest) = match work {
+        Work::Part { file, offset, len } => {
+            let mut buffer = pool.take(len);
+            let read = read_at(&file, offset, &mut buffer[..len])?;
+            (buffer, read, read as u64, None)
+        }
+        Work::Bytes {
+            buffer,
+            len,
+            stored,
+        } => (buffer, len, stored, None),
+        Work::Members {
+            buffer,
+            pieces,
+            offset,
+        } => {
+            let mut out = pool.take(0);
+            let mut decompressor = Decompressor::new();
+            let (len, used) = members::inflate(&mut decompressor, &buffer, &pieces, &mut out);
+            let stored = if used == 0 { 0 } else { pieces[used - 1].end };
+            let rest = pieces.get(used).map(|piece| offset + piece.start as u64);
+            pool.give(buffer);
+            (out, len, stored as u64, rest)
+        }
+    };
+    let bytes = &buffer[..len];
+    let body = block::body(bytes);
+    let found = layout.map(|layout| {
+        let found = block::read(reading, &layout, &bytes[body.0..body.1], None);
+        (found, layout)
+    });
+    Ok(Done {
+        buffer,
+        len,
+        body,
+        found,
+        stored,
+        rest,
+    })
+}
+
+/// Reads until the buffer is full or the file ends.
+fn read_at(file: &std::fs::File, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read_at(&mut buffer[filled..], offset + filled as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(source) => {
+                let kind = ErrorKind::Io {
+                    doing: "read",
+                    source,
+                };
+                return Err(Error::new(kind).at_byte(offset + filled as u64));
+            }
+        }
+    }
+    Ok(filled)
+}

@@ -1,0 +1,489 @@
+//! The filters that every command takes which reads captures.
+
+use memchr::memchr;
+use regex::bytes::Regex;
+
+use crate::capture::{Capture, Field, Fields};
+use crate::error::{Error, ErrorKind, Result};
+use crate::timestamp::Time;
+use crate::web;
+
+/// Which captures are wanted. The default is all of the Web, revisits among them.
+#[derive(Clone, Debug, Default)]
+pub struct Select {
+    status: Vec<StatusRange>,
+    mime: Vec<Mime>,
+    from: Option<Time>,
+    to: Option<Time>,
+    include: Vec<Pattern>,
+    exclude: Vec<Pattern>,
+    include_non_web: bool,
+    revisits: Revisits,
+}
+
+/// What to do with revisits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Revisits {
+    /// They are captures like others.
+    #[default]
+    Keep,
+    /// They are left out.
+    Drop,
+    /// They take status, media type and place from the capture of the same URI-R with the same
+    /// digest that comes before them. Reads on one thread, because each capture depends on those
+    /// before.
+    Resolve,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct StatusRange {
+    low: u16,
+    high: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Mime {
+    Whole(Vec<u8>),
+    /// `image/*`.
+    Prefix(Vec<u8>),
+}
+
+#[derive(Clone, Debug)]
+enum Pattern {
+    Prefix(Vec<u8>),
+    Url(Regex),
+}
+
+fn invalid(message: String) -> Error {
+    Error::new(ErrorKind::Invalid(message))
+}
+
+impl Select {
+    /// All captures of the Web.
+    pub fn new() -> Select {
+        Select::default()
+    }
+
+    /// Only these statuses: `200`, `3xx`, several with commas.
+    ///
+    /// # Errors
+    /// On anything else.
+    pub fn status(&mut self, list: &str) -> Result<&mut Select> {
+        for item in list.split(',').map(str::trim) {
+            let range = match item.as_bytes() {
+                [hundred @ b'1'..=b'9', b'x' | b'X', b'x' | b'X'] => {
+                    let low = u16::from(hundred - b'0') * 100;
+                    Some(StatusRange {
+                        low,
+                        high: low + 99,
+                    })
+                }
+                [_, _, _] => item.parse().ok().map(|status| StatusRange {
+                    low: status,
+                    high: status,
+                }),
+                _ => None,
+            };
+            self.status.push(
+                range.ok_or_else(|| invalid(format!("`{item}` is no status: write 200 or 3xx")))?,
+            );
+        }
+        Ok(self)
+    }
+
+    /// Only these media types: `text/html`, `image/*`, several with commas.
+    ///
+    /// # Errors
+    /// On a type without a slash.
+    pub fn mime(&mut self, list: &str) -> Result<&mut Select> {
+        for item in list.split(',').map(str::trim) {
+            let item = item.to_ascii_lowercase();
+            // What servers and tools write for no type has no slash.
+            let known = matches!(&*item, "unk" | "no-type" | "-");
+            if !item.contains('/') && !known {
+                return Err(invalid(format!(
+                    "`{item}` is no media type: write text/html or image/*"
+                )));
+            }
+            self.mime.push(match item.strip_suffix('*') {
+                Some(prefix) => Mime::Prefix(prefix.as_bytes().to_vec()),
+                None => Mime::Whole(item.into_bytes()),
+            });
+        }
+        Ok(self)
+    }
+
+    /// Only captures at this time or later: 4 to 14 digits; `2004` is the start of 2004.
+    ///
+    /// # Errors
+    /// On anything else than digits.
+    pub fn from(&mut self, digits: &str) -> Result<&mut Select> {
+        self.from = Some(Time::first_of(digits.as_bytes()).ok_or_else(|| no_time(digits))?);
+        Ok(self)
+    }
+
+    /// Only captures at this time or earlier: 4 to 14 digits; `2004` is the end of 2004.
+    ///
+    /// # Errors
+    /// On anything else than digits.
+    pub fn to(&mut self, digits: &str) -> Result<&mut Select> {
+        self.to = Some(Time::last_of(digits.as_bytes()).ok_or_else(|| no_time(digits))?);
+        Ok(self)
+    }
+
+    /// Only captures whose key begins so, or whose URL matches `~REGEX`. Of several, one is enough.
+    ///
+    /// # Errors
+    /// On a regex that is none, and on a host or URL where a SURT should be.
+    pub fn include(&mut self, pattern: &str) -> Result<&mut Select> {
+        self.include.push(Pattern::parse(pattern)?);
+        Ok(self)
+    }
+
+    /// No captures whose key begins so, or whose URL matches `~REGEX`.
+    ///
+    /// # Errors
+    /// As [`include`](Select::include).
+    pub fn exclude(&mut self, pattern: &str) -> Result<&mut Select> {
+        self.exclude.push(Pattern::parse(pattern)?);
+        Ok(self)
+    }
+
+    /// Whether rows that are no captures of the Web are wanted, too.
+    pub fn include_non_web(&mut self, include: bool) -> &mut Select {
+        self.include_non_web = include;
+        self
+    }
+
+    /// What to do with revisits.
+    pub fn revisits(&mut self, revisits: Revisits) -> &mut Select {
+        self.revisits = revisits;
+        self
+    }
+
+    /// The fields that must be there to decide.
+    pub fn fields(&self) -> Fields {
+        // Rows that are not of the Web are known by these two, and so are revisits.
+        let mut fields = Field::Url | Field::Mime;
+        if !self.status.is_empty() {
+            fields = fields | Field::Status;
+        }
+        if self.revisits == Revisits::Resolve {
+            fields = fields
+                | Field::Digest
+                | Field::Status
+                | Field::MimeDetected
+                | Field::Length
+                | Field::Offset
+                | Field::Filename;
+        }
+        fields
+    }
+
+    pub(crate) fn wants_non_web(&self) -> bool {
+        self.include_non_web
+    }
+
+    /// Whether revisits are to be resolved, for which captures must come in order.
+    pub fn resolves(&self) -> bool {
+        self.revisits == Revisits::Resolve
+    }
+
+    /// Whether a capture is wanted. Its [`fields`](Select::fields) must have been read.
+    pub fn accepts(&self, capture: &Capture<'_>) -> bool {
+        (self.include_non_web || web::non_web(capture).is_none()) && self.accepts_web(capture)
+    }
+
+    /// The same, for a capture that is known to be of the Web or wanted all the same.
+    #[inline]
+    pub(crate) fn accepts_web(&self, capture: &Capture<'_>) -> bool {
+        if self.revisits == Revisits::Drop && capture.is_revisit() {
+            return false;
+        }
+        if !self.status.is_empty() {
+            let Some(status) = capture.status() else {
+                return false;
+            };
+            if !self
+                .status
+                .iter()
+                .any(|range| (range.low..=range.high).contains(&status))
+            {
+                return false;
+            }
+        }
+        if !self.mime.is_empty() {
+            let mime = capture.mime();
+            let mime = mime.as_deref().unwrap_or(b"-");
+            if !self.mime.iter().any(|wanted| wanted.matches(mime)) {
+                return false;
+            }
+        }
+        if self.from.is_some() || self.to.is_some() {
+            let Some(time) = capture.time() else {
+                return false;
+            };
+            if self.from.is_some_and(|from| time < from) || self.to.is_some_and(|to| time > to) {
+                return false;
+            }
+        }
+        (self.include.is_empty() || self.include.iter().any(|pattern| pattern.matches(capture)))
+            && !self.exclude.iter().any(|pattern| pattern.matches(capture))
+    }
+}
+
+fn no_time(digits: &str) -> Error {
+    invalid(format!(
+        "`{digits}` is no timestamp: write 4 to 14 digits, such as 2004 or 20040131"
+    ))
+}
+
+impl Mime {
+    fn matches(&self, mime: &[u8]) -> bool {
+        match self {
+            Mime::Whole(whole) => mime.eq_ignore_ascii_case(whole),
+            Mime::Prefix(prefix) => mime
+                .get(..prefix.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(prefix)),
+        }
+    }
+}
+
+impl Pattern {
+    fn parse(pattern: &str) -> Result<Pattern> {
+        if let Some(regex) = pattern.strip_prefix('~') {
+            return Regex::new(regex)
+                .map(Pattern::Url)
+                .map_err(|error| invalid(format!("`{regex}` is no regex: {error}")));
+        }
+        let host = &pattern[..pattern.find([')', '/']).unwrap_or(pattern.len())];
+        if pattern.contains("://") || (host.contains('.') && !host.contains(',')) {
+            return Err(invalid(format!(
+                "`{pattern}` is no SURT prefix: write com,example) for a host, com,example, for the \
+                 hosts below it, or ~REGEX to match URLs"
+            )));
+        }
+        Ok(Pattern::Prefix(pattern.as_bytes().to_vec()))
+    }
+
+    fn matches(&self, capture: &Capture<'_>) -> bool {
+        match self {
+            Pattern::Prefix(prefix) => capture.key().starts_with(prefix),
+            Pattern::Url(regex) => capture.url().is_some_and(|url| regex.is_match(&url)),
+        }
+    }
+}
+
+/// What is remembered of the captures of one URI-R, so that revisits can be resolved.
+#[derive(Debug, Default)]
+pub struct Resolver {
+    key: Vec<u8>,
+    originals: Vec<Original>,
+}
+
+#[derive(Debug)]
+struct Original {
+    digest: Vec<u8>,
+    fields: Vec<(Field, Vec<u8>)>,
+}
+
+/// What a revisit takes over, and under which name.
+const TAKEN: [(Field, Field); 6] = [
+    (Field::Status, Field::Status),
+    (Field::Mime, Field::Mime),
+    (Field::MimeDetected, Field::MimeDetected),
+    (Field::Length, Field::OriginalLength),
+    (Field::Offset, Field::OriginalOffset),
+    (Field::Filename, Field::OriginalFilename),
+];
+
+/// `sha1:ABC` and `ABC` are one digest.
+fn bare(digest: &[u8]) -> &[u8] {
+    match memchr(b':', digest) {
+        Some(colon) => &digest[colon + 1..],
+        None => digest,
+    }
+}
+
+impl Resolver {
+    /// Resolves a capture if it is a revisit whose original came before it, else remembers it.
+    /// Captures must come in the order of the index. The digest and what is to be taken over must
+    /// have been read.
+    pub fn resolve<'b>(&'b mut self, capture: &Capture<'b>) -> Capture<'b> {
+        if capture.key() != self.key {
+            self.key.clear();
+            self.key.extend_from_slice(capture.key());
+            self.originals.clear();
+        }
+        let Some(digest) = capture.raw(Field::Digest).map(bare) else {
+            return capture.clone();
+        };
+        let known = self.originals.iter().position(|o| o.digest == digest);
+        if !capture.is_revisit() {
+            if known.is_none() {
+                let fields = TAKEN
+                    .iter()
+                    .filter_map(|(from, to)| Some((*to, capture.raw(*from)?.to_vec())))
+                    .collect();
+                self.originals.push(Original {
+                    digest: digest.to_vec(),
+                    fields,
+                });
+            }
+            return capture.clone();
+        }
+        let mut resolved = capture.clone();
+        if let Some(original) = known.map(|place| &self.originals[place]) {
+            for (field, value) in &original.fields {
+                resolved.replace(*field, value);
+            }
+        }
+        resolved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{FileLayout, Line};
+
+    fn capture(line: &str) -> Capture<'_> {
+        let layout = FileLayout::detect(line.as_bytes());
+        match layout.read(line.as_bytes(), Fields::ALL, true) {
+            Line::Capture(capture, _) => capture,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    const PAGE: &str = "com,example)/a 20040506070809 http://www.example.com/A text/html 200 AAA - - 5 9 x.warc.gz";
+    const REVISIT: &str = "com,example)/a 20050506070809 http://www.example.com/A warc/revisit - AAA - - 2 7 y.warc.gz";
+    const DNS: &str =
+        "dns:example.com 20040506070809 dns:example.com text/dns - BBB - - 5 9 x.warc.gz";
+
+    fn accepts(line: &str, set: impl FnOnce(&mut Select)) -> bool {
+        let mut select = Select::new();
+        set(&mut select);
+        select.accepts(&capture(line))
+    }
+
+    #[test]
+    fn each_filter_lets_through_what_it_says() {
+        assert!(accepts(PAGE, |_| {}));
+        for (status, expected) in [
+            ("200", true),
+            ("2xx", true),
+            ("301,2XX", true),
+            ("404,3xx", false),
+        ] {
+            assert_eq!(
+                accepts(PAGE, |s| {
+                    s.status(status).unwrap();
+                }),
+                expected,
+                "{status}"
+            );
+        }
+        for (mime, expected) in [
+            ("text/html", true),
+            ("TEXT/*", true),
+            ("image/*,text/html", true),
+            ("text/htm", false),
+        ] {
+            assert_eq!(
+                accepts(PAGE, |s| {
+                    s.mime(mime).unwrap();
+                }),
+                expected,
+                "{mime}"
+            );
+        }
+        for (from, to, expected) in [
+            ("2004", "2004", true),
+            ("20040506070809", "20040506070809", true),
+            ("20040506070810", "2005", false),
+            ("2003", "200404", false),
+        ] {
+            assert_eq!(
+                accepts(PAGE, |s| {
+                    s.from(from).unwrap().to(to).unwrap();
+                }),
+                expected,
+                "{from} {to}"
+            );
+        }
+        for (include, expected) in [
+            ("com,example)", true),
+            ("com,example)/b", false),
+            ("~/A$", true),
+            ("~^https:", false),
+        ] {
+            assert_eq!(
+                accepts(PAGE, |s| {
+                    s.include(include).unwrap();
+                }),
+                expected,
+                "{include}"
+            );
+            assert_eq!(
+                accepts(PAGE, |s| {
+                    s.exclude(include).unwrap();
+                }),
+                !expected,
+                "{include}"
+            );
+        }
+        assert!(accepts(PAGE, |s| {
+            s.include("org,").unwrap().include("com,").unwrap();
+        }));
+    }
+
+    #[test]
+    fn rows_not_of_the_web_and_revisits_are_chosen_apart() {
+        assert!(!accepts(DNS, |_| {}));
+        assert!(accepts(DNS, |s| {
+            s.include_non_web(true);
+        }));
+        assert!(accepts(REVISIT, |_| {}));
+        assert!(!accepts(REVISIT, |s| {
+            s.revisits(Revisits::Drop);
+        }));
+        assert!(!accepts(REVISIT, |s| {
+            s.status("200").unwrap();
+        }));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_an_example() {
+        let mut select = Select::new();
+        for error in [
+            select.status("20").unwrap_err(),
+            select.status("abc").unwrap_err(),
+            select.mime("html").unwrap_err(),
+            select.from("soon").unwrap_err(),
+            select.include("example.com").unwrap_err(),
+            select.include("~(").unwrap_err(),
+            select.exclude("http://example.com/").unwrap_err(),
+        ] {
+            assert!(matches!(error.kind(), ErrorKind::Invalid(_)), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_revisit_takes_over_what_its_original_has() {
+        let mut resolver = Resolver::default();
+        resolver.resolve(&capture(PAGE));
+        let revisit = capture(REVISIT);
+        let resolved = resolver.resolve(&revisit);
+        assert_eq!(resolved.status(), Some(200));
+        assert_eq!(resolved.mime().as_deref(), Some(&b"text/html"[..]));
+        assert_eq!(
+            resolved.raw(Field::OriginalFilename),
+            Some(&b"x.warc.gz"[..])
+        );
+        assert_eq!(resolved.raw(Field::Filename), Some(&b"y.warc.gz"[..]));
+        // Another URI-R knows nothing of it.
+        let other = REVISIT.replace("com,example)/a", "com,example)/b");
+        let other = capture(&other);
+        assert_eq!(resolver.resolve(&other).status(), None);
+    }
+}

@@ -1,0 +1,266 @@
+//! Timestamps: digits as the index has them, and a lenient reading of them.
+//!
+//! Indexes hold `2004`, `20040102`, fourteen digits, and seventeen with milliseconds; also months
+//! `00` and hours `24`. The raw digits are what sorts and is written out again, so they are never
+//! changed. [`Time`] is for comparing and counting: what is missing becomes the smallest value,
+//! what is out of range the nearest one.
+
+use std::fmt;
+
+/// The fewest and the most digits of a timestamp.
+const DIGITS: std::ops::RangeInclusive<usize> = 4..=17;
+
+/// Whether these bytes are a timestamp: 4 to 17 digits.
+pub fn is_timestamp(raw: &[u8]) -> bool {
+    DIGITS.contains(&raw.len()) && raw.iter().all(u8::is_ascii_digit)
+}
+
+/// A moment, to the millisecond, UTC. Ordered by time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time {
+    /// `YYYYMMDDhhmmssmmm` as a number: it orders as the time does, and needs no arithmetic.
+    digits: u64,
+}
+
+impl Time {
+    /// Reads 4 to 17 digits, or a date of ISO 8601 such as `2015-09-03T13:27:52Z`.
+    pub fn parse(raw: &[u8]) -> Option<Time> {
+        if is_timestamp(raw) {
+            return Some(Time::from_digits(raw, false));
+        }
+        let (first, rest) = (raw.first()?, raw.get(4)?);
+        if !first.is_ascii_digit() || *rest != b'-' || raw.len() > 40 {
+            return None;
+        }
+        let mut digits = Vec::with_capacity(17);
+        for &byte in raw {
+            match byte {
+                b'0'..=b'9' if digits.len() < 17 => digits.push(byte),
+                b'0'..=b'9' | b'-' | b':' | b'T' | b't' | b' ' | b'.' => {}
+                b'Z' | b'z' => break,
+                _ => return None,
+            }
+        }
+        is_timestamp(&digits).then(|| Time::from_digits(&digits, false))
+    }
+
+    /// The first moment that these digits can mean: `2004` is the start of 2004.
+    pub fn first_of(raw: &[u8]) -> Option<Time> {
+        is_timestamp(raw).then(|| Time::from_digits(raw, false))
+    }
+
+    /// The last moment that these digits can mean: `2004` is the end of 2004.
+    pub fn last_of(raw: &[u8]) -> Option<Time> {
+        is_timestamp(raw).then(|| Time::from_digits(raw, true))
+    }
+
+    /// Fills up with the smallest or the largest values and forces every part into its range.
+    fn from_digits(raw: &[u8], up: bool) -> Time {
+        let part = |from: usize, len: usize| -> Option<u64> {
+            // A part that is cut (`20041`) is filled like a missing digit.
+            let digits = raw.get(from..(from + len).min(raw.len()))?;
+            if digits.is_empty() {
+                return None;
+            }
+            let filler = if up { 9 } else { 0 };
+            Some((0..len).fold(0, |value, i| {
+                value * 10
+                    + digits
+                        .get(i)
+                        .map_or(filler, |digit| u64::from(digit - b'0'))
+            }))
+        };
+        let fill = |value: Option<u64>, low: u64, high: u64| match value {
+            Some(value) => value.clamp(low, high),
+            None if up => high,
+            None => low,
+        };
+        let year = fill(part(0, 4), 0, 9999);
+        let month = fill(part(4, 2), 1, 12);
+        let day = fill(part(6, 2), 1, days(year, month));
+        let hour = fill(part(8, 2), 0, 23);
+        let minute = fill(part(10, 2), 0, 59);
+        let second = fill(part(12, 2), 0, 59);
+        let millisecond = fill(part(14, 3), 0, 999);
+        let mut digits = year;
+        for (value, scale) in [
+            (month, 100),
+            (day, 100),
+            (hour, 100),
+            (minute, 100),
+            (second, 100),
+            (millisecond, 1000),
+        ] {
+            digits = digits * scale + value;
+        }
+        Time { digits }
+    }
+
+    /// The year.
+    pub fn year(self) -> u16 {
+        (self.digits / 10_000_000_000_000) as u16
+    }
+
+    /// The month, from 1.
+    pub fn month(self) -> u8 {
+        (self.digits / 100_000_000_000 % 100) as u8
+    }
+
+    /// The day of the month, from 1.
+    pub fn day(self) -> u8 {
+        (self.digits / 1_000_000_000 % 100) as u8
+    }
+
+    /// Seconds since 1970, before it negative.
+    pub fn unix(self) -> i64 {
+        let (year, month, day) = (
+            i64::from(self.year()),
+            i64::from(self.month()),
+            i64::from(self.day()),
+        );
+        // Days from civil: years begin in March, so that the leap day is the last one.
+        let y = if month <= 2 { year - 1 } else { year };
+        let era = y.div_euclid(400);
+        let year_of_era = y.rem_euclid(400);
+        let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+        let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+        let days = era * 146_097 + day_of_era - 719_468;
+        let clock = (self.digits / 1000 % 1_000_000) as i64;
+        days * 86_400 + clock / 10_000 * 3600 + clock / 100 % 100 * 60 + clock % 100
+    }
+
+    /// The fourteen digits of the archives.
+    pub fn digits14(self) -> u64 {
+        self.digits / 1000
+    }
+}
+
+/// `2004-01-02 03:04:05`.
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let clock = self.digits / 1000 % 1_000_000;
+        write!(
+            f,
+            "{:04}-{:02}-{:02} {:02}:{:02}:{:02}",
+            self.year(),
+            self.month(),
+            self.day(),
+            clock / 10_000,
+            clock / 100 % 100,
+            clock % 100
+        )
+    }
+}
+
+fn days(year: u64, month: u64) -> u64 {
+    match month {
+        4 | 6 | 9 | 11 => 30,
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => {
+            29
+        }
+        2 => 28,
+        _ => 31,
+    }
+}
+
+/// Whether every part is in its range: no month 00, no hour 24.
+pub fn is_plausible(raw: &[u8]) -> bool {
+    // Only the parts that are whole: a cut one cannot be wrong.
+    let whole = match raw.len() {
+        17.. => 17,
+        14..=16 => 14,
+        len => len / 2 * 2,
+    };
+    let Some(time) = Time::first_of(raw) else {
+        return false;
+    };
+    let own = raw[..whole]
+        .iter()
+        .fold(0u64, |value, digit| value * 10 + u64::from(digit - b'0'));
+    time.digits / 10u64.pow(17 - whole as u32) == own
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn show(raw: &str) -> String {
+        Time::parse(raw.as_bytes()).map_or("none".to_owned(), |time| time.to_string())
+    }
+
+    #[test]
+    fn any_number_of_digits_is_read_and_parts_out_of_range_are_forced_into_it() {
+        assert_eq!(show("2004"), "2004-01-01 00:00:00");
+        assert_eq!(show("20040102030405"), "2004-01-02 03:04:05");
+        assert_eq!(show("20220106150849300"), "2022-01-06 15:08:49");
+        assert_eq!(show("20000012170449"), "2000-01-12 17:04:49");
+        assert_eq!(show("20000800241623"), "2000-08-01 23:16:23");
+        assert_eq!(show("20210231000000"), "2021-02-28 00:00:00");
+        assert_eq!(show("201018122054100"), "2010-12-12 20:54:10");
+        assert_eq!(show("2015-09-03T13:27:52Z"), "2015-09-03 13:27:52");
+        for bad in ["", "-", "200", "123456789012345678", "2004x", "2004-x"] {
+            assert_eq!(show(bad), "none", "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_short_timestamp_means_a_range() {
+        assert_eq!(
+            Time::last_of(b"2004").unwrap().to_string(),
+            "2004-12-31 23:59:59"
+        );
+        assert_eq!(
+            Time::last_of(b"200402").unwrap().to_string(),
+            "2004-02-29 23:59:59"
+        );
+        assert_eq!(
+            Time::first_of(b"200402").unwrap().to_string(),
+            "2004-02-01 00:00:00"
+        );
+    }
+
+    #[test]
+    fn seconds_since_1970_are_those_of_other_tools() {
+        for (raw, seconds) in [
+            ("19700101000000", 0),
+            ("19691231235959", -1),
+            ("20000229120000", 951_825_600),
+            ("20250804103329", 1_754_303_609),
+            ("1900", -2_208_988_800),
+        ] {
+            assert_eq!(
+                Time::parse(raw.as_bytes()).unwrap().unix(),
+                seconds,
+                "{raw}"
+            );
+        }
+    }
+
+    #[test]
+    fn implausible_parts_are_told_from_missing_ones() {
+        for good in [
+            "2004",
+            "20041",
+            "20040102",
+            "20040102030405",
+            "20220106150849300",
+        ] {
+            assert!(is_plausible(good.as_bytes()), "{good}");
+        }
+        for bad in ["20000012170449", "20000800241623", "20210231", "200413"] {
+            assert!(!is_plausible(bad.as_bytes()), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_digits_are_read_without_fault(raw in "[0-9]{4,17}") {
+            let first = Time::first_of(raw.as_bytes()).unwrap();
+            let last = Time::last_of(raw.as_bytes()).unwrap();
+            prop_assert!(first <= last);
+            prop_assert!(first.unix() <= last.unix());
+            let _ = is_plausible(raw.as_bytes());
+        }
+    }
+}

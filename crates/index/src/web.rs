@@ -1,0 +1,293 @@
+//! Which lines are captures of the Web, and which only stand in the same file.
+//!
+//! Crawlers write down their name lookups, their own records and pictures of pages next to what
+//! they fetched. Such rows are recognised by their URL, and where that says nothing by their media
+//! type; they are counted by kind and left out of holdings.
+
+use std::fmt;
+
+use memchr::{memchr, memchr2};
+
+use crate::capture::{Capture, Field};
+
+/// A kind of line that is no capture of the Web.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum NonWeb {
+    /// A name lookup: `dns:example.com`.
+    Dns,
+    /// The first record of an ARC file.
+    Filedesc,
+    /// A record about the file or the crawl: `warcinfo`, or a URL that is `-`.
+    Warcinfo,
+    /// A record of the crawler about a capture or about itself: `metadata:`.
+    Metadata,
+    /// A picture of a page: `screenshot:`, `thumbnail:`, `urn:view:`.
+    Screenshot,
+    /// What was found out about a page: its text, its resources, its videos.
+    Derived,
+    /// `whois:`.
+    Whois,
+    /// `mailto:`.
+    Mailto,
+    /// `data:`.
+    Data,
+    /// `file:`.
+    File,
+    /// `javascript:`.
+    Javascript,
+    /// A row of Alexa's dat files.
+    Dat,
+    /// Any other scheme than http, https and ftp.
+    Other,
+}
+
+impl NonWeb {
+    /// How many kinds there are.
+    pub const COUNT: usize = 13;
+
+    /// All kinds.
+    pub const ALL: [NonWeb; NonWeb::COUNT] = [
+        NonWeb::Dns,
+        NonWeb::Filedesc,
+        NonWeb::Warcinfo,
+        NonWeb::Metadata,
+        NonWeb::Screenshot,
+        NonWeb::Derived,
+        NonWeb::Whois,
+        NonWeb::Mailto,
+        NonWeb::Data,
+        NonWeb::File,
+        NonWeb::Javascript,
+        NonWeb::Dat,
+        NonWeb::Other,
+    ];
+
+    /// Its name in tables and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            NonWeb::Dns => "dns",
+            NonWeb::Filedesc => "filedesc",
+            NonWeb::Warcinfo => "warcinfo",
+            NonWeb::Metadata => "metadata",
+            NonWeb::Screenshot => "screenshot",
+            NonWeb::Derived => "derived",
+            NonWeb::Whois => "whois",
+            NonWeb::Mailto => "mailto",
+            NonWeb::Data => "data",
+            NonWeb::File => "file",
+            NonWeb::Javascript => "javascript",
+            NonWeb::Dat => "dat",
+            NonWeb::Other => "other",
+        }
+    }
+}
+
+impl fmt::Display for NonWeb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What kind of non-Web line this is; none for a capture of the Web. Needs the URL and the media
+/// type to be there; where the line has no URL, the key decides.
+#[inline]
+pub fn non_web(capture: &Capture<'_>) -> Option<NonWeb> {
+    let url = capture.raw(Field::Url).unwrap_or_default();
+    if is_http(url) {
+        return if capture.key().starts_with(b"org,archive,web)/screenshot/") {
+            Some(NonWeb::Screenshot)
+        } else {
+            by_mime(capture)
+        };
+    }
+    let text = match url {
+        b"" => None,
+        _ => capture.url(),
+    };
+    by_mime(capture).or_else(|| match &text {
+        Some(url) => by_url(url),
+        None => by_key(capture.key()),
+    })
+}
+
+#[inline]
+fn is_http(url: &[u8]) -> bool {
+    url.starts_with(b"http://") || url.starts_with(b"https://")
+}
+
+#[inline]
+fn by_mime(capture: &Capture<'_>) -> Option<NonWeb> {
+    let mime = capture.mime()?;
+    // Nearly all media types end here.
+    match mime.first() {
+        Some(b'w') if mime.starts_with(b"warc/warcinfo") => Some(NonWeb::Warcinfo),
+        Some(b'w') if mime.starts_with(b"warc/metadata") => Some(NonWeb::Metadata),
+        Some(b'a') if mime.starts_with(b"arc/filedesc") => Some(NonWeb::Filedesc),
+        Some(b'a') if *mime == *b"alexa/dat" => Some(NonWeb::Dat),
+        Some(b't') if *mime == *b"text/dns" => Some(NonWeb::Dns),
+        _ => None,
+    }
+}
+
+/// By a key alone, when the line has no URL.
+fn by_key(key: &[u8]) -> Option<NonWeb> {
+    // A host's labels, reversed or not, come before any colon but that of a port.
+    let head = &key[..memchr2(b')', b'/', key).unwrap_or(key.len())];
+    match memchr(b':', head) {
+        Some(_) if key.starts_with(b"http") => None,
+        Some(colon) if head[..colon].iter().any(|b| matches!(b, b',' | b'.')) => None,
+        Some(_) => by_url(key),
+        None if key == b"-" => Some(NonWeb::Warcinfo),
+        None => None,
+    }
+}
+
+fn by_url(url: &[u8]) -> Option<NonWeb> {
+    if url == b"-" {
+        return Some(NonWeb::Warcinfo);
+    }
+    let scheme = scheme(url)?.to_ascii_lowercase();
+    let rest = &url[scheme.len() + 1..];
+    Some(match &*scheme {
+        b"http" | b"https" | b"ftp" | b"ftps" => return None,
+        b"dns" => NonWeb::Dns,
+        b"filedesc" => NonWeb::Filedesc,
+        b"warcinfo" => NonWeb::Warcinfo,
+        b"metadata" => NonWeb::Metadata,
+        b"screenshot" | b"thumbnail" => NonWeb::Screenshot,
+        b"youtube-dl" => NonWeb::Derived,
+        b"whois" => NonWeb::Whois,
+        b"mailto" => NonWeb::Mailto,
+        b"data" => NonWeb::Data,
+        b"file" => NonWeb::File,
+        b"javascript" => NonWeb::Javascript,
+        b"urn" => match &rest[..memchr(b':', rest).unwrap_or(rest.len())] {
+            b"view" | b"thumbnail" | b"screenshot" | b"fullpage" => NonWeb::Screenshot,
+            b"text" | b"pageinfo" | b"transclusions" | b"embeds" => NonWeb::Derived,
+            _ => NonWeb::Other,
+        },
+        // A host and a port without a scheme: `example.com:8080/x`.
+        scheme if scheme.contains(&b'.') => return None,
+        _ => NonWeb::Other,
+    })
+}
+
+/// What stands before the first colon, if it can be a scheme.
+fn scheme(url: &[u8]) -> Option<&[u8]> {
+    let colon = memchr(b':', url)?;
+    let scheme = &url[..colon];
+    let fine = scheme.first()?.is_ascii_alphabetic()
+        && scheme
+            .iter()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
+    fine.then_some(scheme)
+}
+
+/// Whether this can be a URL: it has a scheme, or a host with a dot; or it is the `-` of records
+/// that have none.
+#[inline]
+pub(crate) fn can_be_url(url: &[u8]) -> bool {
+    if is_http(url) {
+        return url.len() > 7;
+    }
+    let host = &url[..memchr2(b'/', b'?', url).unwrap_or(url.len())];
+    url == b"-" || scheme(url).is_some() || (host.len() > 2 && host.contains(&b'.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(key: &str, url: &str, mime: &str) -> Option<NonWeb> {
+        let mut capture = Capture::new(b"", key.as_bytes(), b"2004");
+        capture.set(Field::Url, url.as_bytes());
+        capture.set(Field::Mime, mime.as_bytes());
+        non_web(&capture)
+    }
+
+    #[test]
+    fn rows_that_are_no_captures_of_the_web_are_told_by_url_media_type_or_key() {
+        let cases = [
+            ("com,example)/", "http://example.com/", "text/html", None),
+            ("com,example)/", "ftp://example.com/", "text/plain", None),
+            ("com,example)/", "HTTP://example.com/", "text/plain", None),
+            ("com,example)/", "", "text/plain", None),
+            ("com,example:8080)/", "", "", None),
+            ("1.2.3.4:8080/a", "", "", None),
+            (
+                "dns:example.com",
+                "dns:example.com",
+                "text/dns",
+                Some(NonWeb::Dns),
+            ),
+            ("com,example)", "dns:example.com", "", Some(NonWeb::Dns)),
+            ("dns:example.com", "", "", Some(NonWeb::Dns)),
+            (
+                "-",
+                "filedesc://a.arc",
+                "arc/filedesc0.1.0",
+                Some(NonWeb::Filedesc),
+            ),
+            ("-", "-", "warc/warcinfo0.1.0", Some(NonWeb::Warcinfo)),
+            ("-", "-", "", Some(NonWeb::Warcinfo)),
+            (
+                "org,gnu)/software",
+                "metadata://gnu.org/software",
+                "text/plain",
+                Some(NonWeb::Metadata),
+            ),
+            (
+                "org,archive,web)/screenshot/com,a)/",
+                "http://web.archive.org/screenshot/http://a.com/",
+                "image/png",
+                Some(NonWeb::Screenshot),
+            ),
+            (
+                "urn:view:http://a.com/",
+                "urn:view:http://a.com/",
+                "image/png",
+                Some(NonWeb::Screenshot),
+            ),
+            ("x", "urn:pageinfo:http://a.com/", "", Some(NonWeb::Derived)),
+            (
+                "01_03_03).pdf",
+                "youtube-dl:http://a.pt/(01).pdf",
+                "",
+                Some(NonWeb::Derived),
+            ),
+            ("x", "whois://a.com/b", "", Some(NonWeb::Whois)),
+            ("x", "gopher://a.com/b", "", Some(NonWeb::Other)),
+            ("x", "file:///a b", "", Some(NonWeb::File)),
+            ("com,a)/", "http://a.com/", "alexa/dat", Some(NonWeb::Dat)),
+        ];
+        for (key, url, mime, expected) in cases {
+            assert_eq!(kind(key, url, mime), expected, "{key} {url} {mime}");
+        }
+    }
+
+    #[test]
+    fn what_can_be_no_url_is_known() {
+        for url in [
+            "http://a/",
+            "example.com",
+            "www.a.b/c?d",
+            "dns:a",
+            "-",
+            "urn:x",
+            "a.b:80/",
+        ] {
+            assert!(can_be_url(url.as_bytes()), "{url}");
+        }
+        for url in [
+            "",
+            "some/not/even/url/thing",
+            "text/html",
+            "200",
+            "/a.b",
+            "http://",
+        ] {
+            assert!(!can_be_url(url.as_bytes()), "{url}");
+        }
+    }
+}
