@@ -76,6 +76,12 @@ pub enum ErrorKind {
         /// The start of the line that should have come earlier.
         here: String,
     },
+    /// A line that is longer than the memory that was granted.
+    #[error("a line of more than {bytes} bytes does not fit in the memory")]
+    LineTooLong {
+        /// How much of it was read.
+        bytes: usize,
+    },
     /// An option, filter or argument that makes no sense.
     #[error("{0}")]
     Invalid(String),
@@ -166,6 +172,7 @@ impl Error {
                 "leave --strict out to count bad lines and go on, or keep them with --rejects FILE",
             ),
             ErrorKind::NotSorted { .. } => Some("sort it first with `waypost index sort`"),
+            ErrorKind::LineTooLong { .. } => Some("give more memory with --memory"),
             ErrorKind::Invalid(_) | ErrorKind::Format(_) => None,
         }
     }

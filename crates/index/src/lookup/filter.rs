@@ -1,0 +1,168 @@
+//! `--filter`: conditions on the fields of a capture, in pywb's syntax.
+//!
+//! `[!][=|~]FIELD:VALUE`. Alone, the field contains the value; with `=` it is the value; with `~`
+//! it matches the regular expression from its start; `!` turns the answer round. Without a field,
+//! the whole line is meant. A field that a capture does not have is empty.
+
+use std::borrow::Cow;
+
+use memchr::memmem;
+use regex::bytes::Regex;
+
+use crate::capture::{Capture, Field, Fields};
+use crate::error::{Error, ErrorKind, Result};
+
+/// One condition.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    negated: bool,
+    subject: Subject,
+    test: Test,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Subject {
+    Line,
+    Key,
+    Timestamp,
+    Field(Field),
+    /// A member of the JSON that has no name of ours.
+    Other(String),
+}
+
+#[derive(Clone, Debug)]
+enum Test {
+    Contains(Vec<u8>),
+    Is(Vec<u8>),
+    Matches(Regex),
+}
+
+impl Filter {
+    /// Reads `[!][=|~]FIELD:VALUE`.
+    ///
+    /// # Errors
+    /// A regular expression that is none; a field without a name.
+    pub fn parse(text: &str) -> Result<Filter> {
+        let (negated, rest) = match text.strip_prefix('!') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let (sign, rest) = match rest.chars().next() {
+            Some(sign @ ('=' | '~')) => (Some(sign), &rest[1..]),
+            _ => (None, rest),
+        };
+        let (subject, value) = match rest.split_once(':') {
+            Some(("", _)) => return Err(invalid(text, "the field has no name")),
+            Some((name, value)) => (Subject::of(name), value),
+            None => (Subject::Line, rest),
+        };
+        let test = match sign {
+            Some('=') => Test::Is(value.as_bytes().to_vec()),
+            Some(_) => Test::Matches(
+                Regex::new(&format!("^(?:{value})"))
+                    .map_err(|error| invalid(text, &error.to_string()))?,
+            ),
+            None => Test::Contains(value.as_bytes().to_vec()),
+        };
+        Ok(Filter {
+            negated,
+            subject,
+            test,
+        })
+    }
+
+    /// The field that it looks at.
+    pub(crate) fn wanted(&self) -> Fields {
+        match self.subject {
+            Subject::Field(field) => field.into(),
+            _ => Fields::NONE,
+        }
+    }
+
+    /// Whether the capture passes.
+    pub(crate) fn passes(&self, capture: &Capture<'_>) -> bool {
+        let value: Cow<'_, [u8]> = match &self.subject {
+            Subject::Line => capture.line().into(),
+            Subject::Key => capture.key().into(),
+            Subject::Timestamp => capture.timestamp().into(),
+            Subject::Field(field) => capture.text(*field).unwrap_or_default(),
+            Subject::Other(name) => capture.other(name).unwrap_or_default(),
+        };
+        let holds = match &self.test {
+            Test::Contains(part) => memmem::find(&value, part).is_some(),
+            Test::Is(whole) => value[..] == whole[..],
+            Test::Matches(regex) => regex.is_match(&value),
+        };
+        holds != self.negated
+    }
+}
+
+impl Subject {
+    fn of(name: &str) -> Subject {
+        match name {
+            "urlkey" | "key" => Subject::Key,
+            "timestamp" => Subject::Timestamp,
+            _ => match Field::of_json(name.as_bytes()) {
+                Some(field) => Subject::Field(field),
+                None => Subject::Other(name.to_owned()),
+            },
+        }
+    }
+}
+
+fn invalid(text: &str, why: &str) -> Error {
+    Error::new(ErrorKind::Invalid(format!(
+        "`{text}` is no filter: {why}; write =status:200, mime:html or !~url:.*login"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{FileLayout, Line};
+
+    fn passes(filter: &str) -> bool {
+        let line = br#"com,a)/x 2020 {"url": "http://a.com/x", "mime": "text/html", "status": "200", "collection": "C1", "digest": "sha1:A"}"#;
+        let layout = FileLayout::detect(line);
+        let filter = Filter::parse(filter).unwrap();
+        match layout.read(line, filter.wanted(), false) {
+            Line::Capture(capture, _) => filter.passes(&capture),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn fields_are_searched_compared_and_matched() {
+        for filter in [
+            "=status:200",
+            "status:20",
+            "mime:html",
+            "!=mime:html",
+            "~url:http",
+            "!~url:a\\.com",
+            "=collection:C1",
+            "=urlkey:com,a)/x",
+            "timestamp:2020",
+            "=digest:sha1:A",
+            "=redirect:",
+            "!languages:eng",
+            "sha1",
+            "!nowhere",
+        ] {
+            assert!(passes(filter), "{filter}");
+            let turned = match filter.strip_prefix('!') {
+                Some(rest) => rest.to_owned(),
+                None => format!("!{filter}"),
+            };
+            assert!(!passes(&turned), "{turned}");
+        }
+    }
+
+    #[test]
+    fn a_filter_that_is_none_says_how_one_is_written() {
+        for bad in ["~url:(", ":200", "!=:x"] {
+            let error = Filter::parse(bad).unwrap_err().to_string();
+            assert!(error.contains("=status:200"), "{error}");
+        }
+    }
+}

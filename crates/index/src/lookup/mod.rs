@@ -1,0 +1,408 @@
+//! Looking captures up in a sorted index: one URI, or a list of them in one pass.
+//!
+//! A lookup becomes [ranges](crate::range) of lines, which are found by binary search in a flat
+//! file, or in the index of blocks of a ZipNum index; then only the blocks that hold them are
+//! inflated. A list is sorted first, and every block is inflated once however many of its URIs are
+//! in it.
+
+mod filter;
+mod order;
+mod render;
+mod revisit;
+mod walk;
+
+use std::ops::ControlFlow;
+
+use crate::capture::{Capture, Field, Fields};
+use crate::error::{Error, ErrorKind, Result};
+use crate::layout::{FileLayout, Line, Shape};
+use crate::range::Range;
+use crate::timestamp::Time;
+
+pub use filter::Filter;
+pub use render::Form;
+pub use walk::Index;
+
+use order::{Found, Kept};
+use revisit::Resolver;
+use walk::Walker;
+
+/// In which order captures are given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// As in the index: by key, then by time.
+    #[default]
+    Forward,
+    /// The other way round.
+    Reverse,
+    /// By distance from a time, the closest first.
+    Closest(Time),
+}
+
+/// Which captures of a range are wanted, and how they are given.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Not before this.
+    pub from: Option<Time>,
+    /// Not after this.
+    pub to: Option<Time>,
+    /// All of these hold.
+    pub filters: Vec<Filter>,
+    /// At most so many for each URI.
+    pub limit: Option<u64>,
+    /// In which order.
+    pub order: Order,
+    /// Whether revisits take media type, status and place from the capture that they repeat.
+    pub resolve: bool,
+    /// How they are written.
+    pub form: Form,
+}
+
+/// What one URI asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// The ranges of lines, in order.
+    pub ranges: Vec<Range>,
+}
+
+/// What lookups did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Captures given.
+    pub found: u64,
+    /// Blocks inflated.
+    pub blocks: u64,
+    /// Lines in the ranges that are no captures, and were left out.
+    pub bad_lines: u64,
+    /// The queries, by their place in the list, for which nothing was found.
+    pub missing: Vec<usize>,
+}
+
+/// Looks captures up.
+pub struct Lookup<'a> {
+    walker: Walker<'a>,
+    layout: FileLayout,
+    wanted: Wanted,
+    fields: Fields,
+    resolver: Resolver,
+    stats: Stats,
+    row: Vec<u8>,
+}
+
+impl<'a> Lookup<'a> {
+    /// Lookups in `index`.
+    ///
+    /// # Errors
+    /// When the start of the index, which tells its layout, cannot be read.
+    pub fn new(index: &'a Index, wanted: Wanted) -> Result<Lookup<'a>> {
+        let layout = FileLayout::detect(&index.sample(FileLayout::SAMPLE)?);
+        let mut fields = Fields::NONE;
+        if !matches!(layout.shape(), Some(Shape::Cdxj)) || wanted.form == Form::Text {
+            fields = wanted.form.wanted();
+        }
+        for filter in &wanted.filters {
+            fields = fields | filter.wanted();
+        }
+        if wanted.resolve {
+            fields = fields | revisit::WANTED.into_iter().collect::<Fields>();
+        }
+        Ok(Lookup {
+            walker: Walker::new(index),
+            layout,
+            wanted,
+            fields,
+            resolver: Resolver::default(),
+            stats: Stats::default(),
+            row: Vec::new(),
+        })
+    }
+
+    /// Gives the captures of one query to `take`, as written rows with their newline.
+    ///
+    /// # Errors
+    /// Those of reading the index and those of `take`.
+    pub fn one(
+        &mut self,
+        query: &Query,
+        mut take: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<u64> {
+        let before = self.stats.found;
+        match self.wanted.order {
+            Order::Forward => self.forward(query, &mut take)?,
+            Order::Reverse if !self.wanted.resolve => self.backward(query, &mut take)?,
+            Order::Reverse | Order::Closest(_) => self.ordered(query, &mut take)?,
+        }
+        self.stats.blocks = self.walker.blocks_read;
+        Ok(self.stats.found - before)
+    }
+
+    /// Gives the captures of many queries, each block read once. Without an order of its own, every
+    /// capture comes once, in the order of the index, even if several queries ask for it.
+    ///
+    /// # Errors
+    /// Those of [`Lookup::one`].
+    pub fn batch(
+        &mut self,
+        queries: &[Query],
+        mut take: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        if self.wanted.order == Order::Forward {
+            return self.sweep(queries, &mut take);
+        }
+        let mut order: Vec<usize> = (0..queries.len()).collect();
+        order.sort_by(|&a, &b| queries[a].ranges.cmp(&queries[b].ranges));
+        for at in order {
+            if self.one(&queries[at], &mut take)? == 0 {
+                self.stats.missing.push(at);
+            }
+        }
+        self.stats.missing.sort_unstable();
+        Ok(())
+    }
+
+    /// What was done so far.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    fn forward(&mut self, query: &Query, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let mut left = self.wanted.limit.unwrap_or(u64::MAX);
+        let (walker, mut judge) = self.split();
+        for range in &query.ranges {
+            if left == 0 {
+                break;
+            }
+            walker.forward(range, |line| {
+                let Some(found) = judge.judge(line) else {
+                    return Ok(ControlFlow::Continue(()));
+                };
+                judge.give(&found, take)?;
+                left -= 1;
+                Ok(if left == 0 {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                })
+            })?;
+        }
+        Ok(())
+    }
+
+    fn backward(&mut self, query: &Query, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let mut left = self.wanted.limit.unwrap_or(u64::MAX);
+        let (walker, mut judge) = self.split();
+        for range in query.ranges.iter().rev() {
+            if left == 0 {
+                break;
+            }
+            walker.backward(range, |line| {
+                let Some(found) = judge.judge(line) else {
+                    return Ok(ControlFlow::Continue(()));
+                };
+                judge.give(&found, take)?;
+                left -= 1;
+                Ok(if left == 0 {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                })
+            })?;
+        }
+        Ok(())
+    }
+
+    /// For orders that need all captures of the query before the first can be given.
+    fn ordered(&mut self, query: &Query, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let mut kept = Kept::new(self.wanted.order, self.wanted.limit);
+        let (walker, mut judge) = self.split();
+        for range in &query.ranges {
+            walker.forward(range, |line| {
+                if let Some(found) = judge.judge(line) {
+                    kept.add(&found)?;
+                }
+                Ok(ControlFlow::Continue(()))
+            })?;
+        }
+        for (line, original) in kept.into_rows() {
+            judge.give_line(&line, original, take)?;
+        }
+        Ok(())
+    }
+
+    /// All queries in one pass over the index.
+    fn sweep(
+        &mut self,
+        queries: &[Query],
+        take: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut ranges: Vec<(&Range, usize)> = Vec::new();
+        for (at, query) in queries.iter().enumerate() {
+            ranges.extend(query.ranges.iter().map(|range| (range, at)));
+        }
+        ranges.sort();
+        let limit = self.wanted.limit.unwrap_or(u64::MAX);
+        let mut counts = vec![0u64; queries.len()];
+        let mut next = 0;
+        // Ranges that have begun and not ended.
+        let mut open: Vec<(&Range, usize)> = Vec::new();
+        let (walker, mut judge) = self.split();
+        while next < ranges.len() && limit > 0 {
+            // One walk for all ranges that touch each other.
+            let mut span = ranges[next].0.clone();
+            for (range, _) in &ranges[next..] {
+                if range.start >= span.end {
+                    break;
+                }
+                if range.end > span.end {
+                    span.end.clone_from(&range.end);
+                }
+            }
+            walker.forward(&span, |line| {
+                while ranges.get(next).is_some_and(|(range, _)| line >= &range.start[..]) {
+                    open.push(ranges[next]);
+                    next += 1;
+                }
+                open.retain(|(range, at)| line < &range.end[..] && counts[*at] < limit);
+                if open.is_empty() {
+                    let more = ranges.get(next).is_some_and(|(r, _)| r.start < span.end);
+                    return Ok(if more {
+                        ControlFlow::Continue(())
+                    } else {
+                        ControlFlow::Break(())
+                    });
+                }
+                let Some(found) = judge.judge(line) else {
+                    return Ok(ControlFlow::Continue(()));
+                };
+                for (_, at) in &open {
+                    counts[*at] += 1;
+                }
+                judge.give(&found, take)?;
+                Ok(ControlFlow::Continue(()))
+            })?;
+            open.clear();
+            // Ranges of this span in which no line came.
+            while ranges.get(next).is_some_and(|(range, _)| range.start < span.end) {
+                next += 1;
+            }
+        }
+        self.stats.blocks = self.walker.blocks_read;
+        let missing = counts.iter().enumerate().filter(|(_, count)| **count == 0);
+        self.stats.missing = missing.map(|(at, _)| at).collect();
+        Ok(())
+    }
+
+    fn split(&mut self) -> (&mut Walker<'a>, Judge<'_>) {
+        let judge = Judge {
+            layout: &mut self.layout,
+            wanted: &self.wanted,
+            fields: self.fields,
+            resolver: &mut self.resolver,
+            stats: &mut self.stats,
+            row: &mut self.row,
+        };
+        (&mut self.walker, judge)
+    }
+}
+
+/// Decides about lines and writes those that are wanted.
+struct Judge<'a> {
+    layout: &'a mut FileLayout,
+    wanted: &'a Wanted,
+    fields: Fields,
+    resolver: &'a mut Resolver,
+    stats: &'a mut Stats,
+    row: &'a mut Vec<u8>,
+}
+
+impl Judge<'_> {
+    /// The capture of a line, if it is wanted.
+    fn judge<'l>(&mut self, line: &'l [u8]) -> Option<Found<'l>> {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let (capture, shape) = match self.layout.read(line, self.fields, false) {
+            Line::Capture(capture, shape) => (capture, shape),
+            Line::Header => {
+                self.layout.learn(line);
+                return None;
+            }
+            Line::Bad(_) => {
+                self.stats.bad_lines += 1;
+                return None;
+            }
+        };
+        let original = if self.wanted.resolve {
+            self.resolver.see(&capture)
+        } else {
+            None
+        };
+        let time = capture.time();
+        if self.wanted.from.is_some_and(|from| time < Some(from))
+            || self.wanted.to.is_some_and(|to| time > Some(to))
+        {
+            return None;
+        }
+        let passes = |capture: &Capture<'_>| self.wanted.filters.iter().all(|f| f.passes(capture));
+        let passed = match &original {
+            Some(original) => {
+                let mut resolved = capture.clone();
+                resolved.replace(Field::Mime, &original.mime);
+                resolved.replace(Field::Status, &original.status);
+                passes(&resolved)
+            }
+            None => passes(&capture),
+        };
+        passed.then_some(Found {
+            capture,
+            shape,
+            original,
+        })
+    }
+
+    fn give(
+        &mut self,
+        found: &Found<'_>,
+        take: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        self.stats.found += 1;
+        self.row.clear();
+        let line = found.capture.line();
+        if self.wanted.form == Form::Cdxj && found.shape == Shape::Cdxj && found.original.is_none()
+        {
+            self.row.extend_from_slice(line);
+            self.row.push(b'\n');
+        } else {
+            let json = found.json();
+            let original = found.original.as_ref();
+            self.wanted
+                .form
+                .write(&found.capture, json, original, self.row);
+        }
+        take(self.row)
+    }
+
+    fn give_line(
+        &mut self,
+        line: &[u8],
+        original: Option<revisit::Original>,
+        take: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        match self.layout.read(line, self.fields, false) {
+            Line::Capture(capture, shape) => {
+                let found = Found {
+                    capture,
+                    shape,
+                    original,
+                };
+                self.give(&found, take)
+            }
+            // It was a capture when it was kept.
+            Line::Header | Line::Bad(_) => Ok(()),
+        }
+    }
+}
+
+fn too_many() -> Error {
+    Error::new(ErrorKind::Invalid(
+        "too many captures to order them in memory: give --limit".to_owned(),
+    ))
+}

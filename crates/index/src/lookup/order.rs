@@ -1,0 +1,94 @@
+//! Captures kept to be given in another order than that of the index.
+
+use std::collections::BTreeMap;
+
+use super::revisit::Original;
+use super::{Order, too_many};
+use crate::capture::Capture;
+use crate::error::Result;
+use crate::layout::Shape;
+
+/// A capture that is wanted.
+pub(crate) struct Found<'l> {
+    pub(crate) capture: Capture<'l>,
+    pub(crate) shape: Shape,
+    pub(crate) original: Option<Original>,
+}
+
+impl<'l> Found<'l> {
+    /// The JSON of its line, if it has any.
+    pub(crate) fn json(&self) -> Option<&'l [u8]> {
+        let line = self.capture.line();
+        match self.shape {
+            Shape::Cdx(_) => None,
+            Shape::Ndjson => Some(line),
+            // The JSON comes behind the second space, or the third: keys can have braces too.
+            Shape::Cdxj => behind_space(line, 2),
+            Shape::OpenWayback => behind_space(line, 3),
+        }
+    }
+}
+
+fn behind_space(line: &[u8], count: usize) -> Option<&[u8]> {
+    let space = memchr::memchr_iter(b' ', line).nth(count - 1)?;
+    line.get(space + 1..)
+}
+
+/// How many bytes of lines are kept at most.
+const MOST: usize = 256 << 20;
+
+/// The first captures in an order, as many as are wanted.
+pub(crate) struct Kept {
+    order: Order,
+    limit: usize,
+    /// By rank: the distance in time or, for the reverse, how late they came.
+    rows: BTreeMap<(u64, u64), (Vec<u8>, Option<Original>)>,
+    seen: u64,
+    bytes: usize,
+}
+
+impl Kept {
+    pub(crate) fn new(order: Order, limit: Option<u64>) -> Kept {
+        Kept {
+            order,
+            limit: limit.map_or(usize::MAX, |limit| limit as usize),
+            rows: BTreeMap::new(),
+            seen: 0,
+            bytes: 0,
+        }
+    }
+
+    pub(crate) fn add(&mut self, found: &Found<'_>) -> Result<()> {
+        self.seen += 1;
+        let rank = match self.order {
+            // Of two at the same distance the one that the index has first.
+            Order::Closest(time) => {
+                let own = found.capture.time().map_or(i64::MAX, |own| own.unix());
+                (own.abs_diff(time.unix()), self.seen)
+            }
+            Order::Forward => (0, self.seen),
+            Order::Reverse => (0, u64::MAX - self.seen),
+        };
+        if self.rows.len() >= self.limit {
+            match self.rows.last_key_value() {
+                Some((worst, _)) if *worst > rank => {
+                    if let Some((_, (line, _))) = self.rows.pop_last() {
+                        self.bytes -= line.len();
+                    }
+                }
+                _ => return Ok(()),
+            }
+        }
+        let line = found.capture.line().to_vec();
+        self.bytes += line.len();
+        if self.bytes > MOST {
+            return Err(too_many());
+        }
+        self.rows.insert(rank, (line, found.original.clone()));
+        Ok(())
+    }
+
+    pub(crate) fn into_rows(self) -> impl Iterator<Item = (Vec<u8>, Option<Original>)> {
+        self.rows.into_values()
+    }
+}

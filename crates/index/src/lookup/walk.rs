@@ -1,0 +1,235 @@
+//! Going through the lines of a range, forward or backward, in a flat file or in ZipNum.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use memchr::{memchr, memrchr};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::input::Compression;
+use crate::map::Map;
+use crate::range::Range;
+use crate::search::{lower_bound, not_sorted};
+use crate::zipnum::{Blocks, ZipNum};
+
+/// A sorted index that can be searched.
+pub struct Index {
+    path: PathBuf,
+    kind: Kind,
+}
+
+enum Kind {
+    Flat(Map),
+    ZipNum(ZipNum),
+}
+
+impl Index {
+    /// Opens a sorted flat file, not compressed, or the folder or `.idx` file of a ZipNum index.
+    ///
+    /// # Errors
+    /// A file that cannot be read, a compressed file, a folder that is no ZipNum index.
+    pub fn open(path: &Path) -> Result<Index> {
+        let is_idx = path
+            .extension()
+            .is_some_and(|extension| extension == "idx" || extension == "summary");
+        let kind = if path.is_dir() || is_idx {
+            Kind::ZipNum(ZipNum::open(path)?)
+        } else {
+            let map = Map::open(path)?;
+            let compression = Compression::detect(&map[..map.len().min(16)]);
+            if compression != Compression::Plain {
+                let message = format!(
+                    "{} data cannot be searched: make a ZipNum of it with `waypost index zipnum`, \
+                     or a flat file",
+                    compression.name()
+                );
+                return Err(Error::new(ErrorKind::Invalid(message)).in_file(path.display()));
+            }
+            Kind::Flat(map)
+        };
+        Ok(Index {
+            path: path.to_owned(),
+            kind,
+        })
+    }
+
+    /// The ZipNum index, if it is one.
+    pub fn zipnum(&self) -> Option<&ZipNum> {
+        match &self.kind {
+            Kind::ZipNum(zipnum) => Some(zipnum),
+            Kind::Flat(_) => None,
+        }
+    }
+
+    /// The first bytes, for the layout.
+    pub(crate) fn sample(&self, size: usize) -> Result<Vec<u8>> {
+        match &self.kind {
+            Kind::Flat(map) => Ok(map[..map.len().min(size)].to_vec()),
+            Kind::ZipNum(zipnum) => {
+                let mut lines = Vec::new();
+                let first = zipnum.bound(b"")?;
+                if let Some((row, _)) = zipnum.row(first) {
+                    let row = zipnum.parse(row, first)?;
+                    Blocks::new().read(zipnum, &row, &mut lines)?;
+                    lines.truncate(size);
+                }
+                Ok(lines)
+            }
+        }
+    }
+}
+
+/// Reads ranges of an index. Keeps the last block, so that lookups in order read each block once.
+pub(crate) struct Walker<'a> {
+    index: &'a Index,
+    blocks: Blocks,
+    /// The place of the row whose block is in `lines`.
+    cached: Option<usize>,
+    lines: Vec<u8>,
+    pub(crate) blocks_read: u64,
+}
+
+type Flow = ControlFlow<()>;
+
+impl<'a> Walker<'a> {
+    pub(crate) fn new(index: &'a Index) -> Walker<'a> {
+        Walker {
+            index,
+            blocks: Blocks::new(),
+            cached: None,
+            lines: Vec::new(),
+            blocks_read: 0,
+        }
+    }
+
+    /// Visits the lines of `range` in their order, until told to stop.
+    ///
+    /// # Errors
+    /// Those of reading, those of `visit`, and lines that are out of order.
+    pub(crate) fn forward(
+        &mut self,
+        range: &Range,
+        mut visit: impl FnMut(&[u8]) -> Result<Flow>,
+    ) -> Result<()> {
+        let index = self.index;
+        match &index.kind {
+            Kind::Flat(map) => {
+                let (from, to) = cut(map, range).map_err(|error| self.name(error))?;
+                let _stopped =
+                    forward(&map[from..to], &mut visit).map_err(|error| self.name(error))?;
+            }
+            Kind::ZipNum(zipnum) => {
+                let mut at = zipnum.first_row(&range.start)?;
+                while let Some((row, next)) = zipnum.row(at) {
+                    if zipnum.key(at) >= &range.end[..] {
+                        break;
+                    }
+                    self.load(zipnum, row, at)?;
+                    let (from, to) =
+                        cut(&self.lines, range).map_err(|error| self.name(error))?;
+                    let flow = forward(&self.lines[from..to], &mut visit);
+                    if flow.map_err(|error| self.name(error))?.is_break() {
+                        break;
+                    }
+                    if to < self.lines.len() {
+                        break;
+                    }
+                    at = next;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Visits the lines of `range` from the last to the first, until told to stop.
+    ///
+    /// # Errors
+    /// Those of reading and of `visit`.
+    pub(crate) fn backward(
+        &mut self,
+        range: &Range,
+        mut visit: impl FnMut(&[u8]) -> Result<Flow>,
+    ) -> Result<()> {
+        let index = self.index;
+        match &index.kind {
+            Kind::Flat(map) => {
+                let (from, to) = cut(map, range).map_err(|error| self.name(error))?;
+                let _stopped = backward(&map[from..to], &mut visit)?;
+            }
+            Kind::ZipNum(zipnum) => {
+                let first = zipnum.first_row(&range.start)?;
+                let mut at = zipnum.bound(&range.end)?;
+                while let Some(before) = zipnum.row_before(at).filter(|&b| b >= first) {
+                    at = before;
+                    let Some((row, _)) = zipnum.row(at) else {
+                        break;
+                    };
+                    self.load(zipnum, row, at)?;
+                    let (from, to) =
+                        cut(&self.lines, range).map_err(|error| self.name(error))?;
+                    if backward(&self.lines[from..to], &mut visit)?.is_break() {
+                        break;
+                    }
+                    if from > 0 {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, zipnum: &ZipNum, row: &[u8], at: usize) -> Result<()> {
+        if self.cached == Some(at) {
+            return Ok(());
+        }
+        self.cached = None;
+        let row = zipnum.parse(row, at)?;
+        self.blocks.read(zipnum, &row, &mut self.lines)?;
+        self.blocks_read += 1;
+        self.cached = Some(at);
+        Ok(())
+    }
+
+    fn name(&self, error: Error) -> Error {
+        error.in_file(self.index.path.display())
+    }
+}
+
+/// Where the lines of a range begin and end.
+fn cut(lines: &[u8], range: &Range) -> Result<(usize, usize)> {
+    let from = lower_bound(lines, &range.start, |line| line)?;
+    let to = from + lower_bound(&lines[from..], &range.end, |line| line)?;
+    Ok((from, to))
+}
+
+fn forward(lines: &[u8], visit: &mut impl FnMut(&[u8]) -> Result<Flow>) -> Result<Flow> {
+    let mut rest = lines;
+    let mut last: Option<&[u8]> = None;
+    while !rest.is_empty() {
+        let end = memchr(b'\n', rest).unwrap_or(rest.len());
+        let line = &rest[..end];
+        if let Some(last) = last.filter(|&last| line < last) {
+            return Err(not_sorted(last, line));
+        }
+        if visit(line)?.is_break() {
+            return Ok(Flow::Break(()));
+        }
+        last = Some(line);
+        rest = &rest[(end + 1).min(rest.len())..];
+    }
+    Ok(Flow::Continue(()))
+}
+
+fn backward(lines: &[u8], visit: &mut impl FnMut(&[u8]) -> Result<Flow>) -> Result<Flow> {
+    let mut rest = lines;
+    while !rest.is_empty() {
+        let body = rest.strip_suffix(b"\n").unwrap_or(rest);
+        let start = memrchr(b'\n', body).map_or(0, |newline| newline + 1);
+        if visit(&body[start..])?.is_break() {
+            return Ok(Flow::Break(()));
+        }
+        rest = &rest[..start];
+    }
+    Ok(Flow::Continue(()))
+}

@@ -1,0 +1,248 @@
+//! Writing lines: flat, gzipped, or as ZipNum. Compression runs on all threads.
+
+use std::io::Write;
+use std::path::Path;
+
+use crossbeam_channel::{Receiver, unbounded};
+use libdeflater::{CompressionLvl, Compressor};
+
+use super::Output;
+use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::ordered::Ordered;
+use crate::zipnum;
+
+/// How much is written at once, and how much goes into a member of a gzip file.
+const BLOCK: usize = 1 << 20;
+
+/// How lines are written.
+#[derive(Clone, Debug)]
+pub enum Format {
+    /// As they are.
+    Plain,
+    /// gzip, in members of about a megabyte, which are compressed and decompressed in parallel.
+    Gzip {
+        /// From 1, fast, to 12, small.
+        level: u8,
+    },
+    /// A folder of shards with an index of blocks.
+    ZipNum(zipnum::Options),
+}
+
+impl Format {
+    /// The format that a file's name tells: gzip for `.gz`, else plain.
+    pub fn of_name(path: &Path) -> Format {
+        let gzip = path
+            .extension()
+            .is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
+        if gzip {
+            Format::Gzip { level: 6 }
+        } else {
+            Format::Plain
+        }
+    }
+}
+
+/// What was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Lines.
+    pub lines: u64,
+    /// Bytes of the lines, with their newlines.
+    pub bytes_in: u64,
+    /// Bytes of the files.
+    pub bytes_out: u64,
+    /// Blocks, for ZipNum.
+    pub blocks: u64,
+    /// Shards, for ZipNum.
+    pub shards: u64,
+}
+
+/// Some whole lines on their way to the disk.
+#[derive(Default)]
+pub(crate) struct Block {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) lines: u64,
+}
+
+/// Takes the blocks in order, and in the end puts all in its place.
+pub(crate) trait Taker: Send {
+    /// Writes a block, of which `packed` is the compressed form where one was asked for.
+    fn take(&mut self, block: &Block, packed: Option<&[u8]>) -> Result<()>;
+
+    /// All blocks were taken: the files appear.
+    fn commit(self: Box<Self>, written: &mut Written) -> Result<()>;
+}
+
+/// Writes lines. Nothing appears under the final name before [`LineWriter::finish`].
+pub struct LineWriter {
+    block: Block,
+    most_bytes: usize,
+    most_lines: u64,
+    written: Written,
+    ordered: Ordered<Block, Box<dyn Taker>>,
+    /// Buffers that were written, to be filled again.
+    empty: Receiver<Vec<u8>>,
+}
+
+impl LineWriter {
+    /// Starts to write `path`; `-` is standard output.
+    ///
+    /// # Errors
+    /// When the file or folder cannot be made.
+    pub fn create(path: &Path, format: &Format, threads: usize) -> Result<LineWriter> {
+        let (taker, level, most_bytes, most_lines): (Box<dyn Taker>, _, _, _) = match format {
+            Format::Plain => (Box::new(Flat::create(path, false)?), None, BLOCK, u64::MAX),
+            Format::Gzip { level } => (
+                Box::new(Flat::create(path, true)?),
+                Some(*level),
+                BLOCK,
+                u64::MAX,
+            ),
+            Format::ZipNum(options) => (
+                Box::new(zipnum::Writer::create(path, options)?),
+                Some(options.level),
+                usize::MAX,
+                options.lines.max(1),
+            ),
+        };
+        let (give_back, empty) = unbounded();
+        let ordered = Ordered::new(
+            if level.is_some() { threads } else { 1 },
+            || {
+                let mut compressor = level.map(compressor);
+                move |block: Block| {
+                    let packed = compressor.as_mut().map(|c| gzip(c, &block.bytes));
+                    (block, packed)
+                }
+            },
+            taker,
+            move |taker, (block, packed): (Block, Option<Result<Vec<u8>>>)| {
+                taker.take(&block, packed.transpose()?.as_deref())?;
+                let mut bytes = block.bytes;
+                bytes.clear();
+                // Nobody takes it back when the writer was dropped.
+                let _ = give_back.send(bytes);
+                Ok(())
+            },
+        )?;
+        Ok(LineWriter {
+            block: Block::default(),
+            most_bytes,
+            most_lines,
+            written: Written::default(),
+            ordered,
+            empty,
+        })
+    }
+
+    /// Writes a line, given without its newline.
+    ///
+    /// # Errors
+    /// When what came before could not be written.
+    pub fn push(&mut self, line: &[u8]) -> Result<()> {
+        self.block.bytes.extend_from_slice(line);
+        self.block.bytes.push(b'\n');
+        self.block.lines += 1;
+        if self.block.bytes.len() >= self.most_bytes || self.block.lines >= self.most_lines {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Writes whole lines, each with its newline, but for the last of all maybe.
+    pub(crate) fn push_lines(&mut self, lines: &[u8]) -> Result<()> {
+        if self.most_lines < u64::MAX {
+            return lines
+                .split_inclusive(|&byte| byte == b'\n')
+                .try_for_each(|line| self.push(line.strip_suffix(b"\n").unwrap_or(line)));
+        }
+        self.block.bytes.extend_from_slice(lines);
+        self.block.lines += memchr::memchr_iter(b'\n', lines).count() as u64;
+        if lines.last().is_some_and(|&last| last != b'\n') {
+            self.block.bytes.push(b'\n');
+            self.block.lines += 1;
+        }
+        if self.block.bytes.len() >= self.most_bytes {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Puts everything in its place.
+    ///
+    /// # Errors
+    /// When the disk is full, or a file cannot be renamed.
+    pub fn finish(mut self) -> Result<Written> {
+        if self.block.lines > 0 {
+            self.flush()?;
+        }
+        let taker = self.ordered.finish()?;
+        taker.commit(&mut self.written)?;
+        Ok(self.written)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let next = Block {
+            bytes: self.empty.try_recv().unwrap_or_default(),
+            lines: 0,
+        };
+        let block = std::mem::replace(&mut self.block, next);
+        self.written.lines += block.lines;
+        self.written.bytes_in += block.bytes.len() as u64;
+        self.ordered.give(block)
+    }
+}
+
+fn compressor(level: u8) -> Compressor {
+    Compressor::new(CompressionLvl::new(i32::from(level)).unwrap_or_default())
+}
+
+/// One gzip member.
+fn gzip(compressor: &mut Compressor, bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut packed = vec![0; compressor.gzip_compress_bound(bytes.len())];
+    let size = compressor
+        .gzip_compress(bytes, &mut packed)
+        .map_err(|error| Error::new(ErrorKind::Format(format!("cannot compress: {error}"))))?;
+    packed.truncate(size);
+    Ok(packed)
+}
+
+/// One file.
+struct Flat {
+    output: Output,
+    gzip: bool,
+    size: u64,
+}
+
+impl Flat {
+    fn create(path: &Path, gzip: bool) -> Result<Flat> {
+        Ok(Flat {
+            output: Output::create(path)?,
+            gzip,
+            size: 0,
+        })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.size += bytes.len() as u64;
+        self.output
+            .write_all(bytes)
+            .doing("write", self.output.path())
+    }
+}
+
+impl Taker for Flat {
+    fn take(&mut self, block: &Block, packed: Option<&[u8]>) -> Result<()> {
+        self.write(packed.unwrap_or(&block.bytes))
+    }
+
+    fn commit(mut self: Box<Self>, written: &mut Written) -> Result<()> {
+        if self.gzip && self.size == 0 {
+            // No lines are an empty gzip file, which is not a file of no bytes.
+            let empty = gzip(&mut compressor(1), b"")?;
+            self.write(&empty)?;
+        }
+        written.bytes_out = self.size;
+        self.output.commit()
+    }
+}

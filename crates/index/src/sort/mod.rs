@@ -1,0 +1,352 @@
+//! Sorting an index of any size in bounded memory: what `LC_ALL=C sort` gives, for any bytes.
+//!
+//! The input is read into chunks. A full chunk is sorted by all threads while the next one is
+//! read. As long as there is memory, sorted chunks stay in it; when there is none left, they are
+//! spilled to a temporary file. In the end the chunks in memory and the runs on disk are merged.
+//! When there are too many runs to merge at once, some are merged into longer ones before.
+
+mod chunk;
+pub(crate) mod spill;
+mod stream;
+mod strings;
+mod tournament;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use rayon::{Scope, ThreadPoolBuilder};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::input;
+use crate::output::lines::LineWriter;
+
+use chunk::{Chunk, ChunkLines};
+use spill::{Run, RunLines, RunWriter, Spill};
+pub(crate) use stream::{StreamLines, too_long};
+pub(crate) use tournament::{Source, Tournament};
+
+/// The least memory that sorting and merging work with.
+pub const LEAST_MEMORY: usize = 4 << 20;
+
+/// How to sort.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How much memory to use, in bytes.
+    pub memory: usize,
+    /// How many threads sort and compress.
+    pub threads: usize,
+    /// Whether of equal lines only one is kept.
+    pub unique: bool,
+    /// The folder for temporary files.
+    pub temporary: PathBuf,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            memory: 1 << 30,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            unique: false,
+            temporary: std::env::temp_dir(),
+        }
+    }
+}
+
+/// What was sorted or merged.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Lines read.
+    pub lines_in: u64,
+    /// Lines written.
+    pub lines_out: u64,
+    /// Sorted runs that did not fit in memory.
+    pub runs: usize,
+    /// Bytes written to temporary files.
+    pub spilled: u64,
+    /// Inputs whose compression is damaged: what could be read of them is in the output.
+    pub damaged: Vec<Error>,
+}
+
+/// Sorts all lines of `sources` into `out`.
+///
+/// # Errors
+/// A source that cannot be read, a disk that is full, a line that does not fit in the memory.
+/// Damaged compression is no error: see [`Report::damaged`].
+pub fn sort(
+    sources: &[input::Source],
+    options: &Options,
+    out: &mut LineWriter,
+) -> Result<Report> {
+    let memory = options.memory.max(LEAST_MEMORY);
+    let threads = options.threads.max(1);
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .map_err(|error| Error::new(ErrorKind::Invalid(error.to_string())))?;
+    // An eighth is left for the blocks of runs while they are written and merged.
+    let buffers = threads + 2;
+    let chunk = (memory - memory / 8) / buffers;
+    let mut report = Report::default();
+    let (held, mut runs) = pool.in_place_scope(|scope| {
+        let (send, returns) = unbounded();
+        let mut sorter = Sorter {
+            scope,
+            options,
+            send,
+            returns,
+            chunk,
+            buffers,
+            allocated: 0,
+            away: 0,
+            free: Vec::new(),
+            held: Vec::new(),
+            runs: Vec::new(),
+            spill: None,
+        };
+        let mut chunk = sorter.free_chunk()?;
+        for source in sources {
+            chunk = sorter.read(source, chunk, &mut report)?;
+        }
+        sorter.finish(chunk)
+    })?;
+    report.runs = runs.len();
+    report.spilled = runs.first().map_or(0, Run::spilled);
+    let mut held: Vec<Any> = held.into_iter().map(|c| Any::Chunk(ChunkLines::new(c))).collect();
+    let most = runs_at_once(memory);
+    if runs.len() > most {
+        // The chunks' memory is needed for the blocks of the runs.
+        let spill = Spill::new(&options.temporary, block_size(memory))?;
+        if !held.is_empty() {
+            runs.push(merge_into_run(std::mem::take(&mut held), options.unique, &spill)?);
+        }
+        while runs.len() > most {
+            let group = most.min(runs.len() - most + 1);
+            let group = runs.drain(..group).map(|run| Any::Run(RunLines::new(run)));
+            let merged = merge_into_run(group.collect(), options.unique, &spill)?;
+            runs.push(merged);
+        }
+        report.spilled += spill.size();
+    }
+    held.extend(runs.into_iter().map(|run| Any::Run(RunLines::new(run))));
+    report.lines_out = drain(&mut Tournament::new(held), options.unique, |line| out.push(line))?;
+    Ok(report)
+}
+
+/// How many bytes of lines a block of a run holds.
+fn block_size(memory: usize) -> usize {
+    (memory / 1024).clamp(16 * 1024, 256 * 1024)
+}
+
+/// How many runs are merged at once: each needs a block, and its compressed form beside it.
+fn runs_at_once(memory: usize) -> usize {
+    (memory / 8 / (2 * block_size(memory))).clamp(4, 4096)
+}
+
+/// Gives the lines of a merge to `take`; with `unique`, one of each. Returns how many.
+pub(crate) fn drain<S: Source>(
+    lines: &mut S,
+    unique: bool,
+    mut take: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<u64> {
+    let mut count = 0;
+    let mut last: Option<Vec<u8>> = None;
+    while lines.advance()? {
+        let line = lines.line();
+        if unique {
+            match &mut last {
+                Some(last) if last == line => continue,
+                Some(last) => {
+                    last.clear();
+                    last.extend_from_slice(line);
+                }
+                None => last = Some(line.to_vec()),
+            }
+        }
+        take(line)?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+fn merge_into_run(sources: Vec<Any>, unique: bool, spill: &Arc<Spill>) -> Result<Run> {
+    let mut writer = RunWriter::new(spill);
+    drain(&mut Tournament::new(sources), unique, |line| writer.push(line))?;
+    writer.finish()
+}
+
+/// Sorted lines in memory or on disk.
+enum Any {
+    Chunk(ChunkLines),
+    Run(RunLines),
+}
+
+impl Source for Any {
+    fn line(&self) -> &[u8] {
+        match self {
+            Any::Chunk(lines) => lines.line(),
+            Any::Run(lines) => lines.line(),
+        }
+    }
+
+    fn advance(&mut self) -> Result<bool> {
+        match self {
+            Any::Chunk(lines) => lines.advance(),
+            Any::Run(lines) => lines.advance(),
+        }
+    }
+}
+
+/// What comes back from the threads.
+enum Returned {
+    Sorted(Chunk),
+    Spilled(Chunk, Result<Run>),
+}
+
+/// Reads chunks and has them sorted and spilled by the pool's threads.
+struct Sorter<'a, 'scope> {
+    scope: &'a Scope<'scope>,
+    options: &'a Options,
+    send: Sender<Returned>,
+    returns: Receiver<Returned>,
+    /// The size of a chunk.
+    chunk: usize,
+    /// How many chunks may be allocated, and how many are.
+    buffers: usize,
+    allocated: usize,
+    /// Chunks that the threads have.
+    away: usize,
+    free: Vec<Chunk>,
+    held: Vec<Chunk>,
+    runs: Vec<Run>,
+    spill: Option<Arc<Spill>>,
+}
+
+impl<'scope> Sorter<'_, 'scope> {
+    /// Reads all lines of `source`, from `chunk` on. Returns the chunk that is not full yet.
+    fn read(
+        &mut self,
+        source: &input::Source,
+        mut chunk: Chunk,
+        report: &mut Report,
+    ) -> Result<Chunk> {
+        let mut stream = source.open()?;
+        let mut lines = 0;
+        let mut counted = chunk.lines();
+        loop {
+            let space = chunk.space();
+            if space.is_empty() {
+                lines += (chunk.lines() - counted) as u64;
+                let mut next = self.free_chunk()?;
+                next.start_with_rest_of(&mut chunk);
+                counted = 0;
+                if chunk.lines() == 0 {
+                    let error = too_long(next.unfinished());
+                    return Err(error.in_file(source).at_line(lines + 1));
+                }
+                self.sort(std::mem::replace(&mut chunk, next));
+                continue;
+            }
+            let (read, error) = stream.read_full(space);
+            chunk.take(read);
+            match error {
+                Some(error) if error.is_damage() => {
+                    // The last line is cut: half a line is no line.
+                    chunk.drop_unfinished();
+                    report.damaged.push(error);
+                    break;
+                }
+                Some(error) => return Err(error),
+                None if read == 0 => break,
+                None => {}
+            }
+        }
+        chunk.end_line();
+        report.lines_in += lines + (chunk.lines() - counted) as u64;
+        Ok(chunk)
+    }
+
+    /// Has a chunk sorted.
+    fn sort(&mut self, mut chunk: Chunk) {
+        let (send, unique) = (self.send.clone(), self.options.unique);
+        self.away += 1;
+        self.scope.spawn(move |_| {
+            chunk.sort(unique);
+            // The receiver is gone only when reading has failed.
+            let _ = send.send(Returned::Sorted(chunk));
+        });
+    }
+
+    /// Has a sorted chunk written to disk.
+    fn spill(&mut self, mut chunk: Chunk) -> Result<()> {
+        let spill = match &self.spill {
+            Some(spill) => Arc::clone(spill),
+            None => {
+                let block = block_size(self.options.memory);
+                let spill = Spill::new(&self.options.temporary, block)?;
+                Arc::clone(self.spill.insert(spill))
+            }
+        };
+        let send = self.send.clone();
+        self.away += 1;
+        self.scope.spawn(move |_| {
+            let mut writer = RunWriter::new(&spill);
+            let written = chunk.iter().try_for_each(|line| writer.push(line));
+            let run = written.and_then(|()| writer.finish());
+            chunk.clear();
+            let _ = send.send(Returned::Spilled(chunk, run));
+        });
+        Ok(())
+    }
+
+    /// An empty chunk: a new one while there is memory, else one that was spilled.
+    fn free_chunk(&mut self) -> Result<Chunk> {
+        loop {
+            while let Ok(returned) = self.returns.try_recv() {
+                self.take_back(returned)?;
+            }
+            if let Some(chunk) = self.free.pop() {
+                return Ok(chunk);
+            }
+            if self.allocated < self.buffers {
+                self.allocated += 1;
+                return Ok(Chunk::new(self.chunk));
+            }
+            for chunk in std::mem::take(&mut self.held) {
+                self.spill(chunk)?;
+            }
+            self.wait()?;
+        }
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        match self.returns.recv() {
+            Ok(returned) => self.take_back(returned),
+            // Not reached: this side holds a sender too.
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn take_back(&mut self, returned: Returned) -> Result<()> {
+        self.away -= 1;
+        match returned {
+            Returned::Sorted(chunk) => self.held.push(chunk),
+            Returned::Spilled(chunk, run) => {
+                self.free.push(chunk);
+                self.runs.push(run?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the threads. Returns the sorted chunks in memory and the runs.
+    fn finish(mut self, last: Chunk) -> Result<(Vec<Chunk>, Vec<Run>)> {
+        if last.lines() > 0 {
+            self.sort(last);
+        }
+        while self.away > 0 {
+            self.wait()?;
+        }
+        Ok((self.held, self.runs))
+    }
+}

@@ -1,0 +1,212 @@
+//! Sorted runs on disk.
+//!
+//! All runs of one pass share one temporary file without a name, so that thousands of runs need
+//! one file handle and nothing is left behind when the process is killed. A run is a list of blocks
+//! of whole lines, each compressed with LZ4: on indexes that is a third of the bytes for the disk,
+//! and it costs less time than writing and reading the rest would.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::tournament::Source;
+use crate::error::{Error, ErrorKind, IoContext, Result};
+
+/// A temporary file that holds runs. Any number of threads write to it at the same time.
+pub(crate) struct Spill {
+    file: File,
+    folder: PathBuf,
+    end: AtomicU64,
+    /// How many bytes of lines a block holds, but for a block of one longer line.
+    block: usize,
+    compress: bool,
+}
+
+/// A part of the file that holds one block.
+#[derive(Clone, Copy)]
+struct Extent {
+    at: u64,
+    stored: u32,
+    lines: u32,
+}
+
+/// One sorted run.
+pub(crate) struct Run {
+    spill: Arc<Spill>,
+    blocks: Vec<Extent>,
+}
+
+impl Spill {
+    /// A file in `folder` for runs in blocks of `block` bytes.
+    pub(crate) fn new(folder: &Path, block: usize) -> Result<Arc<Spill>> {
+        let file = tempfile::tempfile_in(folder).doing("make a temporary file in", folder)?;
+        Ok(Arc::new(Spill {
+            file,
+            folder: folder.to_owned(),
+            end: AtomicU64::new(0),
+            block,
+            compress: std::env::var_os("WAYPOST_PLAIN").is_none(),
+        }))
+    }
+
+    /// How many bytes were written.
+    pub(crate) fn size(&self) -> u64 {
+        self.end.load(Ordering::Relaxed)
+    }
+}
+
+impl Run {
+    /// How many bytes the file of this run holds.
+    pub(crate) fn spilled(&self) -> u64 {
+        self.spill.size()
+    }
+}
+
+/// Writes one run.
+pub(crate) struct RunWriter {
+    run: Run,
+    lines: Vec<u8>,
+    stored: Vec<u8>,
+}
+
+impl RunWriter {
+    pub(crate) fn new(spill: &Arc<Spill>) -> RunWriter {
+        RunWriter {
+            run: Run {
+                spill: Arc::clone(spill),
+                blocks: Vec::new(),
+            },
+            lines: Vec::with_capacity(spill.block),
+            stored: Vec::new(),
+        }
+    }
+
+    /// Adds a line, given without its newline.
+    pub(crate) fn push(&mut self, line: &[u8]) -> Result<()> {
+        if self.lines.len() + line.len() + 1 > self.run.spill.block {
+            self.flush()?;
+        }
+        self.lines.extend_from_slice(line);
+        self.lines.push(b'\n');
+        Ok(())
+    }
+
+    /// The run, when all its lines were given.
+    pub(crate) fn finish(mut self) -> Result<Run> {
+        self.flush()?;
+        Ok(self.run)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if self.lines.is_empty() {
+            return Ok(());
+        }
+        let spill = &self.run.spill;
+        let bytes = if spill.compress {
+            let most = lz4_flex::block::get_maximum_output_size(self.lines.len());
+            self.stored.resize(most, 0);
+            let stored = lz4_flex::block::compress_into(&self.lines, &mut self.stored)
+                .map_err(|error| Error::new(ErrorKind::Format(error.to_string())))?;
+            &self.stored[..stored]
+        } else {
+            &self.lines[..]
+        };
+        let at = spill.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        spill
+            .file
+            .write_all_at(bytes, at)
+            .doing("write a temporary file in", &spill.folder)?;
+        self.run.blocks.push(Extent {
+            at,
+            stored: bytes.len() as u32,
+            lines: self.lines.len() as u32,
+        });
+        self.lines.clear();
+        Ok(())
+    }
+}
+
+/// Reads the lines of a run.
+pub(crate) struct RunLines {
+    run: Run,
+    next_block: usize,
+    stored: Vec<u8>,
+    block: Vec<u8>,
+    filled: usize,
+    start: usize,
+    end: usize,
+}
+
+impl RunLines {
+    pub(crate) fn new(run: Run) -> RunLines {
+        RunLines {
+            run,
+            next_block: 0,
+            stored: Vec::new(),
+            block: Vec::new(),
+            filled: 0,
+            start: 0,
+            // So that the next line begins at 0.
+            end: usize::MAX,
+        }
+    }
+
+    fn read_block(&mut self) -> Result<bool> {
+        let Some(&Extent { at, stored, lines }) = self.run.blocks.get(self.next_block) else {
+            return Ok(false);
+        };
+        self.next_block += 1;
+        let spill = &self.run.spill;
+        let size = lines as usize;
+        if self.block.len() < size {
+            self.block.resize(size, 0);
+        }
+        let into = if spill.compress {
+            self.stored.resize(stored as usize, 0);
+            &mut self.stored[..]
+        } else {
+            &mut self.block[..size]
+        };
+        spill
+            .file
+            .read_exact_at(into, at)
+            .doing("read a temporary file in", &spill.folder)?;
+        if spill.compress {
+            let got = lz4_flex::block::decompress_into(&self.stored, &mut self.block[..size])
+                .ok()
+                .filter(|&got| got == size);
+            if got.is_none() {
+                let detail = "a temporary file was changed while it was in use".to_owned();
+                return Err(
+                    Error::new(ErrorKind::Format(detail)).in_file(spill.folder.display())
+                );
+            }
+        }
+        self.filled = size;
+        self.end = usize::MAX;
+        Ok(true)
+    }
+}
+
+impl Source for RunLines {
+    fn line(&self) -> &[u8] {
+        &self.block[self.start..self.end]
+    }
+
+    fn advance(&mut self) -> Result<bool> {
+        let mut next = self.end.wrapping_add(1);
+        if next >= self.filled {
+            if !self.read_block()? {
+                return Ok(false);
+            }
+            next = 0;
+        }
+        let rest = &self.block[next..self.filled];
+        self.start = next;
+        // Every line of a block ends with a newline.
+        self.end = next + memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        Ok(true)
+    }
+}

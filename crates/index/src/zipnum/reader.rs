@@ -1,0 +1,375 @@
+//! Reading ZipNum: which blocks a range of keys is in, and their lines.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use flate2::read::MultiGzDecoder;
+use libdeflater::Decompressor;
+
+use super::idx::{Flavour, Row};
+use super::location::Locations;
+use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::map::Map;
+use crate::ordered::Ordered;
+use crate::output::{LineWriter, Written};
+use crate::search::{line_around, lower_bound};
+
+/// The largest block that is inflated. Common ones have a megabyte.
+const LARGEST_BLOCK: u64 = 1 << 30;
+
+/// How many data files are kept open.
+const OPEN_FILES: usize = 64;
+
+/// A ZipNum index.
+pub struct ZipNum {
+    path: PathBuf,
+    idx: Map,
+    /// Where the rows begin, behind header lines.
+    rows: usize,
+    flavour: Flavour,
+    /// The one data file of a WACZ.
+    only_part: Vec<u8>,
+    locations: Locations,
+    files: Mutex<HashMap<Vec<u8>, Arc<File>>>,
+}
+
+impl ZipNum {
+    /// Opens the folder of a ZipNum index, or its `.idx` file.
+    ///
+    /// # Errors
+    /// When there is no index of blocks, or several in the folder.
+    pub fn open(path: &Path) -> Result<ZipNum> {
+        let path = if path.is_dir() {
+            find_idx(path)?
+        } else {
+            path.to_owned()
+        };
+        let idx = Map::open(&path)?;
+        let mut rows = 0;
+        let mut only_part = Vec::new();
+        while idx.get(rows) == Some(&b'!') {
+            let (_, end) = line_around(&idx, rows);
+            if let Some(name) = meta_file_name(&idx[rows..end]) {
+                only_part = name.into_bytes();
+            }
+            rows = (end + 1).min(idx.len());
+        }
+        let (_, end) = line_around(&idx, rows);
+        let flavour = if rows > 0 || (end > rows && !idx[rows..end].contains(&b'\t')) {
+            Flavour::Wacz
+        } else {
+            Flavour::Cluster
+        };
+        if flavour == Flavour::Wacz && only_part.is_empty() {
+            only_part = path.with_extension("cdx.gz").file_name().map_or_else(Vec::new, |name| {
+                name.as_encoded_bytes().to_vec()
+            });
+        }
+        let zipnum = ZipNum {
+            locations: find_locations(&path)?,
+            path,
+            idx,
+            rows,
+            flavour,
+            only_part,
+            files: Mutex::default(),
+        };
+        // A file of another kind is told now and not at the first lookup that meets a row of it.
+        if let Some((row, _)) = zipnum.row(rows) {
+            zipnum.parse(row, rows)?;
+        }
+        Ok(zipnum)
+    }
+
+    /// Which rows it has.
+    pub fn flavour(&self) -> Flavour {
+        self.flavour
+    }
+
+    /// How many blocks it has.
+    pub fn blocks(&self) -> u64 {
+        let rows = &self.idx[self.rows..];
+        let newlines = memchr::memchr_iter(b'\n', rows).count() as u64;
+        newlines + u64::from(rows.last().is_some_and(|&last| last != b'\n'))
+    }
+
+    /// The place of the row of the first block that can hold lines not smaller than `start`.
+    pub(crate) fn first_row(&self, start: &[u8]) -> Result<usize> {
+        let mut at = self.bound(start)?;
+        // The block before begins with a smaller line and may go on to ours. If all that the row
+        // tells of that line is also the start of ours, or what the row before tells of its own,
+        // then that line may be as large as ours, and the block before must be looked at too.
+        while let Some(before) = self.row_before(at) {
+            let key = self.key(before);
+            at = before;
+            let unsure = start.starts_with(key)
+                || self.row_before(before).is_some_and(|b| self.key(b) == key);
+            if !unsure {
+                break;
+            }
+        }
+        Ok(at)
+    }
+
+    /// The place of the first row of a block that begins with `end` or a larger line.
+    pub(crate) fn bound(&self, end: &[u8]) -> Result<usize> {
+        let flavour = self.flavour;
+        let found = lower_bound(&self.idx[self.rows..], end, |row| flavour.key(row));
+        found
+            .map(|at| self.rows + at)
+            .map_err(|error| error.in_file(self.path.display()))
+    }
+
+    /// The row at `at`, and where the next one begins. `None` behind the last.
+    pub(crate) fn row(&self, at: usize) -> Option<(&[u8], usize)> {
+        if at >= self.idx.len() {
+            return None;
+        }
+        let (_, end) = line_around(&self.idx, at);
+        Some((&self.idx[at..end], end + 1))
+    }
+
+    /// The place of the row before the one at `at`.
+    pub(crate) fn row_before(&self, at: usize) -> Option<usize> {
+        if at <= self.rows {
+            return None;
+        }
+        Some(line_around(&self.idx, at - 1).0.max(self.rows))
+    }
+
+    /// What the row at `at` tells of its block's first line.
+    pub(crate) fn key(&self, at: usize) -> &[u8] {
+        let (_, end) = line_around(&self.idx, at);
+        self.flavour.key(&self.idx[at..end])
+    }
+
+    /// Reads the row `row`, which is at `at`.
+    pub(crate) fn parse<'a>(&'a self, row: &'a [u8], at: usize) -> Result<Row<'a>> {
+        let mut row = self.flavour.parse(row).map_err(|error| {
+            error.in_file(self.path.display()).at_byte(at as u64)
+        })?;
+        if self.flavour == Flavour::Wacz {
+            row.part = &self.only_part;
+        }
+        Ok(row)
+    }
+
+    fn file(&self, part: &[u8]) -> Result<(Arc<File>, PathBuf)> {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let (candidates, elsewhere) = self.locations.candidates(part);
+        let name = candidates.first().cloned().unwrap_or_default();
+        if let Some(file) = files.get(part) {
+            return Ok((Arc::clone(file), name));
+        }
+        let mut answer = None;
+        for path in candidates {
+            match File::open(&path) {
+                Ok(file) => {
+                    if files.len() >= OPEN_FILES {
+                        files.clear();
+                    }
+                    let file = Arc::new(file);
+                    files.insert(part.to_vec(), Arc::clone(&file));
+                    return Ok((file, path));
+                }
+                Err(error) => answer = answer.or(Some(Error::io("open", &path, error))),
+            }
+        }
+        if let Some(place) = elsewhere.first() {
+            let message = format!("the data is elsewhere, at {place}, and only files are read");
+            return Err(Error::new(ErrorKind::Format(message)).in_file(self.path.display()));
+        }
+        Err(answer.unwrap_or_else(|| Error::new(ErrorKind::NoIndex)))
+    }
+}
+
+/// Writes all lines of a ZipNum index. Blocks are inflated on `threads` threads.
+///
+/// # Errors
+/// A block that cannot be read or is not where the index of blocks says.
+pub fn unzip(zipnum: ZipNum, threads: usize, out: LineWriter) -> Result<Written> {
+    let zipnum = Arc::new(zipnum);
+    let shared = Arc::clone(&zipnum);
+    let mut inflating = Ordered::new(
+        threads,
+        || {
+            let zipnum = Arc::clone(&shared);
+            let mut blocks = Blocks::new();
+            move |at: usize| -> Result<Vec<u8>> {
+                let mut lines = Vec::new();
+                if let Some((row, _)) = zipnum.row(at) {
+                    let row = zipnum.parse(row, at)?;
+                    blocks.read(&zipnum, &row, &mut lines)?;
+                }
+                Ok(lines)
+            }
+        },
+        out,
+        |out, lines: Result<Vec<u8>>| out.push_lines(&lines?),
+    )?;
+    let mut at = zipnum.rows;
+    while let Some((_, next)) = zipnum.row(at) {
+        inflating.give(at)?;
+        at = next;
+    }
+    inflating.finish()?.finish()
+}
+
+/// Inflates the blocks of a ZipNum index, one at a time, into one buffer.
+pub(crate) struct Blocks {
+    decompressor: Decompressor,
+    packed: Vec<u8>,
+}
+
+impl Blocks {
+    pub(crate) fn new() -> Blocks {
+        Blocks {
+            decompressor: Decompressor::new(),
+            packed: Vec::new(),
+        }
+    }
+
+    /// Puts the lines of a block into `lines`.
+    pub(crate) fn read(&mut self, zipnum: &ZipNum, row: &Row<'_>, lines: &mut Vec<u8>) -> Result<()> {
+        let (file, path) = zipnum.file(row.part)?;
+        if row.length > LARGEST_BLOCK {
+            return Err(too_large(row.length).in_file(zipnum.path.display()));
+        }
+        self.packed.clear();
+        self.packed.resize(row.length as usize, 0);
+        file.read_exact_at(&mut self.packed, row.offset)
+            .map_err(|error| match error.kind() {
+                std::io::ErrorKind::UnexpectedEof => Error::new(ErrorKind::Truncated {
+                    compression: "gzip",
+                })
+                .in_file(path.display()),
+                _ => Error::io("read", &path, error),
+            })
+            .and_then(|()| self.inflate(lines))
+            .and_then(|()| check_start(lines, row.key))
+            .map_err(|error| error.in_file(path.display()).at_byte(row.offset))
+    }
+
+    fn inflate(&mut self, lines: &mut Vec<u8>) -> Result<()> {
+        // The last four bytes of a member are its size, if the block is one member.
+        let size = match self.packed.last_chunk::<4>() {
+            Some(size) => u64::from(u32::from_le_bytes(*size)),
+            None => 0,
+        };
+        // Deflate cannot pack closer than 1032 to 1: a larger size is a lie.
+        let possible = size <= LARGEST_BLOCK && size <= self.packed.len() as u64 * 1032;
+        if possible {
+            if lines.len() < size as usize {
+                lines.resize(size as usize, 0);
+            }
+            lines.truncate(size as usize);
+            let done = self.decompressor.gzip_decompress(&self.packed, lines);
+            if done.is_ok_and(|done| done == lines.len()) && is_one_member(&self.packed) {
+                return Ok(());
+            }
+        }
+        lines.clear();
+        let read = MultiGzDecoder::new(&self.packed[..])
+            .take(LARGEST_BLOCK + 1)
+            .read_to_end(lines);
+        match read {
+            Ok(_) if lines.len() as u64 > LARGEST_BLOCK => Err(too_large(lines.len() as u64)),
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+                Err(Error::new(ErrorKind::Truncated {
+                    compression: "gzip",
+                }))
+            }
+            Err(error) => Err(Error::new(ErrorKind::Corrupt {
+                compression: "gzip",
+                detail: error.to_string(),
+            })),
+        }
+    }
+}
+
+/// A block begins with the line that its row tells.
+fn check_start(lines: &[u8], key: &[u8]) -> Result<()> {
+    if lines.split(|&byte| byte == b'\n').next().unwrap_or_default() >= key {
+        return Ok(());
+    }
+    let message = "the block does not begin with the line that the index of blocks tells";
+    Err(Error::new(ErrorKind::Format(message.to_owned())))
+}
+
+fn too_large(size: u64) -> Error {
+    let message = format!("a block of {size} bytes or more: blocks of up to {LARGEST_BLOCK} are read");
+    Error::new(ErrorKind::Format(message))
+}
+
+/// Whether there is surely but one member. The decompressor stops behind the first and does not say
+/// where that is. A later one begins with three known bytes; where they stand by chance, the slow
+/// way is taken for nothing.
+fn is_one_member(packed: &[u8]) -> bool {
+    packed.len() < 2 || memchr::memmem::find(&packed[1..], &[0x1f, 0x8b, 8]).is_none()
+}
+
+/// The index of blocks in a folder.
+fn find_idx(folder: &Path) -> Result<PathBuf> {
+    for name in [Flavour::Cluster.file_name(), Flavour::Wacz.file_name()] {
+        let path = folder.join(name);
+        if path.is_file() {
+            return Ok(path);
+        }
+    }
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).doing("read the folder", folder)? {
+        let path = entry.doing("read the folder", folder)?.path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "idx" || extension == "summary")
+        {
+            found.push(path);
+        }
+    }
+    match <[PathBuf; 1]>::try_from(found) {
+        Ok([path]) => Ok(path),
+        Err(found) => {
+            let message = if found.is_empty() {
+                "no cluster.idx, index.idx, *.idx or *.summary in this folder"
+            } else {
+                "several indexes of blocks in this folder: name the one to use"
+            };
+            Err(Error::new(ErrorKind::Format(message.to_owned())).in_file(folder.display()))
+        }
+    }
+}
+
+/// The `.loc` file of the same name, or the only one beside the index of blocks.
+fn find_locations(idx: &Path) -> Result<Locations> {
+    let folder = match idx.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let same_name = idx.with_extension("loc");
+    if same_name.is_file() {
+        return Locations::read(&same_name);
+    }
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).doing("read the folder", folder)? {
+        let path = entry.doing("read the folder", folder)?.path();
+        if path.extension().is_some_and(|extension| extension == "loc") {
+            found.push(path);
+        }
+    }
+    match &found[..] {
+        [only] => Locations::read(only),
+        _ => Ok(Locations::beside(folder)),
+    }
+}
+
+/// The data file that a line `!meta 0 {…}` names.
+fn meta_file_name(line: &[u8]) -> Option<String> {
+    let json = line.iter().position(|&byte| byte == b'{')?;
+    let json: serde_json::Value = serde_json::from_slice(&line[json..]).ok()?;
+    Some(json.get("filename")?.as_str()?.to_owned())
+}

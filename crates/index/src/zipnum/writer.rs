@@ -1,0 +1,190 @@
+//! Writing ZipNum.
+//!
+//! Blocks arrive in order and compressed. How many there will be is not known before the last, so
+//! with several shards they are first written to one file, and cut into shards of equally many
+//! blocks in the end. The compressed bytes are a fifth of the lines: reading them once more costs
+//! little, and every shard is the same size whatever the input.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use super::Options;
+use super::idx::{Flavour, Row, key_of};
+use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::output::OutputFolder;
+use crate::output::lines::{Block, Taker, Written};
+
+/// Writes the blocks, the index of blocks and the places of the shards into a new folder.
+pub(crate) struct Writer {
+    folder: OutputFolder,
+    options: Options,
+    data: BufWriter<File>,
+    idx: BufWriter<File>,
+    row: Vec<u8>,
+    key: Vec<u8>,
+    blocks: u64,
+    offset: u64,
+}
+
+/// The names of the files before they are cut into shards.
+const WHOLE: &str = "whole.gz";
+const WHOLE_ROWS: &str = "whole.idx";
+
+impl Writer {
+    pub(crate) fn create(path: &Path, options: &Options) -> Result<Writer> {
+        if options.flavour == Flavour::Wacz && options.shards > 1 {
+            return Err(Error::new(ErrorKind::Invalid(
+                "the index of a WACZ has one data file: leave --shards out".to_owned(),
+            )));
+        }
+        let folder = OutputFolder::create(path)?;
+        let (data, idx) = if options.shards > 1 {
+            (WHOLE.to_owned(), WHOLE_ROWS)
+        } else {
+            (part_name(options.flavour, 0), options.flavour.file_name())
+        };
+        let mut writer = Writer {
+            data: create(&folder.inside().join(data))?,
+            idx: create(&folder.inside().join(idx))?,
+            folder,
+            options: options.clone(),
+            row: Vec::new(),
+            key: Vec::new(),
+            blocks: 0,
+            offset: 0,
+        };
+        if options.flavour == Flavour::Wacz {
+            let name = part_name(Flavour::Wacz, 0);
+            let meta =
+                format!("!meta 0 {{\"format\":\"cdxj-gzip-1.0\",\"filename\":\"{name}\"}}\n");
+            let idx = writer.path(Flavour::Wacz.file_name());
+            writer.idx.write_all(meta.as_bytes()).doing("write", idx)?;
+        }
+        Ok(writer)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.inside().join(name)
+    }
+
+    /// Cuts the whole into shards. Returns how many.
+    fn cut(&mut self) -> Result<u64> {
+        let (whole, whole_rows) = (self.path(WHOLE), self.path(WHOLE_ROWS));
+        let data = File::open(&whole).doing("read", &whole)?;
+        let mut rows = BufReader::new(File::open(&whole_rows).doing("read", &whole_rows)?);
+        let idx_path = self.path(Flavour::Cluster.file_name());
+        let mut idx = create(&idx_path)?;
+        let shards = self.options.shards.min(self.blocks).max(1);
+        let (mut line, mut number) = (Vec::new(), 0);
+        for shard in 0..shards {
+            let part = part_name(Flavour::Cluster, shard);
+            let end = self.blocks as u128 * (u128::from(shard) + 1) / u128::from(shards);
+            let mut length = 0;
+            while u128::from(number) < end {
+                line.clear();
+                rows.read_until(b'\n', &mut line)
+                    .doing("read", &whole_rows)?;
+                let row = Flavour::Cluster.parse(line.strip_suffix(b"\n").unwrap_or(&line))?;
+                number += 1;
+                self.row.clear();
+                let row = Row {
+                    part: part.as_bytes(),
+                    offset: length,
+                    ..row
+                };
+                Flavour::Cluster.write(&row, number, &mut self.row);
+                length += row.length;
+                idx.write_all(&self.row).doing("write", &idx_path)?;
+            }
+            let path = self.path(&part);
+            let mut out = File::create(&path).doing("write", &path)?;
+            io::copy(&mut (&data).take(length), &mut out).doing("write", &path)?;
+            out.sync_all().doing("write", &path)?;
+        }
+        sync(idx, &idx_path)?;
+        for path in [whole, whole_rows] {
+            std::fs::remove_file(&path).doing("remove", &path)?;
+        }
+        Ok(shards)
+    }
+
+    /// Says where the shards are: beside the index.
+    fn write_locations(&self, shards: u64) -> Result<()> {
+        let path = self.path("cluster.loc");
+        let mut loc = create(&path)?;
+        for shard in 0..shards {
+            let part = part_name(Flavour::Cluster, shard);
+            writeln!(loc, "{part}\t{part}").doing("write", &path)?;
+        }
+        sync(loc, &path)
+    }
+}
+
+impl Taker for Writer {
+    fn take(&mut self, block: &Block, packed: Option<&[u8]>) -> Result<()> {
+        let packed = packed.unwrap_or_default();
+        let first = block.bytes.split(|&byte| byte == b'\n').next();
+        let key = key_of(first.unwrap_or_default());
+        // Keys are cut from their lines and bytes below the space can turn the order of what is
+        // left. The rows must be in order; the larger of two is never larger than its line.
+        if key > &self.key[..] {
+            self.key.clear();
+            self.key.extend_from_slice(key);
+        }
+        self.row.clear();
+        let part = part_name(self.options.flavour, 0);
+        let row = Row {
+            key: &self.key,
+            part: part.as_bytes(),
+            offset: self.offset,
+            length: packed.len() as u64,
+        };
+        self.blocks += 1;
+        self.options
+            .flavour
+            .write(&row, self.blocks, &mut self.row);
+        self.offset += packed.len() as u64;
+        let folder = self.folder.inside();
+        self.data.write_all(packed).doing("write", folder)?;
+        self.idx.write_all(&self.row).doing("write", folder)
+    }
+
+    fn commit(mut self: Box<Self>, written: &mut Written) -> Result<()> {
+        let folder = self.folder.inside().to_owned();
+        self.data.flush().doing("write", &folder)?;
+        self.idx.flush().doing("write", &folder)?;
+        let shards = if self.options.shards > 1 {
+            self.cut()?
+        } else {
+            self.data.get_ref().sync_all().doing("write", &folder)?;
+            self.idx.get_ref().sync_all().doing("write", &folder)?;
+            1
+        };
+        if self.options.flavour == Flavour::Cluster {
+            self.write_locations(shards)?;
+        }
+        written.blocks = self.blocks;
+        written.shards = shards;
+        written.bytes_out = self.offset;
+        self.folder.commit()
+    }
+}
+
+/// The name of a data file.
+fn part_name(flavour: Flavour, shard: u64) -> String {
+    match flavour {
+        Flavour::Cluster => format!("cdx-{shard:05}.gz"),
+        Flavour::Wacz => "index.cdx.gz".to_owned(),
+    }
+}
+
+fn create(path: &Path) -> Result<BufWriter<File>> {
+    let file = File::create(path).doing("write", path)?;
+    Ok(BufWriter::with_capacity(256 * 1024, file))
+}
+
+fn sync(mut out: BufWriter<File>, path: &Path) -> Result<()> {
+    out.flush().doing("write", path)?;
+    out.get_ref().sync_all().doing("write", path)
+}
