@@ -44,10 +44,14 @@ impl<T, E: Into<anyhow::Error>> Hint<T> for Result<T, E> {
 
 /// The hint of an error, if it or one of its causes carries one.
 pub(crate) fn of(error: &anyhow::Error) -> Option<&str> {
-    error
-        .chain()
-        .find_map(|cause| cause.downcast_ref::<Hinted>())
-        .map(|hinted| hinted.hint.as_str())
+    error.chain().find_map(|cause| {
+        if let Some(hinted) = cause.downcast_ref::<Hinted>() {
+            return Some(hinted.hint.as_str());
+        }
+        cause
+            .downcast_ref::<waypost_index::Error>()
+            .and_then(waypost_index::Error::hint)
+    })
 }
 
 #[cfg(test)]

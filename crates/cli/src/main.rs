@@ -5,11 +5,13 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
 
+mod args;
 mod cmd;
 mod exit;
 mod hint;
 mod lines;
 mod printer;
+mod progress;
 
 use exit::Exit;
 use printer::Printer;

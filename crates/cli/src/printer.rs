@@ -8,6 +8,7 @@ use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
 use crate::hint;
+use crate::progress::Progress;
 
 /// Where a command's results and messages go.
 pub(crate) struct Printer {
@@ -28,13 +29,13 @@ impl Printer {
         &mut self.stdout
     }
 
-    /// Whether a person watches the results as they come.
-    pub(crate) fn is_terminal(&self) -> bool {
-        self.stdout.get_ref().is_terminal()
-    }
-
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.stdout.flush()
+    }
+
+    /// A bar over so many bytes, if that is known, that shows until it is dropped.
+    pub(crate) fn progress(&self, what: &'static str, total: Option<u64>) -> Progress {
+        Progress::new(what, total, !self.quiet && io::stderr().is_terminal())
     }
 
     /// Something worth knowing. Silenced by `--quiet`.

@@ -5,6 +5,7 @@
 //! inputs than can be open at once, some are merged into temporary runs before.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::input::{self, Stream};
@@ -60,7 +61,9 @@ impl Addition {
             out.extend_from_slice(line);
             return Ok(());
         }
-        let json = memchr::memchr_iter(b' ', line).nth(1).map(|space| space + 1);
+        let json = memchr::memchr_iter(b' ', line)
+            .nth(1)
+            .map(|space| space + 1);
         let Some(json) = json.filter(|&json| line.get(json) == Some(&b'{')) else {
             let message = format!("a field can be added only to CDXJ: {}", shown(line));
             return Err(Error::new(ErrorKind::Invalid(message)));
@@ -98,7 +101,7 @@ impl Addition {
 /// Damaged compression is no error: see [`Report::damaged`].
 pub fn merge(
     sources: &[input::Source],
-    options: &Options,
+    options: &Options<'_>,
     addition: Option<&Addition>,
     out: &mut LineWriter,
 ) -> Result<Report> {
@@ -119,7 +122,7 @@ pub fn merge(
         let files = group.min(rest.len());
         let (first, others) = rest.split_at(files);
         rest = others;
-        let mut sources = open(first, memory / most / 2)?;
+        let mut sources = open(first, memory / most / 2, options.progress)?;
         sources.extend(
             runs.drain(..group - files)
                 .map(|run| Any::Run(RunLines::new(run))),
@@ -132,35 +135,46 @@ pub fn merge(
     }
     report.runs = runs.len();
     report.spilled = spill.as_ref().map_or(0, |spill| spill.size());
-    let mut sources = open(rest, memory / most / 2)?;
+    let mut sources = open(rest, memory / most / 2, options.progress)?;
     sources.extend(runs.into_iter().map(|run| Any::Run(RunLines::new(run))));
     let mut changed = Vec::new();
-    report.lines_out = merge_some(sources, options.unique, &mut report, |line| match addition {
-        Some(addition) => {
-            addition.add(line, &mut changed)?;
-            out.push(&changed)
-        }
-        None => out.push(line),
-    })?;
+    report.lines_out = merge_some(
+        sources,
+        options.unique,
+        &mut report,
+        |line| match addition {
+            Some(addition) => {
+                addition.add(line, &mut changed)?;
+                out.push(&changed)
+            }
+            None => out.push(line),
+        },
+    )?;
     Ok(report)
 }
 
-fn open(sources: &[input::Source], memory: usize) -> Result<Vec<Any>> {
+fn open<'a>(
+    sources: &[input::Source],
+    memory: usize,
+    progress: Option<&'a AtomicU64>,
+) -> Result<Vec<Any<'a>>> {
     let size = memory.clamp(64 * 1024, 1 << 20);
     sources
         .iter()
         .map(|source| {
             let lines = StreamLines::new(source.open()?, size, memory.max(1 << 24));
-            Ok(Any::File(Checked {
+            Ok(Any::File(Box::new(Checked {
                 lines,
                 damage: None,
-            }))
+                progress,
+                told: 0,
+            })))
         })
         .collect()
 }
 
 fn merge_some(
-    sources: Vec<Any>,
+    sources: Vec<Any<'_>>,
     unique: bool,
     report: &mut Report,
     take: impl FnMut(&[u8]) -> Result<()>,
@@ -177,12 +191,12 @@ fn merge_some(
 }
 
 /// What is merged: an input, or a run of inputs that were merged before.
-enum Any {
-    File(Checked),
+enum Any<'a> {
+    File(Box<Checked<'a>>),
     Run(RunLines),
 }
 
-impl Source for Any {
+impl Source for Any<'_> {
     fn line(&self) -> &[u8] {
         match self {
             Any::File(lines) => lines.lines.line(),
@@ -199,13 +213,23 @@ impl Source for Any {
 }
 
 /// The lines of a file, whose order is checked.
-struct Checked {
+struct Checked<'a> {
     lines: StreamLines<Stream>,
     damage: Option<Error>,
+    progress: Option<&'a AtomicU64>,
+    /// How many bytes of the source were counted as progress.
+    told: u64,
 }
 
-impl Checked {
+impl Checked<'_> {
     fn advance(&mut self) -> Result<bool> {
+        if let Some(progress) = self.progress {
+            let read = self.lines.reader().source_position();
+            if read != self.told {
+                progress.fetch_add(read - self.told, Ordering::Relaxed);
+                self.told = read;
+            }
+        }
         match self.lines.advance_in_order() {
             Err(error) if error.is_damage() => {
                 self.lines.drop_unfinished();

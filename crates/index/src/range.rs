@@ -133,11 +133,7 @@ pub fn pywb_range(uri: &[u8], surt: &[u8], kind: Match) -> Range {
             let mut start = surt.to_vec();
             // Canonicalisation drops these at the end, but here they say where the prefix ends.
             match uri.trim_ascii_end().last() {
-                Some(b'?') if !surt.contains(&b'?') => {
-                    if start.last() != Some(&b'?') {
-                        start.push(b'?');
-                    }
-                }
+                Some(b'?') if !surt.contains(&b'?') => start.push(b'?'),
                 Some(b'/') if start.last() != Some(&b'/') && !surt.contains(&b'?') => {
                     start.push(b'/');
                 }
@@ -218,8 +214,14 @@ mod tests {
 
     #[test]
     fn stars_are_read_as_people_write_them() {
-        assert_eq!(Match::of_wildcard("*.a.com"), Some((Match::Domain, "a.com")));
-        assert_eq!(Match::of_wildcard("a.com/b*"), Some((Match::Prefix, "a.com/b")));
+        assert_eq!(
+            Match::of_wildcard("*.a.com"),
+            Some((Match::Domain, "a.com"))
+        );
+        assert_eq!(
+            Match::of_wildcard("a.com/b*"),
+            Some((Match::Prefix, "a.com/b"))
+        );
         assert_eq!(Match::of_wildcard("a.com/b"), None);
     }
 }

@@ -102,6 +102,9 @@ mod tests {
     fn lines_met_out_of_order_are_an_error() {
         // The search meets `m`, and then `d` behind it.
         let error = lower_bound(b"a\nb\nm\nc\nd\n", b"x", |line| line).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::NotSorted { .. }), "{error}");
+        assert!(
+            matches!(error.kind(), ErrorKind::NotSorted { .. }),
+            "{error}"
+        );
     }
 }

@@ -1,4 +1,5 @@
 //! ZipNum and lookups: what is found is what a scan of all lines finds.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,7 @@ fn write_zipnum(path: &Path, lines: &[String], options: zipnum::Options) -> zipn
 
 fn find(path: &Path, queries: &[Query], wanted: &Wanted) -> (Vec<String>, Stats) {
     let index = Index::open(path).unwrap();
-    let mut lookup = Lookup::new(&index, wanted.clone()).unwrap();
+    let mut lookup = Lookup::new(&index, wanted.clone());
     let mut rows = Vec::new();
     let mut take = |row: &[u8]| {
         let row = row.strip_suffix(b"\n").unwrap();
@@ -63,7 +64,10 @@ fn host(name: &str) -> Query {
 /// Captures with few keys, so that ranges begin and end among equal ones, and odd keys among them.
 fn captures() -> impl Strategy<Value = Vec<String>> {
     let capture = ("[ab]{0,2}[\u{1}\t!{%:]?[ab]?", 2000u32..2004).prop_map(|(key, year)| {
-        format!("com,{key})/ {year} {{\"url\": \"http://x/\", \"status\": \"{}\"}}", year % 3 + 200)
+        format!(
+            "com,{key})/ {year} {{\"url\": \"http://x/\", \"status\": \"{}\"}}",
+            year % 3 + 200
+        )
     });
     prop::collection::vec(capture, 0..60).prop_map(|mut lines| {
         lines.sort();
@@ -149,7 +153,13 @@ proptest! {
 }
 
 fn numbered(count: u32) -> Vec<String> {
-    let line = |n| format!("com,site{:04})/ 2020{:010} {{\"status\": \"200\"}}", n / 3, n % 3);
+    let line = |n| {
+        format!(
+            "com,site{:04})/ 2020{:010} {{\"status\": \"200\"}}",
+            n / 3,
+            n % 3
+        )
+    };
     (0..count).map(line).collect()
 }
 
@@ -158,10 +168,20 @@ fn one_lookup_inflates_one_block_and_a_batch_each_block_once() {
     let folder = tempfile::tempdir().unwrap();
     let lines = numbered(3000);
     let path = folder.path().join("z");
-    write_zipnum(&path, &lines, zipnum::Options { lines: 100, shards: 3, ..Default::default() });
+    write_zipnum(
+        &path,
+        &lines,
+        zipnum::Options {
+            lines: 100,
+            shards: 3,
+            ..Default::default()
+        },
+    );
     let query = |n: u32| {
         let surt = format!("com,site{n:04})/");
-        Query { ranges: ranges(b"", surt.as_bytes(), Match::Exact) }
+        Query {
+            ranges: ranges(b"", surt.as_bytes(), Match::Exact),
+        }
     };
     let (rows, stats) = find(&path, &[query(512)], &Wanted::default());
     assert_eq!((rows.len(), stats.blocks), (3, 1));
@@ -176,7 +196,15 @@ fn one_lookup_inflates_one_block_and_a_batch_each_block_once() {
 fn shards_have_equally_many_blocks_and_rows_are_numbered_through() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("z");
-    write_zipnum(&path, &numbered(950), zipnum::Options { lines: 100, shards: 3, ..Default::default() });
+    write_zipnum(
+        &path,
+        &numbered(950),
+        zipnum::Options {
+            lines: 100,
+            shards: 3,
+            ..Default::default()
+        },
+    );
     let idx = fs::read_to_string(path.join("cluster.idx")).unwrap();
     let rows: Vec<Vec<&str>> = idx.lines().map(|row| row.split('\t').collect()).collect();
     assert_eq!(rows.len(), 10);
@@ -188,24 +216,59 @@ fn shards_have_equally_many_blocks_and_rows_are_numbered_through() {
         assert!(end <= size);
     }
     let of = |part: &str| rows.iter().filter(|row| row[1] == part).count();
-    assert_eq!([of("cdx-00000.gz"), of("cdx-00001.gz"), of("cdx-00002.gz")], [3, 3, 4]);
-    let mut files: Vec<_> = fs::read_dir(&path).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(
+        [of("cdx-00000.gz"), of("cdx-00001.gz"), of("cdx-00002.gz")],
+        [3, 3, 4]
+    );
+    let mut files: Vec<_> = fs::read_dir(&path)
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
     files.sort();
-    assert_eq!(files, ["cdx-00000.gz", "cdx-00001.gz", "cdx-00002.gz", "cluster.idx", "cluster.loc"]);
+    assert_eq!(
+        files,
+        [
+            "cdx-00000.gz",
+            "cdx-00001.gz",
+            "cdx-00002.gz",
+            "cluster.idx",
+            "cluster.loc"
+        ]
+    );
 }
 
 #[test]
 fn data_is_found_where_the_loc_file_says() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("z");
-    write_zipnum(&path, &numbered(30), zipnum::Options { lines: 10, ..Default::default() });
+    write_zipnum(
+        &path,
+        &numbered(30),
+        zipnum::Options {
+            lines: 10,
+            ..Default::default()
+        },
+    );
     fs::create_dir(path.join("far")).unwrap();
     fs::rename(path.join("cdx-00000.gz"), path.join("far/data.gz")).unwrap();
-    fs::write(path.join("cluster.loc"), "cdx-00000.gz\tnowhere.gz\tfar/data.gz\n").unwrap();
-    assert_eq!(find(&path, &[host("site0003")], &Wanted::default()).0.len(), 3);
-    fs::write(path.join("cluster.loc"), "cdx-00000.gz\ts3://bucket/data.gz\n").unwrap();
+    fs::write(
+        path.join("cluster.loc"),
+        "cdx-00000.gz\tnowhere.gz\tfar/data.gz\n",
+    )
+    .unwrap();
+    assert_eq!(
+        find(&path, &[host("site0003")], &Wanted::default()).0.len(),
+        3
+    );
+    fs::write(
+        path.join("cluster.loc"),
+        "cdx-00000.gz\ts3://bucket/data.gz\n",
+    )
+    .unwrap();
     let index = Index::open(&path);
-    let message = index.and_then(|index| Lookup::new(&index, Wanted::default()).map(drop));
+    let message = index.and_then(|index| {
+        Lookup::new(&index, Wanted::default()).one(&host("site0003"), |_| Ok(()))
+    });
     assert!(message.unwrap_err().to_string().contains("s3://bucket"));
 }
 
@@ -213,7 +276,14 @@ fn data_is_found_where_the_loc_file_says() {
 fn blocks_that_are_cut_or_corrupt_are_errors_that_name_file_and_byte() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("z");
-    write_zipnum(&path, &numbered(300), zipnum::Options { lines: 100, ..Default::default() });
+    write_zipnum(
+        &path,
+        &numbered(300),
+        zipnum::Options {
+            lines: 100,
+            ..Default::default()
+        },
+    );
     let data = path.join("cdx-00000.gz");
     let good = fs::read(&data).unwrap();
     let index = Index::open(&path).unwrap();
@@ -221,7 +291,7 @@ fn blocks_that_are_cut_or_corrupt_are_errors_that_name_file_and_byte() {
     corrupt[good.len() - 30] ^= 0xff;
     for bad in [good[..good.len() - 10].to_vec(), corrupt] {
         fs::write(&data, bad).unwrap();
-        let mut lookup = Lookup::new(&index, Wanted::default()).unwrap();
+        let mut lookup = Lookup::new(&index, Wanted::default());
         let error = lookup.one(&host("site0090"), |_| Ok(())).unwrap_err();
         assert!(error.is_damage(), "{error}");
         let place = error.place();
@@ -229,11 +299,14 @@ fn blocks_that_are_cut_or_corrupt_are_errors_that_name_file_and_byte() {
     }
     // A row that points into the middle of a block, and one that is no row.
     fs::write(&data, &good).unwrap();
-    for idx in ["com,a)/ 2020\tcdx-00000.gz\t7\t100\n", "com,a)/ 2020\tcdx-00000.gz\tx\t1\n", "garbage\n"] {
+    for idx in [
+        "com,a)/ 2020\tcdx-00000.gz\t7\t100\n",
+        "com,a)/ 2020\tcdx-00000.gz\tx\t1\n",
+        "garbage\n",
+    ] {
         fs::write(path.join("cluster.idx"), idx).unwrap();
-        let found = Index::open(&path).and_then(|index| {
-            Lookup::new(&index, Wanted::default())?.one(&host("a"), |_| Ok(()))
-        });
+        let found = Index::open(&path)
+            .and_then(|index| Lookup::new(&index, Wanted::default()).one(&host("a"), |_| Ok(())));
         assert!(found.is_err(), "{idx}");
     }
 }
@@ -245,8 +318,14 @@ fn an_unsorted_flat_file_is_refused_where_it_shows() {
     lines.swap(150, 151);
     let path = write_flat(folder.path(), &lines);
     let index = Index::open(&path).unwrap();
-    let mut lookup = Lookup::new(&index, Wanted::default()).unwrap();
-    let error = lookup.one(&one(Range { start: b"com".to_vec(), end: b"con".to_vec() }), |_| Ok(()));
+    let mut lookup = Lookup::new(&index, Wanted::default());
+    let error = lookup.one(
+        &one(Range {
+            start: b"com".to_vec(),
+            end: b"con".to_vec(),
+        }),
+        |_| Ok(()),
+    );
     assert!(error.unwrap_err().to_string().contains("not sorted"));
 }
 
@@ -274,25 +353,48 @@ fn in_rows(wanted: &Wanted) -> Vec<String> {
     let lines: Vec<String> = ROWS.iter().map(ToString::to_string).collect();
     let flat = write_flat(folder.path(), &lines);
     let zipped = folder.path().join("z");
-    write_zipnum(&zipped, &lines, zipnum::Options { lines: 2, ..Default::default() });
+    write_zipnum(
+        &zipped,
+        &lines,
+        zipnum::Options {
+            lines: 2,
+            ..Default::default()
+        },
+    );
     let found = find(&flat, &[host("a")], wanted).0;
     assert_eq!(found, find(&zipped, &[host("a")], wanted).0);
     found
 }
 
 fn times(rows: &[String]) -> Vec<&str> {
-    rows.iter().map(|row| &row.split(' ').nth(1).unwrap()[..6]).collect()
+    rows.iter()
+        .map(|row| &row.split(' ').nth(1).unwrap()[..6])
+        .collect()
 }
 
 #[test]
 fn captures_are_chosen_by_time_and_filter() {
     let time = |digits: &str| Time::first_of(digits.as_bytes());
-    let wanted = Wanted { from: time("202006"), to: Time::last_of(b"2021"), ..Default::default() };
+    let wanted = Wanted {
+        from: time("202006"),
+        to: Time::last_of(b"2021"),
+        ..Default::default()
+    };
     assert_eq!(times(&in_rows(&wanted)), ["202006", "202101"]);
-    let filters = vec![Filter::parse("=status:200").unwrap(), Filter::parse("!mime:image").unwrap()];
-    let wanted = Wanted { filters, ..Default::default() };
+    let filters = vec![
+        Filter::parse("=status:200").unwrap(),
+        Filter::parse("!mime:image").unwrap(),
+    ];
+    let wanted = Wanted {
+        filters,
+        ..Default::default()
+    };
     assert_eq!(times(&in_rows(&wanted)), ["202001", "202201"]);
-    let wanted = Wanted { order: Order::Closest(time("20200701").unwrap()), limit: Some(3), ..Default::default() };
+    let wanted = Wanted {
+        order: Order::Closest(time("20200701").unwrap()),
+        limit: Some(3),
+        ..Default::default()
+    };
     assert_eq!(times(&in_rows(&wanted)), ["202006", "202001", "202101"]);
 }
 
@@ -300,13 +402,28 @@ fn captures_are_chosen_by_time_and_filter() {
 fn revisits_are_resolved_before_filters_see_them() {
     let filters = vec![Filter::parse("=status:200").unwrap()];
     let from = Time::first_of(b"202002");
-    let wanted = Wanted { filters, from, to: Time::last_of(b"2020"), resolve: true, ..Default::default() };
+    let wanted = Wanted {
+        filters,
+        from,
+        to: Time::last_of(b"2020"),
+        resolve: true,
+        ..Default::default()
+    };
     let expected = r#"com,a)/ 20200601000000 {"url": "http://a.com/", "mime": "text/html", "status": "200", "digest": "D1", "length": "3", "offset": "9", "filename": "w2", "orig.length": "10", "orig.offset": "5", "orig.filename": "w1"}"#;
     assert_eq!(in_rows(&wanted), [expected]);
-    let wanted = Wanted { order: Order::Reverse, ..wanted };
+    let wanted = Wanted {
+        order: Order::Reverse,
+        ..wanted
+    };
     assert_eq!(in_rows(&wanted), [expected]);
-    let wanted = Wanted { form: Form::Text, ..wanted };
-    assert_eq!(in_rows(&wanted), ["com,a)/ 20200601000000 http://a.com/ text/html 200 D1 3 9 w2 10 5 w1"]);
+    let wanted = Wanted {
+        form: Form::Text,
+        ..wanted
+    };
+    assert_eq!(
+        in_rows(&wanted),
+        ["com,a)/ 20200601000000 http://a.com/ text/html 200 D1 3 9 w2 10 5 w1"]
+    );
 }
 
 #[test]
@@ -317,12 +434,42 @@ fn captures_are_written_as_cdxj_json_and_text_from_any_layout() {
         "com,a)/ 20200101000000 http://a.com/?\"q\" text/html 200 D1 - - 10 5 w1",
     ];
     let path = write_flat(folder.path(), &cdx.map(str::to_owned));
-    let row = |form| find(&path, &[host("a")], &Wanted { form, ..Default::default() }).0.join("|");
-    assert_eq!(row(Form::Cdxj), r#"com,a)/ 20200101000000 {"url": "http://a.com/?\"q\"", "mime": "text/html", "status": "200", "digest": "D1", "length": "10", "offset": "5", "filename": "w1"}"#);
-    assert_eq!(row(Form::Json), r#"{"urlkey": "com,a)/", "timestamp": "20200101000000", "url": "http://a.com/?\"q\"", "mime": "text/html", "status": "200", "digest": "D1", "length": "10", "offset": "5", "filename": "w1"}"#);
-    assert_eq!(row(Form::Text), r#"com,a)/ 20200101000000 http://a.com/?"q" text/html 200 D1 10 5 w1"#);
-    let json = in_rows(&Wanted { form: Form::Json, limit: Some(1), ..Default::default() });
-    assert_eq!(json, [format!("{{\"urlkey\": \"com,a)/\", \"timestamp\": \"20200101000000\", {}", &ROWS[0][24..])]);
+    let row = |form| {
+        find(
+            &path,
+            &[host("a")],
+            &Wanted {
+                form,
+                ..Default::default()
+            },
+        )
+        .0
+        .join("|")
+    };
+    assert_eq!(
+        row(Form::Cdxj),
+        r#"com,a)/ 20200101000000 {"url": "http://a.com/?\"q\"", "mime": "text/html", "status": "200", "digest": "D1", "length": "10", "offset": "5", "filename": "w1"}"#
+    );
+    assert_eq!(
+        row(Form::Json),
+        r#"{"urlkey": "com,a)/", "timestamp": "20200101000000", "url": "http://a.com/?\"q\"", "mime": "text/html", "status": "200", "digest": "D1", "length": "10", "offset": "5", "filename": "w1"}"#
+    );
+    assert_eq!(
+        row(Form::Text),
+        r#"com,a)/ 20200101000000 http://a.com/?"q" text/html 200 D1 10 5 w1"#
+    );
+    let json = in_rows(&Wanted {
+        form: Form::Json,
+        limit: Some(1),
+        ..Default::default()
+    });
+    assert_eq!(
+        json,
+        [format!(
+            "{{\"urlkey\": \"com,a)/\", \"timestamp\": \"20200101000000\", {}",
+            &ROWS[0][24..]
+        )]
+    );
 }
 
 #[test]
@@ -330,7 +477,14 @@ fn empty_indexes_answer_with_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let flat = write_flat(folder.path(), &[]);
     let zipped = folder.path().join("z");
-    write_zipnum(&zipped, &[], zipnum::Options { shards: 4, ..Default::default() });
+    write_zipnum(
+        &zipped,
+        &[],
+        zipnum::Options {
+            shards: 4,
+            ..Default::default()
+        },
+    );
     for path in [&flat, &zipped] {
         assert!(find(path, &[host("a")], &Wanted::default()).0.is_empty());
     }

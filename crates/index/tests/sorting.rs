@@ -1,4 +1,5 @@
 //! Sorting and merging: nothing lost, nothing invented, in order, whatever the memory.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,12 +11,13 @@ use waypost_index::output::{Format, LineWriter};
 use waypost_index::sort::{LEAST_MEMORY, Options, Report, sort};
 use waypost_index::{ErrorKind, zipnum};
 
-fn options(folder: &Path, threads: usize, unique: bool) -> Options {
+fn options(folder: &Path, threads: usize, unique: bool) -> Options<'static> {
     Options {
         memory: LEAST_MEMORY,
         threads,
         unique,
         temporary: folder.to_owned(),
+        progress: None,
     }
 }
 
@@ -138,14 +140,22 @@ fn results_do_not_depend_on_threads_or_memory() {
     let sources = write_all(folder.path(), std::slice::from_ref(&content));
     let mut expected = lines(&content);
     expected.sort();
-    for (memory, threads) in [(LEAST_MEMORY, 1), (LEAST_MEMORY, 3), (9 << 20, 2), (1 << 30, 2)] {
+    for (memory, threads) in [
+        (LEAST_MEMORY, 1),
+        (LEAST_MEMORY, 3),
+        (9 << 20, 2),
+        (1 << 30, 2),
+    ] {
         let options = Options {
             memory,
             ..options(folder.path(), threads, false)
         };
         let (out, report) = run(folder.path(), |out| sort(&sources, &options, out));
         assert_eq!(report.runs > 0, memory < (1 << 30), "{report:?}");
-        assert!(lines(&out) == expected, "memory {memory}, threads {threads}");
+        assert!(
+            lines(&out) == expected,
+            "memory {memory}, threads {threads}"
+        );
     }
 }
 
@@ -168,7 +178,11 @@ fn more_runs_than_can_be_merged_at_once_are_merged_in_several_passes() {
 fn five_hundred_files_are_merged_without_as_many_open() {
     let folder = tempfile::tempdir().unwrap();
     let contents: Vec<Vec<u8>> = (0..500u32)
-        .map(|n| (0..20).map(|i| format!("{:05} {n}\n", i * 7 + n)).collect::<String>())
+        .map(|n| {
+            (0..20)
+                .map(|i| format!("{:05} {n}\n", i * 7 + n))
+                .collect::<String>()
+        })
         .map(String::into_bytes)
         .collect();
     let sources = write_all(folder.path(), &contents);
@@ -192,7 +206,10 @@ fn a_merge_of_unsorted_input_names_the_file_the_line_and_both_lines() {
     drop(out);
     let text = error.to_string();
     assert!(text.contains("in-1: line 3"), "{text}");
-    assert!(text.contains("before: z") && text.contains("here:   c"), "{text}");
+    assert!(
+        text.contains("before: z") && text.contains("here:   c"),
+        "{text}"
+    );
     assert!(error.hint().is_some());
     assert!(!path.exists(), "a failed merge leaves no file");
 }
@@ -217,7 +234,10 @@ fn a_damaged_input_gives_its_whole_lines_and_is_reported() {
     let all: std::collections::HashSet<Vec<u8>> = lines(&content).into_iter().collect();
     let kept = lines(&out);
     assert!(!kept.is_empty());
-    assert!(kept.iter().all(|line| all.contains(line)), "no cut line is kept");
+    assert!(
+        kept.iter().all(|line| all.contains(line)),
+        "no cut line is kept"
+    );
 }
 
 #[test]
@@ -228,7 +248,10 @@ fn a_line_longer_than_the_memory_is_an_error_with_a_hint() {
     let sources = write_all(folder.path(), &[content]);
     let mut out = LineWriter::create(&folder.path().join("out"), &Format::Plain, 1).unwrap();
     let error = sort(&sources, &options(folder.path(), 1, false), &mut out).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::LineTooLong { .. }), "{error}");
+    assert!(
+        matches!(error.kind(), ErrorKind::LineTooLong { .. }),
+        "{error}"
+    );
     assert_eq!(error.place().line, Some(2));
     assert!(error.hint().unwrap().contains("--memory"));
 }
@@ -244,7 +267,12 @@ fn an_added_field_comes_first_and_the_rest_is_not_touched() {
     let sources = write_all(folder.path(), &[rows.as_bytes().to_vec()]);
     let addition = Addition::parse("collection=A \"b\"").unwrap();
     let (out, _) = run(folder.path(), |out| {
-        merge(&sources, &options(folder.path(), 1, false), Some(&addition), out)
+        merge(
+            &sources,
+            &options(folder.path(), 1, false),
+            Some(&addition),
+            out,
+        )
     });
     let expected = concat!(
         "!meta {\"a\": 1}\n",

@@ -50,6 +50,8 @@ struct Plan {
     dialect: Dialect,
     format: Format,
     strict: bool,
+    /// What an input is called when it is bad: `line` on stdin, else `URI`.
+    word: &'static str,
 }
 
 /// What came of the lines so far.
@@ -72,6 +74,7 @@ impl Keys {
             dialect: self.dialect,
             format: self.format,
             strict: self.strict,
+            word: if self.uris.is_empty() { "line" } else { "URI" },
         };
         let mut tally = Tally::default();
         if self.uris.is_empty() {
@@ -82,7 +85,7 @@ impl Keys {
         }
         if tally.bad > SHOWN {
             out.warn(format_args!(
-                "{} of {} lines have no SURT; the first {SHOWN} are shown",
+                "{} of {} have no SURT; the first {SHOWN} are shown",
                 count(tally.bad),
                 count(tally.bad + tally.good)
             ));
@@ -237,7 +240,8 @@ impl Plan {
         out: &mut Printer,
     ) -> anyhow::Result<()> {
         let message = format!(
-            "line {}: {reason}: {}",
+            "{} {}: {reason}: {}",
+            self.word,
             count(line),
             String::from_utf8_lossy(&uri[..uri.len().min(200)])
         );

@@ -8,6 +8,7 @@ use crate::exit::Exit;
 use crate::printer::Printer;
 
 mod completions;
+mod index;
 mod keys;
 mod man;
 
@@ -35,6 +36,7 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
 #[derive(Subcommand)]
 enum Command {
     Keys(keys::Keys),
+    Index(index::Index),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -43,6 +45,7 @@ impl Cli {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         match self.command {
             Command::Keys(command) => command.run(out),
+            Command::Index(command) => command.run(out),
             Command::Completions(command) => command.run(out),
             Command::Man(command) => command.run(out),
         }

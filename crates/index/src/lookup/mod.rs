@@ -80,10 +80,12 @@ pub struct Stats {
 
 /// Looks captures up.
 pub struct Lookup<'a> {
+    index: &'a Index,
     walker: Walker<'a>,
-    layout: FileLayout,
-    wanted: Wanted,
+    /// Known from the first line that is met.
+    layout: Option<FileLayout>,
     fields: Fields,
+    wanted: Wanted,
     resolver: Resolver,
     stats: Stats,
     row: Vec<u8>,
@@ -91,41 +93,24 @@ pub struct Lookup<'a> {
 
 impl<'a> Lookup<'a> {
     /// Lookups in `index`.
-    ///
-    /// # Errors
-    /// When the start of the index, which tells its layout, cannot be read.
-    pub fn new(index: &'a Index, wanted: Wanted) -> Result<Lookup<'a>> {
-        let layout = FileLayout::detect(&index.sample(FileLayout::SAMPLE)?);
-        let mut fields = Fields::NONE;
-        if !matches!(layout.shape(), Some(Shape::Cdxj)) || wanted.form == Form::Text {
-            fields = wanted.form.wanted();
-        }
-        for filter in &wanted.filters {
-            fields = fields | filter.wanted();
-        }
-        if wanted.resolve {
-            fields = fields | revisit::WANTED.into_iter().collect::<Fields>();
-        }
-        Ok(Lookup {
+    pub fn new(index: &'a Index, wanted: Wanted) -> Lookup<'a> {
+        Lookup {
+            index,
             walker: Walker::new(index),
-            layout,
+            layout: None,
+            fields: Fields::NONE,
             wanted,
-            fields,
             resolver: Resolver::default(),
             stats: Stats::default(),
             row: Vec::new(),
-        })
+        }
     }
 
     /// Gives the captures of one query to `take`, as written rows with their newline.
     ///
     /// # Errors
     /// Those of reading the index and those of `take`.
-    pub fn one(
-        &mut self,
-        query: &Query,
-        mut take: impl FnMut(&[u8]) -> Result<()>,
-    ) -> Result<u64> {
+    pub fn one(&mut self, query: &Query, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<u64> {
         let before = self.stats.found;
         match self.wanted.order {
             Order::Forward => self.forward(query, &mut take)?,
@@ -173,7 +158,7 @@ impl<'a> Lookup<'a> {
                 break;
             }
             walker.forward(range, |line| {
-                let Some(found) = judge.judge(line) else {
+                let Some(found) = judge.judge(line)? else {
                     return Ok(ControlFlow::Continue(()));
                 };
                 judge.give(&found, take)?;
@@ -196,7 +181,7 @@ impl<'a> Lookup<'a> {
                 break;
             }
             walker.backward(range, |line| {
-                let Some(found) = judge.judge(line) else {
+                let Some(found) = judge.judge(line)? else {
                     return Ok(ControlFlow::Continue(()));
                 };
                 judge.give(&found, take)?;
@@ -217,7 +202,7 @@ impl<'a> Lookup<'a> {
         let (walker, mut judge) = self.split();
         for range in &query.ranges {
             walker.forward(range, |line| {
-                if let Some(found) = judge.judge(line) {
+                if let Some(found) = judge.judge(line)? {
                     kept.add(&found)?;
                 }
                 Ok(ControlFlow::Continue(()))
@@ -258,7 +243,10 @@ impl<'a> Lookup<'a> {
                 }
             }
             walker.forward(&span, |line| {
-                while ranges.get(next).is_some_and(|(range, _)| line >= &range.start[..]) {
+                while ranges
+                    .get(next)
+                    .is_some_and(|(range, _)| line >= &range.start[..])
+                {
                     open.push(ranges[next]);
                     next += 1;
                 }
@@ -271,7 +259,7 @@ impl<'a> Lookup<'a> {
                         ControlFlow::Break(())
                     });
                 }
-                let Some(found) = judge.judge(line) else {
+                let Some(found) = judge.judge(line)? else {
                     return Ok(ControlFlow::Continue(()));
                 };
                 for (_, at) in &open {
@@ -282,7 +270,10 @@ impl<'a> Lookup<'a> {
             })?;
             open.clear();
             // Ranges of this span in which no line came.
-            while ranges.get(next).is_some_and(|(range, _)| range.start < span.end) {
+            while ranges
+                .get(next)
+                .is_some_and(|(range, _)| range.start < span.end)
+            {
                 next += 1;
             }
         }
@@ -294,9 +285,10 @@ impl<'a> Lookup<'a> {
 
     fn split(&mut self) -> (&mut Walker<'a>, Judge<'_>) {
         let judge = Judge {
+            index: self.index,
             layout: &mut self.layout,
+            fields: &mut self.fields,
             wanted: &self.wanted,
-            fields: self.fields,
             resolver: &mut self.resolver,
             stats: &mut self.stats,
             row: &mut self.row,
@@ -307,27 +299,56 @@ impl<'a> Lookup<'a> {
 
 /// Decides about lines and writes those that are wanted.
 struct Judge<'a> {
-    layout: &'a mut FileLayout,
+    index: &'a Index,
+    layout: &'a mut Option<FileLayout>,
+    fields: &'a mut Fields,
     wanted: &'a Wanted,
-    fields: Fields,
     resolver: &'a mut Resolver,
     stats: &'a mut Stats,
     row: &'a mut Vec<u8>,
 }
 
 impl Judge<'_> {
+    /// Finds the layout, and with it the fields to be read.
+    fn layout(&mut self, line: &[u8]) -> Result<&mut FileLayout> {
+        if self.layout.is_none() {
+            // A line of CDXJ explains itself. For columns, the header at the start of the index is
+            // needed, and with ZipNum one more block.
+            let mut layout = FileLayout::detect(line);
+            if !matches!(layout.shape(), Some(Shape::Cdxj)) {
+                layout = FileLayout::detect(&self.index.sample(FileLayout::SAMPLE)?);
+            }
+            let mut fields = match (layout.shape(), self.wanted.form) {
+                (Some(Shape::Cdxj), Form::Cdxj | Form::Json) => Fields::NONE,
+                (_, form) => form.wanted(),
+            };
+            for filter in &self.wanted.filters {
+                fields = fields | filter.wanted();
+            }
+            if self.wanted.resolve {
+                fields = fields | revisit::WANTED.into_iter().collect::<Fields>();
+            }
+            *self.fields = fields;
+            *self.layout = Some(layout);
+        }
+        Ok(self.layout.get_or_insert_default())
+    }
+
     /// The capture of a line, if it is wanted.
-    fn judge<'l>(&mut self, line: &'l [u8]) -> Option<Found<'l>> {
+    fn judge<'l>(&mut self, line: &'l [u8]) -> Result<Option<Found<'l>>> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let (capture, shape) = match self.layout.read(line, self.fields, false) {
+        self.layout(line)?;
+        let fields = *self.fields;
+        let layout = self.layout(line)?;
+        let (capture, shape) = match layout.read(line, fields, false) {
             Line::Capture(capture, shape) => (capture, shape),
             Line::Header => {
-                self.layout.learn(line);
-                return None;
+                layout.learn(line);
+                return Ok(None);
             }
             Line::Bad(_) => {
                 self.stats.bad_lines += 1;
-                return None;
+                return Ok(None);
             }
         };
         let original = if self.wanted.resolve {
@@ -339,7 +360,7 @@ impl Judge<'_> {
         if self.wanted.from.is_some_and(|from| time < Some(from))
             || self.wanted.to.is_some_and(|to| time > Some(to))
         {
-            return None;
+            return Ok(None);
         }
         let passes = |capture: &Capture<'_>| self.wanted.filters.iter().all(|f| f.passes(capture));
         let passed = match &original {
@@ -351,18 +372,14 @@ impl Judge<'_> {
             }
             None => passes(&capture),
         };
-        passed.then_some(Found {
+        Ok(passed.then_some(Found {
             capture,
             shape,
             original,
-        })
+        }))
     }
 
-    fn give(
-        &mut self,
-        found: &Found<'_>,
-        take: &mut dyn FnMut(&[u8]) -> Result<()>,
-    ) -> Result<()> {
+    fn give(&mut self, found: &Found<'_>, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         self.stats.found += 1;
         self.row.clear();
         let line = found.capture.line();
@@ -386,7 +403,8 @@ impl Judge<'_> {
         original: Option<revisit::Original>,
         take: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        match self.layout.read(line, self.fields, false) {
+        let fields = *self.fields;
+        match self.layout(line)?.read(line, fields, false) {
             Line::Capture(capture, shape) => {
                 let found = Found {
                     capture,

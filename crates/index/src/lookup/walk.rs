@@ -125,8 +125,7 @@ impl<'a> Walker<'a> {
                         break;
                     }
                     self.load(zipnum, row, at)?;
-                    let (from, to) =
-                        cut(&self.lines, range).map_err(|error| self.name(error))?;
+                    let (from, to) = cut(&self.lines, range).map_err(|error| self.name(error))?;
                     let flow = forward(&self.lines[from..to], &mut visit);
                     if flow.map_err(|error| self.name(error))?.is_break() {
                         break;
@@ -165,8 +164,7 @@ impl<'a> Walker<'a> {
                         break;
                     };
                     self.load(zipnum, row, at)?;
-                    let (from, to) =
-                        cut(&self.lines, range).map_err(|error| self.name(error))?;
+                    let (from, to) = cut(&self.lines, range).map_err(|error| self.name(error))?;
                     if backward(&self.lines[from..to], &mut visit)?.is_break() {
                         break;
                     }

@@ -7,7 +7,6 @@ pub(crate) mod lines;
 
 pub use lines::{Format, LineWriter, Written};
 
-
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;

@@ -83,7 +83,8 @@ impl Chunk {
         for newline in memchr::memchr_iter(b'\n', &self.data[from..self.filled]) {
             let end = from + newline;
             if self.entries.len() == self.entries.capacity() {
-                self.entries.reserve_exact((self.entries.len() / 8).max(1024));
+                self.entries
+                    .reserve_exact((self.entries.len() / 8).max(1024));
             }
             self.entries
                 .push(Entry::new(&self.data, start as u32, (end - start) as u32));

@@ -13,6 +13,7 @@ mod tournament;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use rayon::{Scope, ThreadPoolBuilder};
@@ -31,7 +32,7 @@ pub const LEAST_MEMORY: usize = 4 << 20;
 
 /// How to sort.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct Options<'a> {
     /// How much memory to use, in bytes.
     pub memory: usize,
     /// How many threads sort and compress.
@@ -40,15 +41,18 @@ pub struct Options {
     pub unique: bool,
     /// The folder for temporary files.
     pub temporary: PathBuf,
+    /// Counts the bytes of the sources that were read, as they are stored.
+    pub progress: Option<&'a AtomicU64>,
 }
 
-impl Default for Options {
-    fn default() -> Options {
+impl Default for Options<'_> {
+    fn default() -> Self {
         Options {
             memory: 1 << 30,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             unique: false,
             temporary: std::env::temp_dir(),
+            progress: None,
         }
     }
 }
@@ -75,7 +79,7 @@ pub struct Report {
 /// Damaged compression is no error: see [`Report::damaged`].
 pub fn sort(
     sources: &[input::Source],
-    options: &Options,
+    options: &Options<'_>,
     out: &mut LineWriter,
 ) -> Result<Report> {
     let memory = options.memory.max(LEAST_MEMORY);
@@ -112,13 +116,20 @@ pub fn sort(
     })?;
     report.runs = runs.len();
     report.spilled = runs.first().map_or(0, Run::spilled);
-    let mut held: Vec<Any> = held.into_iter().map(|c| Any::Chunk(ChunkLines::new(c))).collect();
+    let mut held: Vec<Any> = held
+        .into_iter()
+        .map(|c| Any::Chunk(ChunkLines::new(c)))
+        .collect();
     let most = runs_at_once(memory);
     if runs.len() > most {
         // The chunks' memory is needed for the blocks of the runs.
         let spill = Spill::new(&options.temporary, block_size(memory))?;
         if !held.is_empty() {
-            runs.push(merge_into_run(std::mem::take(&mut held), options.unique, &spill)?);
+            runs.push(merge_into_run(
+                std::mem::take(&mut held),
+                options.unique,
+                &spill,
+            )?);
         }
         while runs.len() > most {
             let group = most.min(runs.len() - most + 1);
@@ -129,7 +140,9 @@ pub fn sort(
         report.spilled += spill.size();
     }
     held.extend(runs.into_iter().map(|run| Any::Run(RunLines::new(run))));
-    report.lines_out = drain(&mut Tournament::new(held), options.unique, |line| out.push(line))?;
+    report.lines_out = drain(&mut Tournament::new(held), options.unique, |line| {
+        out.push(line)
+    })?;
     Ok(report)
 }
 
@@ -171,7 +184,9 @@ pub(crate) fn drain<S: Source>(
 
 fn merge_into_run(sources: Vec<Any>, unique: bool, spill: &Arc<Spill>) -> Result<Run> {
     let mut writer = RunWriter::new(spill);
-    drain(&mut Tournament::new(sources), unique, |line| writer.push(line))?;
+    drain(&mut Tournament::new(sources), unique, |line| {
+        writer.push(line)
+    })?;
     writer.finish()
 }
 
@@ -206,7 +221,7 @@ enum Returned {
 /// Reads chunks and has them sorted and spilled by the pool's threads.
 struct Sorter<'a, 'scope> {
     scope: &'a Scope<'scope>,
-    options: &'a Options,
+    options: &'a Options<'a>,
     send: Sender<Returned>,
     returns: Receiver<Returned>,
     /// The size of a chunk.
@@ -247,8 +262,12 @@ impl<'scope> Sorter<'_, 'scope> {
                 self.sort(std::mem::replace(&mut chunk, next));
                 continue;
             }
+            let before = stream.source_position();
             let (read, error) = stream.read_full(space);
             chunk.take(read);
+            if let Some(progress) = self.options.progress {
+                progress.fetch_add(stream.source_position() - before, Ordering::Relaxed);
+            }
             match error {
                 Some(error) if error.is_damage() => {
                     // The last line is cut: half a line is no line.

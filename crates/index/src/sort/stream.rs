@@ -204,6 +204,9 @@ mod tests {
         assert!(source.advance().unwrap());
         let mut source = StreamLines::new(&bytes[..], 16, 64);
         let error = source.advance().unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::LineTooLong { .. }), "{error}");
+        assert!(
+            matches!(error.kind(), ErrorKind::LineTooLong { .. }),
+            "{error}"
+        );
     }
 }

@@ -145,11 +145,7 @@ fn sort_few(data: &[u8], entries: &mut [Entry], depth: usize) {
         let line = e.line(data);
         &line[depth.min(line.len())..]
     };
-    entries.sort_unstable_by(|a, b| {
-        a.window
-            .cmp(&b.window)
-            .then_with(|| rest(a).cmp(rest(b)))
-    });
+    entries.sort_unstable_by(|a, b| a.window.cmp(&b.window).then_with(|| rest(a).cmp(rest(b))));
 }
 
 #[cfg(test)]

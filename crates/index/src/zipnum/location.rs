@@ -73,7 +73,11 @@ mod tests {
     fn places_are_tried_in_order_and_urls_are_told_from_files() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("cluster.loc");
-        fs::write(&path, "a\thttp://far/a.gz\tsub/a.gz\tfile:///data/a.gz\r\n\nb\n").unwrap();
+        fs::write(
+            &path,
+            "a\thttp://far/a.gz\tsub/a.gz\tfile:///data/a.gz\r\n\nb\n",
+        )
+        .unwrap();
         let locations = Locations::read(&path).unwrap();
         let (files, elsewhere) = locations.candidates(b"a");
         let expected = [

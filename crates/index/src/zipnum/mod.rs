@@ -17,8 +17,8 @@ mod reader;
 mod writer;
 
 pub use idx::Flavour;
-pub use reader::{ZipNum, unzip};
 pub(crate) use reader::Blocks;
+pub use reader::{ZipNum, unzip};
 pub(crate) use writer::Writer;
 
 /// How a ZipNum index is written.

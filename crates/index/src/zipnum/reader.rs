@@ -65,9 +65,10 @@ impl ZipNum {
             Flavour::Cluster
         };
         if flavour == Flavour::Wacz && only_part.is_empty() {
-            only_part = path.with_extension("cdx.gz").file_name().map_or_else(Vec::new, |name| {
-                name.as_encoded_bytes().to_vec()
-            });
+            only_part = path
+                .with_extension("cdx.gz")
+                .file_name()
+                .map_or_else(Vec::new, |name| name.as_encoded_bytes().to_vec());
         }
         let zipnum = ZipNum {
             locations: find_locations(&path)?,
@@ -149,9 +150,10 @@ impl ZipNum {
 
     /// Reads the row `row`, which is at `at`.
     pub(crate) fn parse<'a>(&'a self, row: &'a [u8], at: usize) -> Result<Row<'a>> {
-        let mut row = self.flavour.parse(row).map_err(|error| {
-            error.in_file(self.path.display()).at_byte(at as u64)
-        })?;
+        let mut row = self
+            .flavour
+            .parse(row)
+            .map_err(|error| error.in_file(self.path.display()).at_byte(at as u64))?;
         if self.flavour == Flavour::Wacz {
             row.part = &self.only_part;
         }
@@ -234,7 +236,12 @@ impl Blocks {
     }
 
     /// Puts the lines of a block into `lines`.
-    pub(crate) fn read(&mut self, zipnum: &ZipNum, row: &Row<'_>, lines: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn read(
+        &mut self,
+        zipnum: &ZipNum,
+        row: &Row<'_>,
+        lines: &mut Vec<u8>,
+    ) -> Result<()> {
         let (file, path) = zipnum.file(row.part)?;
         if row.length > LARGEST_BLOCK {
             return Err(too_large(row.length).in_file(zipnum.path.display()));
@@ -294,7 +301,12 @@ impl Blocks {
 
 /// A block begins with the line that its row tells.
 fn check_start(lines: &[u8], key: &[u8]) -> Result<()> {
-    if lines.split(|&byte| byte == b'\n').next().unwrap_or_default() >= key {
+    if lines
+        .split(|&byte| byte == b'\n')
+        .next()
+        .unwrap_or_default()
+        >= key
+    {
         return Ok(());
     }
     let message = "the block does not begin with the line that the index of blocks tells";
@@ -302,7 +314,8 @@ fn check_start(lines: &[u8], key: &[u8]) -> Result<()> {
 }
 
 fn too_large(size: u64) -> Error {
-    let message = format!("a block of {size} bytes or more: blocks of up to {LARGEST_BLOCK} are read");
+    let message =
+        format!("a block of {size} bytes or more: blocks of up to {LARGEST_BLOCK} are read");
     Error::new(ErrorKind::Format(message))
 }
 

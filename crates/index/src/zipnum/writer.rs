@@ -141,9 +141,7 @@ impl Taker for Writer {
             length: packed.len() as u64,
         };
         self.blocks += 1;
-        self.options
-            .flavour
-            .write(&row, self.blocks, &mut self.row);
+        self.options.flavour.write(&row, self.blocks, &mut self.row);
         self.offset += packed.len() as u64;
         let folder = self.folder.inside();
         self.data.write_all(packed).doing("write", folder)?;

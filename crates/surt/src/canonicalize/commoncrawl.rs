@@ -7,8 +7,9 @@
 
 use memchr::{memchr, memmem};
 
-use super::escape::{escape_text, unescape_text};
-use super::{Scratch, host, idna2003, path};
+use super::escape::{escape_text, unescaped_text};
+use super::idna2003::Unassigned;
+use super::{Scratch, host, path};
 use crate::Error;
 
 /// Which of the two.
@@ -74,21 +75,21 @@ fn push_surt(
     if let Some(port) = port
         && !is_default(port, scheme)
     {
-        out.extend_from_slice(format!(":{port}").as_bytes());
+        host::push_port(port, out);
     }
     out.push(b')');
 
     let start = out.len();
-    unescape_text(path, &mut scratch.unescaped);
-    let path = path::normalized(&scratch.unescaped, &mut scratch.normal);
+    let path = unescaped_text(path, &mut scratch.unescaped, &mut scratch.letters);
+    let path = path::normalized(path, &mut scratch.normal);
     escape_text(path, edition, out);
     out[start..].make_ascii_lowercase();
     path::strip(out, start);
     if let Some(query) = query {
         out.push(b'?');
         let start = out.len();
-        unescape_text(query, &mut scratch.unescaped);
-        escape_text(&scratch.unescaped, edition, out);
+        let query = unescaped_text(query, &mut scratch.unescaped, &mut scratch.letters);
+        escape_text(query, edition, out);
         out[start..].make_ascii_lowercase();
         scratch.finish_query(start, out);
     }
@@ -187,17 +188,23 @@ fn put_host(host: &[u8], edition: Edition, scratch: &mut Scratch) -> Result<(), 
     let Scratch {
         host: out,
         unescaped,
+        letters,
         normal: dotted,
+        idna,
         ..
     } = scratch;
-    unescape_text(host, unescaped);
-    let mut host = &unescaped[..];
-    let ascii;
+    let mut host = unescaped_text(host, unescaped, letters);
+    let lower;
     if !host.is_ascii()
         && let Ok(text) = std::str::from_utf8(host)
     {
-        ascii = idna2003::to_ascii_strict(text).unwrap_or_else(|| text.to_lowercase());
-        host = ascii.as_bytes();
+        match idna.ascii_of(text, Unassigned::Refuse) {
+            Some(ascii) => host = ascii.as_bytes(),
+            None => {
+                lower = text.to_lowercase();
+                host = lower.as_bytes();
+            }
+        }
     }
     if host.windows(2).any(|pair| pair == b"..") {
         dotted.clear();

@@ -79,61 +79,70 @@ pub(super) fn push_escape(byte: u8, out: &mut Vec<u8>) {
     ]);
 }
 
-/// Puts `text` into `out` with escapes undone where they stand for ASCII or for letters in UTF-8;
-/// other bytes stay escaped, because this is for code that works on text.
-pub(super) fn unescape_text(text: &[u8], out: &mut Vec<u8>) {
-    out.clear();
+/// `text` with escapes undone where they stand for ASCII or for letters in UTF-8; other bytes stay
+/// escaped, because this is for code that works on text. The result is in one of the buffers.
+pub(super) fn unescaped_text<'a>(
+    text: &'a [u8],
+    buffer: &'a mut Vec<u8>,
+    letters: &'a mut Vec<u8>,
+) -> &'a [u8] {
     let Some(first) = memchr::memchr(b'%', text) else {
-        out.extend_from_slice(text);
-        return;
+        return text;
     };
-    out.extend_from_slice(&text[..first]);
+    buffer.clear();
+    buffer.extend_from_slice(&text[..first]);
     let mut above_ascii = false;
     for &byte in &text[first..] {
-        out.push(byte);
-        while let [.., b'%', high, low] = out[..]
+        buffer.push(byte);
+        while let [.., b'%', high, low] = buffer[..]
             && let (Some(high), Some(low)) = (hex(high), hex(low))
         {
             if high >= 8 {
                 above_ascii = true;
                 break;
             }
-            out.truncate(out.len() - 3);
-            out.push(high << 4 | low);
+            buffer.truncate(buffer.len() - 3);
+            buffer.push(high << 4 | low);
         }
     }
-    if above_ascii {
-        decode_letters(out);
+    if !above_ascii {
+        return buffer;
     }
+    letters.clear();
+    let mut rest = &buffer[..];
+    while let Some(&byte) = rest.first() {
+        match escaped_letter(rest) {
+            Some((letter, length)) => {
+                letters.extend_from_slice(&letter[..length]);
+                rest = &rest[3 * length..];
+            }
+            None => {
+                letters.push(byte);
+                rest = &rest[1..];
+            }
+        }
+    }
+    letters
 }
 
-/// Replaces runs of `%HH` by the letters they are in UTF-8, keeping what is not.
-fn decode_letters(text: &mut Vec<u8>) {
-    let source = std::mem::take(text);
-    let mut run = Vec::new();
-    let mut rest = &source[..];
-    while !rest.is_empty() {
-        let escapes = rest.chunks_exact(3).map_while(|chunk| match chunk {
-            [b'%', high, low] => Some(hex(*high)? << 4 | hex(*low)?),
-            _ => None,
-        });
-        run.clear();
-        run.extend(escapes);
-        if run.is_empty() {
-            text.push(rest[0]);
-            rest = &rest[1..];
-            continue;
-        }
-        let mut at = 0;
-        for chunk in run.utf8_chunks() {
-            text.extend_from_slice(chunk.valid().as_bytes());
-            at += 3 * chunk.valid().len();
-            let invalid = 3 * chunk.invalid().len();
-            text.extend_from_slice(&rest[at..at + invalid]);
-            at += invalid;
-        }
-        rest = &rest[at..];
+/// The letter above ASCII that the escapes at the head of `text` are in UTF-8, and its length.
+fn escaped_letter(text: &[u8]) -> Option<([u8; 4], usize)> {
+    let escape = |text: &[u8]| match *text {
+        [b'%', high, low, ..] => Some(hex(high)? << 4 | hex(low)?),
+        _ => None,
+    };
+    let length = match escape(text)? {
+        0xC0..=0xDF => 2,
+        0xE0..=0xEF => 3,
+        0xF0..=0xF7 => 4,
+        _ => return None,
+    };
+    let mut letter = [0; 4];
+    for (i, byte) in letter[..length].iter_mut().enumerate() {
+        *byte = escape(text.get(3 * i..)?)?;
     }
+    std::str::from_utf8(&letter[..length]).ok()?;
+    Some((letter, length))
 }
 
 /// Appends `text` with what Java's escaper escapes as `%hh`: controls, space, everything above

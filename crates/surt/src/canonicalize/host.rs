@@ -18,11 +18,15 @@ pub(crate) fn without_www(host: &[u8]) -> Option<&[u8]> {
     rest[digits..].strip_prefix(b".")
 }
 
-/// Appends `:` and the port.
-pub(super) fn push_port(port: u32, out: &mut Vec<u8>) {
+/// Appends `:` and the port, which some dialects let be any number.
+pub(super) fn push_port(port: i32, out: &mut Vec<u8>) {
+    out.push(b':');
+    if port < 0 {
+        out.push(b'-');
+    }
     let mut digits = [0; 10];
     let mut at = digits.len();
-    let mut rest = port;
+    let mut rest = port.unsigned_abs();
     loop {
         at -= 1;
         digits[at] = b'0' + (rest % 10) as u8;
@@ -31,7 +35,6 @@ pub(super) fn push_port(port: u32, out: &mut Vec<u8>) {
             break;
         }
     }
-    out.push(b':');
     out.extend_from_slice(&digits[at..]);
 }
 
@@ -144,6 +147,15 @@ mod tests {
         assert_eq!(quad("0x7f.1"), None);
         assert_eq!(quad("1..2"), None);
         assert_eq!(quad("example.com"), None);
+    }
+
+    #[test]
+    fn ports_are_written_in_full() {
+        for port in [0, 7, 8080, 65_535, i32::MAX, -2, i32::MIN] {
+            let mut out = Vec::new();
+            push_port(port, &mut out);
+            assert_eq!(out, format!(":{port}").into_bytes());
+        }
     }
 
     #[test]

@@ -3,7 +3,8 @@
 
 use memchr::{memchr, memchr3, memrchr};
 
-use super::{Scratch, escape, host, idna2003, unescaped};
+use super::idna2003::Unassigned;
+use super::{Scratch, escape, host, unescaped};
 use crate::Error;
 
 pub(super) fn canonicalize(
@@ -56,7 +57,7 @@ fn push_surt(uri: &[u8], scratch: &mut Scratch, out: &mut Vec<u8>) -> Result<(),
     if let Some(port) = port
         && !is_default(port, parts.scheme)
     {
-        host::push_port(u32::from(port), out);
+        host::push_port(i32::from(port), out);
     }
     out.push(b')');
     scratch.push_path(path, true, out);
@@ -212,15 +213,20 @@ fn push_host(host: &[u8], scratch: &mut Scratch) {
         host: out,
         unescaped: buffer,
         normal: dotted,
+        idna,
+        text,
         ..
     } = scratch;
     out.clear();
     let mut host = unescaped(host, buffer);
-    let ascii;
     if !host.is_ascii() {
-        let text: String = host.utf8_chunks().map(|chunk| chunk.valid()).collect();
-        if let Some(text) = idna2003::to_ascii(&text) {
-            ascii = text;
+        text.clear();
+        for chunk in host.utf8_chunks() {
+            text.extend_from_slice(chunk.valid().as_bytes());
+        }
+        if let Ok(text) = std::str::from_utf8(text)
+            && let Some(ascii) = idna.ascii_of(text, Unassigned::Pass)
+        {
             host = ascii.as_bytes();
         }
     }

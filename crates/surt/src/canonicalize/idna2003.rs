@@ -8,97 +8,111 @@
 use stringprep::tables;
 use unicode_normalization::UnicodeNormalization;
 
-/// `host` in ASCII, or `None` where IDNA2003 has none: a label is empty, too long or prohibited.
-pub(super) fn to_ascii(host: &str) -> Option<String> {
-    convert(host, Unassigned::Pass)
-}
-
-/// The same by the letter of the standard, as Java has it: code points that Unicode 3.2 does not
-/// know are refused.
-pub(super) fn to_ascii_strict(host: &str) -> Option<String> {
-    convert(host, Unassigned::Refuse)
+/// Buffers for the conversion.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Idna {
+    ascii: String,
+    mapped: String,
+    prepared: String,
 }
 
 /// What to do with code points that Unicode 3.2 does not know.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Unassigned {
+pub(super) enum Unassigned {
+    /// Let them pass, as Python does.
     Pass,
+    /// Refuse them, as the standard says and Java does.
     Refuse,
 }
 
-fn convert(host: &str, unassigned: Unassigned) -> Option<String> {
-    let mut labels: Vec<&str> = host.split(is_dot).collect();
-    let rooted = labels.last().is_some_and(|label| label.is_empty());
-    if rooted {
-        labels.pop();
-    }
-    let mut out = String::with_capacity(host.len() + 8);
-    for (i, label) in labels.iter().enumerate() {
-        if i > 0 {
-            out.push('.');
+impl Idna {
+    /// `host` in ASCII, or `None` where IDNA2003 has none: a label is empty, too long or prohibited.
+    pub(super) fn ascii_of(&mut self, host: &str, unassigned: Unassigned) -> Option<&str> {
+        self.ascii.clear();
+        let mut rest = Some(host);
+        while let Some(text) = rest {
+            let label = match text.split_once(is_dot) {
+                Some((label, behind)) => {
+                    rest = Some(behind);
+                    label
+                }
+                None => {
+                    rest = None;
+                    text
+                }
+            };
+            // A dot at the end stays; an empty label anywhere else is an error.
+            if rest.is_none() && label.is_empty() {
+                break;
+            }
+            self.push_label(label, unassigned)?;
+            if rest.is_some() {
+                self.ascii.push('.');
+            }
         }
-        label_to_ascii(label, unassigned, &mut out)?;
+        Some(&self.ascii)
     }
-    if rooted {
-        out.push('.');
+
+    fn push_label(&mut self, label: &str, unassigned: Unassigned) -> Option<()> {
+        const MOST: usize = 63;
+        // Python's codec refuses these unseen; punycode would take quadratic time over them.
+        const HOPELESS: usize = 1024;
+        if label.len() > HOPELESS && label.chars().count() > HOPELESS {
+            return None;
+        }
+        let start = self.ascii.len();
+        if label.is_ascii() {
+            self.ascii.push_str(label);
+        } else {
+            if unassigned == Unassigned::Refuse && label.chars().any(tables::unassigned_code_point)
+            {
+                return None;
+            }
+            self.nameprep(label)?;
+            if self.prepared.is_ascii() {
+                self.ascii.push_str(&self.prepared);
+            } else if self.prepared.starts_with("xn--") {
+                return None;
+            } else {
+                self.ascii.push_str("xn--");
+                punycode(&self.prepared, &mut self.ascii)?;
+            }
+        }
+        (1..=MOST)
+            .contains(&(self.ascii.len() - start))
+            .then_some(())
     }
-    Some(out)
+
+    /// Nameprep: map, normalise, refuse what is prohibited, check the direction of writing.
+    fn nameprep(&mut self, label: &str) -> Option<()> {
+        self.mapped.clear();
+        for c in label.chars() {
+            if !tables::commonly_mapped_to_nothing(c) {
+                fold(c, &mut self.mapped);
+            }
+        }
+        self.prepared.clear();
+        push_nfkc(&self.mapped, &mut self.prepared);
+        let prepared = &self.prepared;
+        if prepared.chars().any(is_prohibited) {
+            return None;
+        }
+        if prepared.chars().any(is_right_to_left) {
+            let ends_right_to_left = |c: Option<char>| c.is_some_and(is_right_to_left);
+            if prepared.chars().any(is_left_to_right)
+                || !ends_right_to_left(prepared.chars().next())
+                || !ends_right_to_left(prepared.chars().next_back())
+            {
+                return None;
+            }
+        }
+        Some(())
+    }
 }
 
 /// The full stop and those of East Asia that stand for it.
 fn is_dot(c: char) -> bool {
     matches!(c, '.' | '\u{3002}' | '\u{FF0E}' | '\u{FF61}')
-}
-
-fn label_to_ascii(label: &str, unassigned: Unassigned, out: &mut String) -> Option<()> {
-    const MOST: usize = 63;
-    // The codec refuses these unseen; punycode would take quadratic time over them.
-    const HOPELESS: usize = 1024;
-    if label.len() > HOPELESS && label.chars().count() > HOPELESS {
-        return None;
-    }
-    let start = out.len();
-    if label.is_ascii() {
-        out.push_str(label);
-    } else {
-        if unassigned == Unassigned::Refuse && label.chars().any(tables::unassigned_code_point) {
-            return None;
-        }
-        let prepared = nameprep(label)?;
-        if prepared.is_ascii() {
-            out.push_str(&prepared);
-        } else if prepared.starts_with("xn--") {
-            return None;
-        } else {
-            out.push_str("xn--");
-            punycode(&prepared, out)?;
-        }
-    }
-    (1..=MOST).contains(&(out.len() - start)).then_some(())
-}
-
-/// Nameprep: map, normalise, refuse what is prohibited, check the direction of writing.
-fn nameprep(label: &str) -> Option<String> {
-    let mut mapped = String::with_capacity(label.len());
-    for c in label.chars() {
-        if !tables::commonly_mapped_to_nothing(c) {
-            fold(c, &mut mapped);
-        }
-    }
-    let prepared = nfkc(&mapped);
-    if prepared.chars().any(is_prohibited) {
-        return None;
-    }
-    if prepared.chars().any(is_right_to_left) {
-        let ends_right_to_left = |c: Option<char>| c.is_some_and(is_right_to_left);
-        if prepared.chars().any(is_left_to_right)
-            || !ends_right_to_left(prepared.chars().next())
-            || !ends_right_to_left(prepared.chars().next_back())
-        {
-            return None;
-        }
-    }
-    Some(prepared)
 }
 
 /// Table B.2, and for what it leaves alone the lower case of Unicode 14.
@@ -139,18 +153,12 @@ fn decomposition_of_2002(c: char) -> char {
 
 /// NFKC of Unicode 3.2. Normal forms are stable, so today's tables serve for what 3.2 knows; what
 /// it does not know takes no part.
-fn nfkc(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
+fn push_nfkc(text: &str, out: &mut String) {
     for piece in text.split_inclusive(tables::unassigned_code_point) {
-        match piece.char_indices().next_back() {
-            Some((at, last)) if tables::unassigned_code_point(last) => {
-                out.extend(piece[..at].chars().map(decomposition_of_2002).nfkc());
-                out.push(last);
-            }
-            _ => out.extend(piece.chars().map(decomposition_of_2002).nfkc()),
-        }
+        let known = piece.trim_end_matches(tables::unassigned_code_point);
+        out.extend(known.chars().map(decomposition_of_2002).nfkc());
+        out.push_str(&piece[known.len()..]);
     }
-    out
 }
 
 /// Table D.1. The crate takes today's classes, which name a direction for unassigned blocks too.
@@ -246,6 +254,12 @@ fn punycode_digit(digit: char) -> char {
 mod tests {
     use super::*;
 
+    fn to_ascii(host: &str) -> Option<String> {
+        Idna::default()
+            .ascii_of(host, Unassigned::Pass)
+            .map(str::to_owned)
+    }
+
     #[test]
     fn hosts_come_out_as_idna2003_has_them() {
         assert_eq!(to_ascii("bücher.ch").unwrap(), "xn--bcher-kva.ch");
@@ -262,5 +276,6 @@ mod tests {
         assert_eq!(to_ascii(&"ä".repeat(64)), None);
         assert_eq!(to_ascii("xn--ä.de"), None);
         assert_eq!(to_ascii("אa.de"), None);
+        assert_eq!(Idna::default().ascii_of("💩.la", Unassigned::Refuse), None);
     }
 }

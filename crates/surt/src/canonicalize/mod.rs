@@ -38,14 +38,18 @@ pub struct Canonicalizer {
 /// Buffers that outlive a URI.
 #[derive(Clone, Debug, Default)]
 struct Scratch {
-    /// The URI without its line breaks, where it had some.
+    /// The URI without its line breaks, where it had some; what is UTF-8 in a host.
     text: Vec<u8>,
     /// The host at work.
     host: Vec<u8>,
     /// A host, path or query with its escapes undone.
     unescaped: Vec<u8>,
+    /// The same with letters decoded, for dialects that work on text.
+    letters: Vec<u8>,
     /// A path with its dots resolved.
     normal: Vec<u8>,
+    /// What a host in another script goes through.
+    idna: idna2003::Idna,
     /// Where a query's parameters are.
     parameters: Vec<(usize, usize)>,
 }

@@ -1,0 +1,44 @@
+//! `waypost index …`: read, check, sort, merge and search the indexes of archives.
+
+use clap::{Args, Subcommand};
+
+use crate::exit::Exit;
+use crate::printer::Printer;
+
+mod check;
+mod destination;
+mod lookup;
+mod merge;
+mod sort;
+mod unzip;
+mod zipnum;
+
+/// Check, sort, merge and search the indexes of archives: CDX, CDXJ, ZipNum
+#[derive(Args)]
+pub(crate) struct Index {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Check(check::Check),
+    Lookup(lookup::Lookup),
+    Merge(merge::Merge),
+    Sort(sort::Sort),
+    Unzip(unzip::Unzip),
+    Zipnum(zipnum::Zipnum),
+}
+
+impl Index {
+    pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        match self.command {
+            Command::Check(command) => command.run(out),
+            Command::Lookup(command) => command.run(out),
+            Command::Merge(command) => command.run(out),
+            Command::Sort(command) => command.run(out),
+            Command::Unzip(command) => command.run(out),
+            Command::Zipnum(command) => command.run(out),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+use clap::Args;
+use waypost_index::sort;
+
+use super::destination::{Destination, Resources, progress, tell};
+use crate::args::Inputs;
+use crate::exit::Exit;
+use crate::printer::Printer;
+
+/// Sort the lines of indexes by their bytes, as `LC_ALL=C sort` does, in bounded memory
+///
+/// Inputs may be plain, gzipped, zst or bz2, and of any size. Sorting is by the whole line, which
+/// is the order that lookups, merges and ZipNum need.
+#[derive(Args)]
+#[command(after_help = "Example:\n  \
+    waypost index sort --unique archive.cdxj more/ -o sorted.cdxj\n\n\
+    Exit code 1: an input was damaged, and what could be read of it was sorted.")]
+pub(crate) struct Sort {
+    #[command(flatten)]
+    inputs: Inputs,
+    /// Keep one of equal lines
+    #[arg(short, long)]
+    unique: bool,
+    #[command(flatten)]
+    destination: Destination,
+    #[command(flatten)]
+    resources: Resources,
+}
+
+impl Sort {
+    pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let sources = self.inputs.sources(out)?;
+        let mut writer = self.destination.create(self.resources.threads())?;
+        let progress = progress(out, "sorting", &sources);
+        let options = self.resources.options(self.unique, &progress);
+        let report = sort::sort(&sources, &options, &mut writer)?;
+        drop(progress);
+        let written = writer.finish()?;
+        Ok(tell(out, self.destination.name(), &report, &written))
+    }
+}

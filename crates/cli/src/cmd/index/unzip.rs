@@ -1,0 +1,40 @@
+use std::path::PathBuf;
+
+use clap::Args;
+use waypost_index::output::{Format, LineWriter};
+use waypost_index::zipnum::{ZipNum, unzip};
+use waypost_report::count;
+
+use crate::exit::Exit;
+use crate::printer::Printer;
+
+/// Write a ZipNum index back as one flat file
+#[derive(Args)]
+#[command(after_help = "Example:\n  waypost index unzip zipnum -o flat.cdxj")]
+pub(crate) struct Unzip {
+    /// The folder of a ZipNum index, or its .idx file
+    #[arg(value_name = "ZIPNUM")]
+    zipnum: PathBuf,
+    /// The file to write, gzipped if its name ends with .gz; standard output if not given
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Threads to use; as many as there are cores if not given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+}
+
+impl Unzip {
+    pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = self.threads.map_or(cores, usize::from);
+        let zipnum = ZipNum::open(&self.zipnum)?;
+        let path = self.output.clone().unwrap_or_else(|| PathBuf::from("-"));
+        let writer = LineWriter::create(&path, &Format::of_name(&path), threads)?;
+        let written = unzip(zipnum, threads, writer)?;
+        if path.as_os_str() != "-" {
+            let lines = count(written.lines);
+            out.note(format_args!("wrote {lines} lines to {}", path.display()));
+        }
+        Ok(Exit::Yes)
+    }
+}

@@ -1,0 +1,47 @@
+use std::path::PathBuf;
+
+use clap::Args;
+use waypost_index::merge;
+
+use super::destination::{Resources, Shape, create_zipnum, progress, tell};
+use crate::args::Inputs;
+use crate::exit::Exit;
+use crate::printer::Printer;
+
+/// Write sorted indexes as ZipNum: compressed blocks that can be searched
+///
+/// The folder gets cluster.idx, cluster.loc and the shards cdx-00000.gz, cdx-00001.gz, … that pywb
+/// and the Common Crawl index server read. Several inputs are merged. Lookups inflate one block.
+#[derive(Args)]
+#[command(after_help = "Example:\n  \
+    waypost index zipnum sorted.cdxj -o zipnum --shards 4\n  \
+    waypost index lookup zipnum http://example.com/\n\n\
+    Exit code 1: an input was damaged, and what could be read of it was written.")]
+pub(crate) struct Zipnum {
+    #[command(flatten)]
+    inputs: Inputs,
+    /// The folder to write; it must not exist or be empty
+    #[arg(short, long, value_name = "FOLDER")]
+    output: PathBuf,
+    /// Keep one of equal lines
+    #[arg(short, long)]
+    unique: bool,
+    #[command(flatten)]
+    shape: Shape,
+    #[command(flatten)]
+    resources: Resources,
+}
+
+impl Zipnum {
+    pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let sources = self.inputs.sources(out)?;
+        let mut writer = create_zipnum(&self.output, &self.shape, self.resources.threads())?;
+        let progress = progress(out, "zipping", &sources);
+        let options = self.resources.options(self.unique, &progress);
+        let report = merge::merge(&sources, &options, None, &mut writer)?;
+        drop(progress);
+        let written = writer.finish()?;
+        let name = self.output.display().to_string();
+        Ok(tell(out, Some(name), &report, &written))
+    }
+}

@@ -1,0 +1,35 @@
+//! The `waypost` command as people and scripts use it.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+#[path = "command/basics.rs"]
+mod basics;
+#[path = "command/check.rs"]
+mod check;
+#[path = "command/keys.rs"]
+mod keys;
+#[path = "command/sorting.rs"]
+mod sorting;
+
+use assert_cmd::Command;
+
+fn waypost(args: &[&str]) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("waypost"));
+    command.args(args);
+    command
+}
+
+/// What a run printed, and its exit code.
+struct Run {
+    stdout: String,
+    stderr: String,
+    code: i32,
+}
+
+fn run(args: &[&str], stdin: &[u8]) -> Run {
+    let output = waypost(args).write_stdin(stdin).output().unwrap();
+    Run {
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+        code: output.status.code().unwrap(),
+    }
+}
