@@ -1,6 +1,7 @@
 //! What a web archive holds, written small, and the judge of how well that was done.
 mod about;
 mod error;
+pub mod evaluate;
 pub mod frequency;
 pub mod holdings;
 pub mod profile;

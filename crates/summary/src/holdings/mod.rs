@@ -29,8 +29,9 @@ use crate::error::{Error, Result};
 use crate::profile::records::Counts;
 
 pub use list::BadUri;
-pub(crate) use run::Run;
+pub(crate) use list::for_blocks;
 use run::{Collect, Joiner};
+pub(crate) use run::{Run, escaped};
 pub use sniff::Content;
 pub(crate) use sniff::content_of;
 

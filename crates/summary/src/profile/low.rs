@@ -11,6 +11,22 @@ use waypost_surt::{Kind, Limit, Policy, Surt};
 
 /// A lower bound of the keys of `surt` and of all SURTs behind it.
 pub(crate) fn low(policy: Policy, surt: &[u8], out: &mut Vec<u8>) {
+    plain_low(policy, surt, out);
+    // Hosts that hold these sort around those that they begin with.
+    let authority = Surt::new(surt).authority();
+    let odd = authority
+        .iter()
+        .position(|byte| matches!(byte, b'*' | b'+'));
+    if let Some(at) = odd.filter(|_| policy != Policy::Whole)
+        && authority[..at] < out[..]
+    {
+        out.clear();
+        out.extend_from_slice(&authority[..at]);
+    }
+}
+
+/// The same for hosts as they should be.
+fn plain_low(policy: Policy, surt: &[u8], out: &mut Vec<u8>) {
     out.clear();
     let parsed = Surt::new(surt);
     if let Policy::Whole = policy {
@@ -23,14 +39,6 @@ pub(crate) fn low(policy: Policy, surt: &[u8], out: &mut Vec<u8>) {
         return;
     }
     let authority = parsed.authority();
-    // Hosts that hold these sort around those that they begin with.
-    if let Some(at) = authority
-        .iter()
-        .position(|byte| matches!(byte, b'*' | b'+'))
-    {
-        out.extend_from_slice(&authority[..at]);
-        return;
-    }
     match policy {
         Policy::Domain(_) => {
             // `com,x:81` comes behind `com,x-y` and `com,x0`.
