@@ -118,8 +118,10 @@ impl Order {
         if count == 0 {
             return Ok(());
         }
+        // The few rows of registered domains are kept in any case: see `low`.
+        let needed = forced || matches!(self.policy, Policy::Domain(_));
         for (key, counts) in self.held.iter().take(count) {
-            self.out.row(key, &row(counts), forced)?;
+            self.out.row(key, &row(counts), needed)?;
         }
         self.mark.clear();
         self.mark.extend_from_slice(self.held.key(count - 1));
