@@ -32,12 +32,6 @@ pub(super) fn sniff(input: &Input) -> Result<Sniffed> {
     let mut in_order = true;
     let mut last: Vec<u8> = Vec::new();
     for source in &input.sources {
-        if let Source::Stdin = source {
-            // It can be read only once: whoever reads it finds out.
-            contents.push((source.to_string(), Content::Index("standard input".into())));
-            in_order = false;
-            continue;
-        }
         let start = beginning(source)?;
         let content = content_of(&start);
         if let Content::Index(_) = content {
