@@ -86,7 +86,7 @@ fn is_in_order(input: &Input, start: &[u8], last: &mut Vec<u8>) -> bool {
     for line in whole.split(|&byte| byte == b'\n') {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let fields = Field::Url | Field::Mime;
-        let (Line::Capture(_), Some(capture)) = layout.read(line, fields, false) else {
+        let Line::Capture(capture, _) = layout.read(line, fields, false) else {
             continue;
         };
         if waypost_index::web::non_web(&capture).is_some() {
