@@ -1,4 +1,4 @@
-//! Measures reading: `rate scan FILE` reads every capture for key, status and media type;
+//! Measures reading: `rate scan FILE [BLOCK]` reads every capture for key, status and media type;
 //! `rate inflate FILE` inflates the members of a gzip file and does nothing else. Prints the bytes,
 //! decompressed, and the seconds.
 #![allow(clippy::print_stdout, reason = "it is a program of its own")]
@@ -38,14 +38,18 @@ impl Job for Sum {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let usage = "usage: rate scan|inflate FILE";
+    let usage = "usage: rate scan|inflate FILE [BLOCK]";
     let mut arguments = std::env::args().skip(1);
     let what = arguments.next().ok_or(usage)?;
     let path = PathBuf::from(arguments.next().ok_or(usage)?);
     let (bytes, seconds) = match &*what {
         "scan" => {
             let start = Instant::now();
-            let (sum, outcome) = scan::scan(&[Source::File(path)], &Sum, Options::default())?;
+            let options = Options {
+                block: arguments.next().map(|size| size.parse()).transpose()?,
+                ..Options::default()
+            };
+            let (sum, outcome) = scan::scan(&[Source::File(path)], &Sum, options)?;
             let seconds = start.elapsed().as_secs_f64();
             println!("{} captures {sum:?}", outcome.tally.captures);
             (outcome.tally.bytes, seconds)

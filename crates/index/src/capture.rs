@@ -212,17 +212,36 @@ pub struct Capture<'a> {
 }
 
 impl<'a> Capture<'a> {
-    #[inline]
-    pub(crate) fn new(line: &'a [u8], key: &'a [u8], timestamp: &'a [u8]) -> Capture<'a> {
+    /// With nothing in it.
+    pub(crate) fn empty() -> Capture<'a> {
         Capture {
-            line,
-            key: Cow::Borrowed(key),
-            timestamp: Cow::Borrowed(timestamp),
+            line: &[],
+            key: Cow::Borrowed(&[]),
+            timestamp: Cow::Borrowed(&[]),
             values: [&[]; Field::COUNT],
             present: Fields::NONE,
             escaped: Fields::NONE,
             json: None,
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn new(line: &'a [u8], key: &'a [u8], timestamp: &'a [u8]) -> Capture<'a> {
+        let mut capture = Capture::empty();
+        capture.begin(line, key, timestamp);
+        capture
+    }
+
+    /// Begins another line. Old values stay where they are: without their bits in the sets they
+    /// mean nothing, and clearing them would cost as much as reading the line.
+    #[inline]
+    pub(crate) fn begin(&mut self, line: &'a [u8], key: &'a [u8], timestamp: &'a [u8]) {
+        self.line = line;
+        self.key = Cow::Borrowed(key);
+        self.timestamp = Cow::Borrowed(timestamp);
+        self.present = Fields::NONE;
+        self.escaped = Fields::NONE;
+        self.json = None;
     }
 
     pub(crate) fn set_key(&mut self, key: Cow<'a, [u8]>) {
@@ -374,8 +393,12 @@ impl<'a> Capture<'a> {
     }
 
     /// Whether it says only that the content was the same as before.
+    #[inline]
     pub fn is_revisit(&self) -> bool {
-        self.mime().as_deref() == Some(b"warc/revisit")
+        // Most media types are told by their first letter.
+        self.raw(Field::Mime)
+            .is_some_and(|mime| matches!(mime.first(), Some(b'w' | b'\\')))
+            && self.mime().as_deref() == Some(b"warc/revisit")
     }
 }
 

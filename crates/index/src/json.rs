@@ -129,7 +129,7 @@ fn end(object: &[u8], at: usize) -> Result<(), NotJson> {
 }
 
 /// The string that begins at `at`, behind its quote, and where it ends, behind its other quote.
-#[inline]
+#[inline(always)]
 fn string(object: &[u8], at: usize) -> Result<(&[u8], Kind, usize), NotJson> {
     let rest = &object[at..];
     let stop = memchr2(b'"', b'\\', rest).ok_or(NotJson)?;
@@ -148,33 +148,32 @@ fn string(object: &[u8], at: usize) -> Result<(&[u8], Kind, usize), NotJson> {
     }
 }
 
-#[inline]
+// Always inlined: returned through memory, the kind would be stored as a byte and loaded as a word,
+// which stalls the processor at every value.
+#[inline(always)]
 fn value(object: &[u8], at: usize) -> Result<(Raw<'_>, usize), NotJson> {
-    match object.get(at) {
-        Some(b'"') => {
-            let (bytes, kind, after) = string(object, at + 1)?;
-            Ok((Raw { bytes, kind }, after))
-        }
-        Some(b'{' | b'[') => nested(object, at),
-        Some(_) => {
-            let len = object[at..]
-                .iter()
-                .position(|byte| matches!(byte, b',' | b'}' | b' ' | b'\t' | b'\r' | b'\n'))
-                .ok_or(NotJson)?;
-            if len == 0 {
-                return Err(NotJson);
-            }
-            let bytes = &object[at..at + len];
-            Ok((
-                Raw {
-                    bytes,
-                    kind: Kind::Word,
-                },
-                at + len,
-            ))
-        }
-        None => Err(NotJson),
+    if object.get(at) == Some(&b'"') {
+        let (bytes, kind, after) = string(object, at + 1)?;
+        return Ok((Raw { bytes, kind }, after));
     }
+    rare_value(object, at)
+}
+
+/// A value that is no string.
+#[inline(never)]
+fn rare_value(object: &[u8], at: usize) -> Result<(Raw<'_>, usize), NotJson> {
+    if let Some(b'{' | b'[') = object.get(at) {
+        return nested(object, at);
+    }
+    let rest = object.get(at..).ok_or(NotJson)?;
+    let len = rest
+        .iter()
+        .position(|byte| matches!(byte, b',' | b'}' | b' ' | b'\t' | b'\r' | b'\n'))
+        .filter(|len| *len > 0)
+        .ok_or(NotJson)?;
+    let bytes = &rest[..len];
+    let kind = Kind::Word;
+    Ok((Raw { bytes, kind }, at + len))
 }
 
 /// Passes over an object or array: brackets are counted, strings passed over.

@@ -118,8 +118,13 @@ fn is_http(url: &[u8]) -> bool {
 
 #[inline]
 fn by_mime(capture: &Capture<'_>) -> Option<NonWeb> {
+    // Most media types are told by their first letters; `\\` begins an escape.
+    match capture.raw(Field::Mime)? {
+        [b'w' | b'\\', ..] | [b'a', b'r' | b'l' | b'\\', ..] => {}
+        b"text/dns" => return Some(NonWeb::Dns),
+        _ => return None,
+    }
     let mime = capture.mime()?;
-    // Nearly all media types end here.
     match mime.first() {
         Some(b'w') if mime.starts_with(b"warc/warcinfo") => Some(NonWeb::Warcinfo),
         Some(b'w') if mime.starts_with(b"warc/metadata") => Some(NonWeb::Metadata),

@@ -1,4 +1,5 @@
 //! Every layout, read from a file, with data made for it.
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::fs;
 
@@ -97,7 +98,7 @@ fn columns_are_known_by_their_number_when_no_header_names_them() {
         assert_eq!(get(&row, Field::Length), length, "{layout}");
         assert_eq!(get(&row, Field::Offset), offset, "{layout}");
         assert_eq!(get(&row, Field::Filename), file, "{layout}");
-        if count >= 12 && count <= 14 {
+        if (12..=14).contains(&count) {
             assert_eq!(get(&row, Field::OriginalLength), Some("7"));
             assert_eq!(get(&row, Field::OriginalFilename), Some("o.warc.gz"));
         }

@@ -63,6 +63,10 @@ impl<'a> Split<'a> {
         self.count
     }
 
+    pub(crate) fn line(&self) -> &'a [u8] {
+        self.line
+    }
+
     #[inline]
     pub(crate) fn get(&self, column: usize) -> &'a [u8] {
         let (start, end) = (self.starts[column], self.starts[column + 1] - 1);
@@ -179,11 +183,16 @@ impl Columns {
     }
 
     /// Reads a line that has the right number of columns.
-    pub(crate) fn read<'a>(&self, split: &Split<'a>, wanted: Fields) -> Result<Capture<'a>, Bad> {
+    pub(crate) fn read<'a>(
+        &self,
+        split: &Split<'a>,
+        wanted: Fields,
+        capture: &mut Capture<'a>,
+    ) -> Result<(), Bad> {
         let key = split.get(self.key);
         let timestamp = split.get(self.timestamp);
         let mut wrong = None;
-        let mut capture = Capture::new(split.line, key, timestamp);
+        capture.begin(split.line, key, timestamp);
         for (place, column) in self.columns.iter().enumerate() {
             let Column::Field(field) = column else {
                 continue;
@@ -211,7 +220,7 @@ impl Columns {
         }
         match wrong {
             Some(kind) => Err(kind),
-            None => Ok(capture),
+            None => Ok(()),
         }
     }
 }
@@ -259,14 +268,19 @@ mod tests {
         let columns = Columns::from_letters(letters).unwrap();
         let split = Split::new(line.as_bytes());
         assert_eq!(split.count(), columns.count(), "{line}");
-        columns.read(&split, Fields::ALL)
+        let mut capture = Capture::empty();
+        columns.read(&split, Fields::ALL, &mut capture)?;
+        Ok(capture)
     }
 
     #[test]
     fn a_header_names_columns_in_any_order() {
         let columns = Columns::from_header(b" CDX b N m a g V").unwrap();
         let line = b"20040102030405 com,example)/ text/html http://example.com/ x.arc.gz 17";
-        let capture = columns.read(&Split::new(line), Fields::ALL).unwrap();
+        let mut capture = Capture::empty();
+        columns
+            .read(&Split::new(line), Fields::ALL, &mut capture)
+            .unwrap();
         assert_eq!(capture.key(), b"com,example)/");
         assert_eq!(capture.timestamp(), b"20040102030405");
         assert_eq!(capture.mime().as_deref(), Some(&b"text/html"[..]));

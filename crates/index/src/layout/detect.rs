@@ -5,7 +5,7 @@ use memchr::memchr;
 use super::columns::Split;
 use super::tool::Traits;
 use super::{Columns, FileLayout, Line, Shape};
-use crate::capture::Fields;
+use crate::capture::{Capture, Fields};
 use crate::key::KeyForm;
 
 /// How many lines of the beginning are looked at.
@@ -33,7 +33,8 @@ impl FileLayout {
         let mut forms: Vec<(KeyForm, usize)> = Vec::new();
         let mut traits = Traits::default();
         for line in lines() {
-            let Line::Capture(capture, shape) = layout.read(line, Fields::ALL, false) else {
+            let (Line::Capture(shape), Some(capture)) = layout.read(line, Fields::ALL, false)
+            else {
                 continue;
             };
             vote(&mut shapes, shape);
@@ -72,7 +73,8 @@ fn unnamed<'a>(lines: impl Iterator<Item = &'a [u8]>, layout: &FileLayout) -> Ve
             continue;
         }
         for columns in Columns::all_standard(split.count()) {
-            if columns.read(&split, Fields::NONE).is_ok() {
+            let mut capture = Capture::empty();
+            if columns.read(&split, Fields::NONE, &mut capture).is_ok() {
                 vote(&mut fitting, columns);
             }
         }

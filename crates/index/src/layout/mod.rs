@@ -56,18 +56,24 @@ impl fmt::Display for Shape {
 }
 
 /// What a line is.
-#[derive(Clone, Debug)]
-#[allow(
-    clippy::large_enum_variant,
-    reason = "nearly every line is a capture, and a box for each would cost more than reading it"
-)]
-pub enum Line<'a> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
     /// A capture, or a row that looks like one and is none of the Web.
-    Capture(Capture<'a>, Shape),
+    Capture(Shape),
     /// A header or a comment of the format: ` CDX …`, `!meta …`.
     Header,
     /// Neither.
     Bad(Bad),
+}
+
+impl From<Result<Shape, Bad>> for Line {
+    #[inline]
+    fn from(result: Result<Shape, Bad>) -> Line {
+        match result {
+            Ok(shape) => Line::Capture(shape),
+            Err(kind) => Line::Bad(kind),
+        }
+    }
 }
 
 /// How the lines of one file are read.
@@ -120,8 +126,27 @@ impl FileLayout {
     }
 
     /// Reads a line, without its end. With `whole`, JSON is checked to its end.
+    pub fn read<'a>(
+        &self,
+        line: &'a [u8],
+        wanted: Fields,
+        whole: bool,
+    ) -> (Line, Option<Capture<'a>>) {
+        let mut capture = Capture::empty();
+        let read = self.read_into(line, wanted, whole, &mut capture);
+        let is_capture = matches!(read, Line::Capture(_));
+        (read, is_capture.then_some(capture))
+    }
+
+    /// Reads a line into a capture that is used again for line after line.
     #[inline]
-    pub fn read<'a>(&self, line: &'a [u8], wanted: Fields, whole: bool) -> Line<'a> {
+    pub(crate) fn read_into<'a>(
+        &self,
+        line: &'a [u8],
+        wanted: Fields,
+        whole: bool,
+        capture: &mut Capture<'a>,
+    ) -> Line {
         match line.first() {
             None => return Line::Bad(Bad::Blank),
             Some(b' ') => {
@@ -135,7 +160,7 @@ impl FileLayout {
             }
             Some(b'!') => return Line::Header,
             Some(b'@') if line.starts_with(b"@alias ") => return Line::Header,
-            Some(b'{') => return read_ndjson(line, wanted, whole),
+            Some(b'{') => return read_ndjson(line, wanted, whole, capture),
             Some(_) => {}
         }
         let Some(first) = memchr(b' ', line) else {
@@ -143,78 +168,76 @@ impl FileLayout {
         };
         let rest = &line[first + 1..];
         let Some(second) = memchr(b' ', rest) else {
-            return self.read_columns(line, wanted, whole);
+            return self.read_columns(line, wanted, whole, capture);
         };
         if rest.get(second + 1) == Some(&b'{') {
             let timestamp = &rest[..second];
             if !is_timestamp(timestamp) {
                 return Line::Bad(key_or_timestamp(&line[..first], timestamp));
             }
-            let capture = Capture::new(line, &line[..first], timestamp);
-            return match read_json(capture, first + second + 2, wanted, whole) {
-                Ok(capture) => Line::Capture(capture, Shape::Cdxj),
-                Err(kind) => Line::Bad(kind),
-            };
+            capture.begin(line, &line[..first], timestamp);
+            return read_json(capture, first + second + 2, wanted, whole)
+                .map(|()| Shape::Cdxj)
+                .into();
         }
-        self.read_columns(line, wanted, whole)
+        self.read_columns(line, wanted, whole, capture)
     }
 
     #[inline]
-    fn read_columns<'a>(&self, line: &'a [u8], wanted: Fields, whole: bool) -> Line<'a> {
+    fn read_columns<'a>(
+        &self,
+        line: &'a [u8],
+        wanted: Fields,
+        whole: bool,
+        capture: &mut Capture<'a>,
+    ) -> Line {
         let split = Split::new(line);
         let count = split.count();
-        let shape = Shape::Cdx(count as u8);
         let mut wrong = None;
         for columns in self.headers.iter().chain(&self.unnamed) {
             if columns.count() == count {
-                match columns.read(&split, wanted) {
-                    Ok(capture) => return Line::Capture(capture, shape),
+                match columns.read(&split, wanted, capture) {
+                    Ok(()) => return Line::Capture(Shape::Cdx(count as u8)),
                     Err(kind) => wrong = wrong.or(Some(kind)),
                 }
             }
         }
-        self.read_odd(line, &split, wanted, whole, wrong)
+        self.read_odd(&split, wanted, whole, wrong, capture).into()
     }
 
     /// A line that does not fit the columns that are known for its file.
     #[cold]
     fn read_odd<'a>(
         &self,
-        line: &'a [u8],
         split: &Split<'a>,
         wanted: Fields,
         whole: bool,
         wrong: Option<Bad>,
-    ) -> Line<'a> {
+        capture: &mut Capture<'a>,
+    ) -> Result<Shape, Bad> {
         let count = split.count();
-        if let Some(capture) = read_open_wayback(line, split, wanted, whole) {
-            return match capture {
-                Ok(capture) => Line::Capture(capture, Shape::OpenWayback),
-                Err(kind) => Line::Bad(kind),
-            };
+        if let Some(read) = read_open_wayback(split, wanted, whole, capture) {
+            return read.map(|()| Shape::OpenWayback);
         }
         // Lines of another layout that lost their header when files were merged. Those of six and
         // seven columns are not looked for: a longer line that was cut would look like them.
         if count >= 9 || self.columns().is_none() {
             for columns in Columns::all_standard(count) {
-                if let Ok(capture) = columns.read(split, wanted) {
-                    return Line::Capture(capture, Shape::Cdx(count as u8));
+                if columns.read(split, wanted, capture).is_ok() {
+                    return Ok(Shape::Cdx(count as u8));
                 }
             }
         }
-        Line::Bad(match wrong {
-            Some(kind) => kind,
-            None => what_is_it(line, split),
-        })
+        Err(wrong.unwrap_or_else(|| what_is_it(split)))
     }
 }
 
 /// Why a line that fits nothing does not.
-fn what_is_it(line: &[u8], split: &Split<'_>) -> Bad {
+fn what_is_it(split: &Split<'_>) -> Bad {
     let count = split.count();
     if count >= 2 && split.get(1).starts_with(b"{") && is_timestamp(split.get(0)) {
         // `timestamp {json}`: a TimeMap, which has no key of its own.
-        let object = &line[split.get(0).len() + 1..];
+        let object = &split.line()[split.get(0).len() + 1..];
         return match json::members(object, true, |_, _| Next::More) {
             Ok(()) => Bad::Key,
             Err(_) => Bad::Json,
@@ -246,12 +269,7 @@ fn key_or_timestamp(key: &[u8], timestamp: &[u8]) -> Bad {
 
 /// Fills a capture from the JSON that begins at `at` of its line.
 #[inline]
-fn read_json<'a>(
-    mut capture: Capture<'a>,
-    at: usize,
-    wanted: Fields,
-    whole: bool,
-) -> Result<Capture<'a>, Bad> {
+fn read_json(capture: &mut Capture<'_>, at: usize, wanted: Fields, whole: bool) -> Result<(), Bad> {
     let object = &capture.line()[at..];
     capture.set_json(at);
     // A line that was cut, even if all that is wanted comes before the cut.
@@ -259,7 +277,7 @@ fn read_json<'a>(
         return Err(Bad::Json);
     }
     if wanted.is_empty() && !whole {
-        return Ok(capture);
+        return Ok(());
     }
     let mut seen = Fields::NONE;
     json::members(object, whole, |name, raw| {
@@ -277,14 +295,14 @@ fn read_json<'a>(
     .map_err(|_| Bad::Json)?;
     match capture.raw(Field::Url) {
         Some(url) if !web::can_be_url(url) => Err(Bad::Url),
-        _ => Ok(capture),
+        _ => Ok(()),
     }
 }
 
-fn read_ndjson(line: &[u8], wanted: Fields, whole: bool) -> Line<'_> {
+fn read_ndjson<'a>(line: &'a [u8], wanted: Fields, whole: bool, capture: &mut Capture<'a>) -> Line {
     let mut key: Option<Cow<'_, [u8]>> = None;
     let mut timestamp: Option<Cow<'_, [u8]>> = None;
-    let mut capture = Capture::new(line, b"", b"");
+    capture.begin(line, b"", b"");
     capture.set_json(0);
     let read = json::members(line, whole, |name, raw| {
         match name {
@@ -307,12 +325,9 @@ fn read_ndjson(line: &[u8], wanted: Fields, whole: bool) -> Line<'_> {
     let Some(key) = key.or_else(|| capture.url()) else {
         return Line::Bad(Bad::Key);
     };
-    let Some(timestamp) = timestamp else {
+    let Some(timestamp) = timestamp.filter(|timestamp| is_timestamp(timestamp)) else {
         return Line::Bad(Bad::Timestamp);
     };
-    if !is_timestamp(&timestamp) {
-        return Line::Bad(Bad::Timestamp);
-    }
     if capture
         .raw(Field::Url)
         .is_some_and(|url| !web::can_be_url(url))
@@ -321,21 +336,21 @@ fn read_ndjson(line: &[u8], wanted: Fields, whole: bool) -> Line<'_> {
     }
     capture.set_key(key);
     capture.set_timestamp(timestamp);
-    Line::Capture(capture, Shape::Ndjson)
+    Line::Capture(Shape::Ndjson)
 }
 
 /// `(com,example,)/ 2015-09-03T13:27:52Z response {json}`; none if it is something else.
 fn read_open_wayback<'a>(
-    line: &'a [u8],
     split: &Split<'a>,
     wanted: Fields,
     whole: bool,
-) -> Option<Result<Capture<'a>, Bad>> {
+    capture: &mut Capture<'a>,
+) -> Option<Result<(), Bad>> {
     if split.count() < 4 || !split.get(3).starts_with(b"{") || is_timestamp(split.get(1)) {
         return None;
     }
     let time = Time::parse(split.get(1))?;
-    let mut capture = Capture::new(line, split.get(0), split.get(1));
+    capture.begin(split.line(), split.get(0), split.get(1));
     capture.set_timestamp(Cow::Owned(format!("{:014}", time.digits14()).into_bytes()));
     let at = split.get(0).len() + split.get(1).len() + split.get(2).len() + 3;
     Some(read_json(capture, at, wanted, whole))

@@ -3,7 +3,7 @@
 use memchr::{memchr, memrchr};
 
 use super::{At, Job, Tally};
-use crate::capture::Fields;
+use crate::capture::{Capture, Fields};
 use crate::layout::{FileLayout, Line, Shape};
 use crate::rejects::Bad;
 use crate::select::{Resolver, Select};
@@ -65,6 +65,7 @@ pub(super) fn read<J: Job>(
     // NULs are so rare that one look at the whole block saves a look at each line.
     let nuls = memchr(0, bytes).is_some();
     let mut shapes = ShapeCount::default();
+    let mut capture = Capture::empty();
     let mut start = 0;
     let mut number = 0;
     for end in memchr::memchr_iter(b'\n', bytes).chain(
@@ -86,10 +87,10 @@ pub(super) fn read<J: Job>(
         let read = if nuls && memchr(0, line).is_some() {
             Line::Bad(Bad::Nul)
         } else {
-            current.read(line, reading.wanted, reading.whole)
+            current.read_into(line, reading.wanted, reading.whole, &mut capture)
         };
         match read {
-            Line::Capture(capture, shape) => {
+            Line::Capture(shape) => {
                 shapes.add(shape, &mut found.tally);
                 let non_web = web::non_web(&capture);
                 match non_web {

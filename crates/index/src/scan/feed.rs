@@ -15,7 +15,7 @@ use crate::input::{Compression, Source, Stream};
 use crate::layout::FileLayout;
 
 /// Blocks of plain files: small enough to stay in a core's cache between reading and parsing.
-const BLOCK: usize = 1024 * 1024;
+const BLOCK: usize = 256 * 1024;
 /// Groups of gzip members: about this much inflated.
 const GROUP: usize = 4 * 1024 * 1024;
 
