@@ -1,6 +1,7 @@
 //! What a web archive holds, written small.
 
 mod error;
+pub mod filter;
 pub mod frequency;
 pub mod ukvs;
 
