@@ -3,8 +3,12 @@
 
 #[path = "command/basics.rs"]
 mod basics;
+#[path = "command/check.rs"]
+mod check;
 #[path = "command/keys.rs"]
 mod keys;
+#[path = "command/sorting.rs"]
+mod sorting;
 
 use assert_cmd::Command;
 

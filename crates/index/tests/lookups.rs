@@ -1,4 +1,5 @@
 //! ZipNum and lookups: what is found is what a scan of all lines finds.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

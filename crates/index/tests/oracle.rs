@@ -2,6 +2,7 @@
 //!
 //! pywb runs with the Python that `WAYPOST_PYTHON` names; SURT ranges are compared with those that
 //! pywb gave, in the folder that `WAYPOST_SHARED` names. Without them those tests are skipped.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "oracle/gnu_sort.rs"]
 mod gnu_sort;

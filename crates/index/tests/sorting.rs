@@ -1,4 +1,5 @@
 //! Sorting and merging: nothing lost, nothing invented, in order, whatever the memory.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

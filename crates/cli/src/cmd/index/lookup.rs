@@ -48,7 +48,7 @@ pub(crate) struct Lookup {
     #[arg(long, value_name = "FILE")]
     misses: Option<PathBuf>,
     /// What to find: exact, prefix, host or domain
-    #[arg(short, long = "match", value_name = "MATCH", value_parser = str::parse::<Match>)]
+    #[arg(short = 'm', long = "match", value_name = "MATCH", value_parser = str::parse::<Match>)]
     kind: Option<Match>,
     /// Only captures at this time or later: 4 to 14 digits
     #[arg(long, value_name = "TIME", value_parser = first_of)]
@@ -72,7 +72,7 @@ pub(crate) struct Lookup {
     #[arg(long)]
     resolve_revisits: bool,
     /// How to write captures
-    #[arg(short, long, value_enum, default_value_t = Output::Cdxj)]
+    #[arg(long, value_enum, default_value_t = Output::Cdxj)]
     output: Output,
     /// The rules by which the index's SURTs were made: ia, commoncrawl, commoncrawl-legacy
     #[arg(long, default_value = "ia", value_parser = str::parse::<Dialect>)]

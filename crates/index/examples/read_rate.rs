@@ -1,5 +1,5 @@
-//! Measures reading: `rate scan FILE [BLOCK]` reads every capture for key, status and media type;
-//! `rate inflate FILE` inflates the members of a gzip file and does nothing else. Prints the bytes,
+//! Measures reading: `read_rate scan FILE [BLOCK]` reads every capture for key, status and media type;
+//! `read_rate inflate FILE` inflates the members of a gzip file and does nothing else. Prints the bytes,
 //! decompressed, and the seconds.
 #![allow(clippy::print_stdout, reason = "it is a program of its own")]
 
@@ -38,7 +38,7 @@ impl Job for Sum {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let usage = "usage: rate scan|inflate FILE [BLOCK]";
+    let usage = "usage: read_rate scan|inflate FILE [BLOCK]";
     let mut arguments = std::env::args().skip(1);
     let what = arguments.next().ok_or(usage)?;
     let path = PathBuf::from(arguments.next().ok_or(usage)?);

@@ -1,12 +1,12 @@
 //! Writes an index that looks like Common Crawl's to standard output:
-//! `generate cdxj|cdx11 LINES [SEED]`.
+//! `generate_index cdxj|cdx11 LINES [SEED]`.
 
 use std::io::{self, BufWriter, Write};
 
 use waypost_index::generate::{Generator, Kind};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let usage = "usage: generate cdxj|cdx11 LINES [SEED]";
+    let usage = "usage: generate_index cdxj|cdx11 LINES [SEED]";
     let mut arguments = std::env::args().skip(1);
     let kind = match arguments.next().as_deref() {
         Some("cdxj") => Kind::Cdxj,

@@ -1,0 +1,240 @@
+//! `waypost index sort`, `merge`, `zipnum`, `unzip` and `lookup`, as people use them.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::{Run, run};
+
+/// Runs with paths among the words.
+fn with(words: &[&str], paths: &[&Path]) -> Run {
+    let mut args: Vec<&str> = words.to_vec();
+    args.extend(paths.iter().map(|path| path.to_str().unwrap()));
+    run(&args, b"")
+}
+
+fn row(key: &str, time: &str) -> String {
+    format!(
+        "{key} {time} {{\"url\": \"http://x/\", \"mime\": \"text/html\", \"status\": \"200\"}}\n"
+    )
+}
+
+fn some_rows() -> String {
+    [
+        row("com,b)/", "20210101000000"),
+        row("com,a)/", "20200101000000"),
+        row("com,a:8080)/x", "20200101000000"),
+        row("com,a)/x", "20190101000000"),
+        row("com,a)/", "20200101000000"),
+    ]
+    .concat()
+}
+
+#[test]
+fn an_index_is_sorted_zipped_searched_and_unzipped() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("in.cdxj"), some_rows()).unwrap();
+
+    let sorted = with(
+        &["index", "sort", "--unique", "-o"],
+        &[&at("s.cdxj"), &at("in.cdxj")],
+    );
+    assert_eq!(sorted.code, 0, "{}", sorted.stderr);
+    assert_eq!(sorted.stdout, "");
+    assert!(sorted.stderr.contains("wrote 4 lines"), "{}", sorted.stderr);
+    assert!(
+        sorted.stderr.contains("1 lines were there more than once"),
+        "{}",
+        sorted.stderr
+    );
+    let flat = fs::read_to_string(at("s.cdxj")).unwrap();
+    let mut expected: Vec<&str> = flat.lines().collect();
+    expected.sort_unstable();
+    expected.dedup();
+    assert_eq!(flat.lines().collect::<Vec<_>>(), expected);
+
+    let zipped = with(
+        &["index", "zipnum", "--lines", "2", "-o"],
+        &[&at("z"), &at("s.cdxj")],
+    );
+    assert_eq!(zipped.code, 0, "{}", zipped.stderr);
+    let unzipped = with(&["index", "unzip"], &[&at("z")]);
+    assert_eq!((unzipped.code, unzipped.stdout), (0, flat));
+
+    for index in [at("z"), at("s.cdxj"), at("z/cluster.idx")] {
+        let index = index.to_str().unwrap();
+        let found = run(&["index", "lookup", index, "a.com"], b"");
+        assert_eq!(
+            (found.code, found.stdout),
+            (0, row("com,a)/", "20200101000000"))
+        );
+        let found = run(
+            &["index", "lookup", index, "*.a.com", "--output", "text"],
+            b"",
+        );
+        assert_eq!(
+            found.stdout.lines().count(),
+            3,
+            "with the port: {}",
+            found.stdout
+        );
+        let found = run(
+            &[
+                "index",
+                "lookup",
+                index,
+                "-m",
+                "domain",
+                "a.com",
+                "--as-pywb",
+            ],
+            b"",
+        );
+        assert_eq!(
+            found.stdout.lines().count(),
+            2,
+            "without it: {}",
+            found.stdout
+        );
+        let nothing = run(&["index", "lookup", index, "http://c.com/"], b"");
+        assert_eq!((nothing.code, &nothing.stdout[..]), (1, ""));
+    }
+}
+
+#[test]
+fn a_batch_says_which_uris_are_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fs::write(at("in.cdxj"), some_rows()).unwrap();
+    run(&["index", "sort", &at("in.cdxj"), "-o", &at("s.cdxj")], b"");
+    let (index, misses) = (at("s.cdxj"), at("misses"));
+    let words = [
+        "index", "lookup", &index, "--batch", "-", "--misses", &misses, "--limit", "1",
+    ];
+    let found = run(
+        &words,
+        b"http://b.com/\nhttp://none.org/\n\nhttp://a.com/\nhttp://x:99999/\n",
+    );
+    assert_eq!(found.code, 0, "{}", found.stderr);
+    assert_eq!(found.stdout.lines().count(), 2);
+    assert_eq!(
+        fs::read_to_string(at("misses")).unwrap(),
+        "http://none.org/\n"
+    );
+    assert!(
+        found.stderr.contains("1 lines of - are no URIs"),
+        "{}",
+        found.stderr
+    );
+}
+
+#[test]
+fn merging_what_is_not_sorted_is_an_error_with_both_lines_and_a_hint() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("in.cdxj");
+    fs::write(&input, some_rows()).unwrap();
+    for command in ["merge", "zipnum"] {
+        let out = folder.path().join("out");
+        let failed = with(&["index", command, "-o"], &[&out, &input]);
+        assert_eq!(failed.code, 2);
+        assert!(
+            failed.stderr.contains("in.cdxj: line 2: not sorted"),
+            "{}",
+            failed.stderr
+        );
+        assert!(
+            failed.stderr.contains("before: com,b)/"),
+            "{}",
+            failed.stderr
+        );
+        assert!(
+            failed.stderr.contains("hint: sort it first"),
+            "{}",
+            failed.stderr
+        );
+        assert!(!out.exists());
+    }
+}
+
+#[test]
+fn a_truncated_input_is_sorted_as_far_as_it_goes_and_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let rows: String = (0..5000)
+        .map(|n| row(&format!("com,site{n:05})/"), "2020"))
+        .collect();
+    fs::write(at("a.cdxj"), rows).unwrap();
+    run(
+        &["index", "sort", &at("a.cdxj"), "-o", &at("a.cdxj.gz")],
+        b"",
+    );
+    let packed = fs::read(at("a.cdxj.gz")).unwrap();
+    fs::write(at("cut.cdxj.gz"), &packed[..packed.len() / 2]).unwrap();
+    let cut = run(
+        &["index", "sort", &at("cut.cdxj.gz"), "-o", &at("b.cdxj")],
+        b"",
+    );
+    assert_eq!(cut.code, 1);
+    assert!(cut.stderr.contains("ends too early"), "{}", cut.stderr);
+    let kept = fs::read_to_string(at("b.cdxj")).unwrap();
+    assert!(kept.lines().count() > 100 && kept.lines().all(|line| line.ends_with('}')));
+}
+
+#[test]
+fn a_killed_sort_leaves_no_output_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.cdxj");
+    // It reads from a pipe that never ends, so it can only be killed.
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("waypost"))
+        .args(["index", "sort", "-", "-o"])
+        .arg(&out)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let started = std::time::Instant::now();
+    while fs::read_dir(folder.path()).unwrap().count() == 0 {
+        assert!(
+            started.elapsed().as_secs() < 60,
+            "the output was never begun"
+        );
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!out.exists());
+}
+
+#[test]
+fn words_that_make_no_sense_are_refused_with_what_to_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.cdxj");
+    fs::write(&file, row("com,a)/", "2020")).unwrap();
+    let file = file.to_str().unwrap();
+    let taken = folder.path().to_str().unwrap();
+    for (words, message) in [
+        (
+            vec!["lookup", file, "a.com", "--filter", "~url:("],
+            "=status:200",
+        ),
+        (
+            vec!["lookup", file, "a.com", "--from", "yesterday"],
+            "4 to 14 digits",
+        ),
+        (vec!["lookup", file, "http://a:99999/"], "cannot look up"),
+        (vec!["lookup", file], "URI"),
+        (vec!["lookup", taken, "a.com"], "cluster.idx"),
+        (vec!["lookup", "missing.cdxj", "a.com"], "check the path"),
+        (vec!["merge", file, "--add", "collection"], "NAME=VALUE"),
+        (vec!["zipnum", file, "-o", taken], "does not exist yet"),
+        (vec!["sort", file, "--memory", "lots"], "512M"),
+    ] {
+        let refused = run(&[&["index"], &words[..]].concat(), b"");
+        assert_eq!(refused.code, 2, "{words:?}");
+        assert!(
+            refused.stderr.contains(message),
+            "{words:?}: {}",
+            refused.stderr
+        );
+    }
+}
