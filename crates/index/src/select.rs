@@ -359,12 +359,12 @@ impl Resolver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{FileLayout, Line};
+    use crate::layout::FileLayout;
 
     fn capture(line: &str) -> Capture<'_> {
         let layout = FileLayout::detect(line.as_bytes());
         match layout.read(line.as_bytes(), Fields::ALL, true) {
-            Line::Capture(capture, _) => capture,
+            (_, Some(capture)) => capture,
             other => panic!("{line}: {other:?}"),
         }
     }
