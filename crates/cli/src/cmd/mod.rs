@@ -8,6 +8,7 @@ use crate::exit::Exit;
 use crate::printer::Printer;
 
 mod completions;
+mod filter;
 mod index;
 mod keys;
 mod man;
@@ -37,6 +38,7 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
 enum Command {
     Keys(keys::Keys),
     Index(index::Index),
+    Filter(filter::Filter),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -46,6 +48,7 @@ impl Cli {
         match self.command {
             Command::Keys(command) => command.run(out),
             Command::Index(command) => command.run(out),
+            Command::Filter(command) => command.run(out),
             Command::Completions(command) => command.run(out),
             Command::Man(command) => command.run(out),
         }

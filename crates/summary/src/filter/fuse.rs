@@ -74,6 +74,11 @@ impl Geometry {
     }
 }
 
+/// The slots that a filter of so many hashes has, if the first tries succeed.
+pub(crate) fn slots_for(keys: usize) -> u64 {
+    Geometry::of(keys, 0).slots()
+}
+
 /// The seed of a try.
 #[inline]
 fn seed(attempt: u16) -> u64 {
