@@ -511,3 +511,50 @@ fn agree(first: &Filter, other: &Filter) -> Result<()> {
         other.name()
     )))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filter::Hasher;
+
+    fn run(count: u64, stream: u64) -> Run {
+        let mut hashes: Vec<Hash> = (0..count)
+            .map(|n| Hasher::Public.hash(format!("{stream} {n}").as_bytes()))
+            .collect();
+        hashes.sort_unstable();
+        let mut writer = RunWriter::new(1 << 24, &std::env::temp_dir());
+        writer.push(&hashes).unwrap();
+        writer.finish().unwrap()
+    }
+
+    #[test]
+    fn filters_of_several_widths_share_one_small_header() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("map.ukvs.filter");
+        let recipe = Recipe::default();
+        let runs: Vec<(u8, Run)> = [(1, 50), (4, 3_000), (8, 0), (9, 700), (16, 1)]
+            .map(|(width, count)| (width, run(count, u64::from(width))))
+            .into();
+        let parts: Vec<(u8, &Run)> = runs.iter().map(|(width, run)| (*width, run)).collect();
+        let writer = fuse(&parts, &recipe).unwrap();
+        let slots: u64 = writer.size(&Metadata::default());
+        let keys = Keys::new(Hasher::Public, Dialect::Ia, Policy::Whole);
+        let mut head = keys.head(Kind::Fuse, runs.iter().map(|(_, run)| run.count()).sum());
+        head.rate = 0.5;
+        let bytes = writer.finish(&head, &Metadata::default(), &out).unwrap();
+        assert_eq!(bytes, slots);
+        let filter = Filter::open(&out).unwrap();
+        assert_eq!(filter.widths(), [1, 4, 8, 9, 16]);
+        let before_shards = filter.layout.range(0).start;
+        assert!(before_shards <= 300 + 32 * 5, "{before_shards}");
+        assert!(filter.contains(17).is_err());
+        for (width, run) in &runs {
+            let mut reader = run.reader();
+            for &hash in reader.peek().unwrap() {
+                assert!(filter.contains_at(*width, hash).unwrap(), "{width}");
+            }
+        }
+        assert!(!filter.contains_at(8, 17).unwrap());
+        assert!(!filter.contains_at(2, 17).unwrap());
+    }
+}

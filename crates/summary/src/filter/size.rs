@@ -49,13 +49,17 @@ pub fn file_size(kind: Kind, keys: u64, bits: f64) -> u64 {
             let each = (keys / shards) as usize;
             let slots = fuse::slots_for(each);
             let bytes = bits::bytes_for(slots, bits as u8).unwrap_or(u64::MAX / 2);
-            128 + shards.saturating_mul(32 + bytes)
+            shards
+                .saturating_mul(bytes.saturating_add(32))
+                .saturating_add(128)
         }
         Kind::Bloom => {
             let blocks = bloom::blocks_for(keys, bits);
             128 + blocks.div_ceil(BLOOM_SHARD) * 32 + blocks * 64
         }
-        Kind::Hashes => 128 + shards(Kind::Hashes, keys) * 32 + keys.saturating_mul(16),
+        Kind::Hashes => keys
+            .saturating_mul(16)
+            .saturating_add(128 + shards(Kind::Hashes, keys) * 32),
     }
 }
 

@@ -266,3 +266,96 @@ fn parts(kind: Kind, entries: &[Entry]) -> Result<Vec<Part>> {
     }
     Ok(parts)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filter::{Filter, Hasher};
+    use proptest::prelude::*;
+    use xxhash_rust::xxh3::xxh3_64;
+
+    /// Gives the head the checksum that it should have, as whoever wants to do harm would.
+    fn seal(bytes: &mut [u8]) {
+        let Ok(end) = Layout::prefix(bytes) else {
+            return;
+        };
+        let end = (end as usize).min(bytes.len());
+        let head: [u8; LENGTH] = array(bytes, 0);
+        let sum = head::checksum(&head, &[&bytes[LENGTH..end]]);
+        bytes[LENGTH - 8..LENGTH].copy_from_slice(&sum.to_le_bytes());
+    }
+
+    fn small(kind: Kind, path: &std::path::Path) -> Vec<u8> {
+        let list = path.join("list");
+        std::fs::write(&list, "http://a.com/\nhttp://b.com/\nhttp://c.com/\n").unwrap();
+        let sources = [waypost_index::Source::new(&list)];
+        let recipe = crate::filter::Recipe {
+            kind,
+            ..Default::default()
+        };
+        let out = path.join("f");
+        crate::filter::build(crate::filter::Input::new(&sources), &recipe, &out).unwrap();
+        std::fs::read(&out).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn a_hostile_file_with_right_checksums_is_refused_or_harmless(
+            kind in 0usize..3,
+            changes in proptest::collection::vec((0usize..4096, any::<u8>()), 1..6),
+            hash in any::<u128>(),
+        ) {
+            thread_local! {
+                static FILES: Vec<Vec<u8>> = {
+                    let folder = tempfile::tempdir().unwrap();
+                    Kind::ALL.map(|kind| small(kind, folder.path())).to_vec()
+                };
+            }
+            let mut bytes = FILES.with(|files| files[kind].clone());
+            let length = bytes.len();
+            for (at, value) in changes {
+                bytes[at % length] = value;
+            }
+            // The checksums of shards, too.
+            if let Ok(layout) = Layout::prefix(&bytes).map(|end| end as usize)
+                && layout <= length
+                && layout >= LENGTH + ENTRY
+            {
+                let sum = xxh3_64(&bytes[layout..]);
+                bytes[layout - ENTRY + 8..layout - ENTRY + 16].copy_from_slice(&sum.to_le_bytes());
+            }
+            seal(&mut bytes);
+            if let Ok(filter) = Filter::from_bytes(bytes) {
+                let _ = filter.contains(hash);
+                let _ = filter.contains(Hasher::Public.hash(b"com,a)/"));
+                let _ = crate::filter::check::check(&filter);
+            }
+        }
+    }
+
+    #[test]
+    fn a_table_that_asks_for_more_than_there_is_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let whole = small(Kind::Fuse, folder.path());
+        for (at, value) in [(60, u32::MAX), (60, 2), (56, u32::MAX), (56, 5)] {
+            let mut bytes = whole.clone();
+            bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+            seal(&mut bytes);
+            assert!(Filter::from_bytes(bytes).is_err(), "{value} at {at}");
+        }
+        // Segments without end, a seed that was not used, a width of 17.
+        let entry = LENGTH;
+        for (at, value) in [
+            (entry + 20, vec![0xff; 4]),
+            (entry + 26, vec![17]),
+            (entry + 26, vec![0]),
+            (entry + 27, vec![63]),
+        ] {
+            let mut bytes = whole.clone();
+            bytes[at..at + value.len()].copy_from_slice(&value);
+            seal(&mut bytes);
+            assert!(Filter::from_bytes(bytes).is_err(), "{value:?} at {at}");
+        }
+    }
+}

@@ -78,7 +78,9 @@ impl Writer {
 /// Whether a file can be written at a place: to be asked before hours are spent, because the file itself
 /// is begun only when all of it is at hand. So a build that is killed leaves nothing there.
 pub(crate) fn check_place(out: &Path) -> Result<()> {
-    if out.as_os_str() != "-" {
+    // Pipes and devices are opened once only: closing them tells their reader that all is said.
+    let special = std::fs::metadata(out).is_ok_and(|metadata| !metadata.is_file());
+    if out.as_os_str() != "-" && !special {
         Output::create(out)?;
     }
     Ok(())
