@@ -5,6 +5,8 @@
 mod basics;
 #[path = "command/check.rs"]
 mod check;
+#[path = "command/filter.rs"]
+mod filter;
 #[path = "command/keys.rs"]
 mod keys;
 #[path = "command/profile.rs"]

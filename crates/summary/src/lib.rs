@@ -46,6 +46,7 @@
 mod about;
 mod error;
 pub mod evaluate;
+pub mod filter;
 pub mod frequency;
 pub mod holdings;
 pub mod profile;

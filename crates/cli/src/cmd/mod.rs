@@ -9,6 +9,7 @@ use crate::printer::Printer;
 
 mod completions;
 mod evaluate;
+mod filter;
 mod index;
 mod keys;
 mod man;
@@ -41,6 +42,7 @@ enum Command {
     Index(index::Index),
     Profile(Box<profile::Profile>),
     Evaluate(evaluate::Evaluate),
+    Filter(filter::Filter),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -52,6 +54,7 @@ impl Cli {
             Command::Index(command) => command.run(out),
             Command::Profile(command) => command.run(out),
             Command::Evaluate(command) => command.run(out),
+            Command::Filter(command) => command.run(out),
             Command::Completions(command) => command.run(out),
             Command::Man(command) => command.run(out),
         }

@@ -1,0 +1,78 @@
+use std::path::PathBuf;
+
+use clap::Args;
+use waypost_index::input::Source;
+use waypost_report::count;
+use waypost_summary::filter::{self, Input, Recipe};
+
+use super::options::{KeyFile, Resources, percent, tell, tell_reading};
+use crate::args::{BadLines, Filters, Inputs};
+use crate::exit::Exit;
+use crate::hint::Hint;
+use crate::printer::Printer;
+
+/// Add holdings to a bloom filter
+///
+/// Dialect and policy are those of the filter. The file is replaced as a whole when all is in.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    waypost filter add live.filter november.cdxj.gz\n  \
+    waypost filter add live.filter new-uris.txt -o newer.filter")]
+pub(crate) struct Add {
+    /// A filter of kind bloom
+    filter: PathBuf,
+    #[command(flatten)]
+    inputs: Inputs,
+    /// The file to write; the filter itself if not given
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    key_file: KeyFile,
+    #[command(flatten)]
+    resources: Resources,
+    #[command(flatten)]
+    filters: Filters,
+    #[command(flatten)]
+    bad_lines: BadLines,
+}
+
+impl Add {
+    pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let filter = self.key_file.open(&self.filter)?;
+        let sources = self.inputs.sources(out)?;
+        let mut rejects = self.bad_lines.file()?;
+        let progress = out.progress("reading", sources.iter().map(Source::size).sum());
+        let target = self.output.as_ref().unwrap_or(&self.filter);
+        let input = Input {
+            select: self.filters.select()?,
+            memory: self.resources.memory(),
+            temporary: self.resources.temporary(),
+            strict: self.bad_lines.strict,
+            rejects: rejects.as_mut(),
+            progress: Some(progress.bytes()),
+            ..Input::new(&sources)
+        };
+        let recipe = Recipe {
+            memory: self.resources.memory(),
+            temporary: self.resources.temporary(),
+            ..Recipe::default()
+        };
+        let (made, reading) = filter::add(&filter, input, &recipe, target).hint(
+            "only bloom filters can be added to; keep a file of hashes and make other kinds from it with `waypost filter merge`",
+        )?;
+        drop(progress);
+        if let Some(rejects) = rejects {
+            rejects.finish()?;
+        }
+        let exit = tell_reading(out, &reading);
+        tell(out, target, &made);
+        if made.head.count > made.head.capacity {
+            out.warn(format_args!(
+                "it was made for {} keys and is over-full: {} of what is not held is called present",
+                count(made.head.capacity),
+                percent(made.head.rate)
+            ));
+        }
+        Ok(exit)
+    }
+}

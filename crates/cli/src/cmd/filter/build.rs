@@ -1,0 +1,70 @@
+use clap::Args;
+use waypost_index::input::Source;
+use waypost_summary::filter::{self, Hasher, Input, Kind};
+use waypost_surt::{Dialect, Policy};
+
+use super::options::{KeyFile, Make, decimal, tell, tell_reading};
+use crate::args::{BadLines, Filters, Inputs};
+use crate::exit::Exit;
+use crate::printer::Printer;
+
+/// Make a filter of all that indexes or lists of URIs hold
+///
+/// The same holdings give the same file, in whatever order they come. Unless it is made with
+/// --key-file, anybody can look up in it whatever they can guess: see `waypost filter privacy`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    waypost filter build archive.cdxj.gz -o archive.filter\n  \
+    waypost filter build uris.txt --kind bloom --fpr 1% --room 300M -o live.filter\n  \
+    waypost filter build folder/ --status 200 --policy HxPx --bytes 200M -o small.filter\n  \
+    waypost filter build archive.cdxj.gz --kind hashes --key-file secret -o master.hashes")]
+pub(crate) struct Build {
+    #[command(flatten)]
+    inputs: Inputs,
+    #[command(flatten)]
+    make: Make,
+    /// How much of a SURT to keep: URIR (all), HxPx (without query), H3P0, …
+    #[arg(long, default_value_t = Policy::Whole)]
+    policy: Policy,
+    /// The rules for SURTs that must be made: ia, commoncrawl or commoncrawl-legacy
+    #[arg(long, default_value_t)]
+    dialect: Dialect,
+    /// Make a bloom filter large enough for so many keys, to be added later: 300M
+    #[arg(long, value_name = "N", value_parser = decimal, default_value = "0")]
+    room: u64,
+    #[command(flatten)]
+    key_file: KeyFile,
+    #[command(flatten)]
+    filters: Filters,
+    #[command(flatten)]
+    bad_lines: BadLines,
+}
+
+impl Build {
+    pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let sources = self.inputs.sources(out)?;
+        let recipe = self.make.recipe(Kind::Fuse, self.room)?;
+        let mut rejects = self.bad_lines.file()?;
+        let progress = out.progress("reading", sources.iter().map(Source::size).sum());
+        let input = Input {
+            sources: &sources,
+            select: self.filters.select()?,
+            dialect: self.dialect,
+            policy: self.policy,
+            hasher: Hasher::new(self.key_file.secret()?),
+            memory: recipe.memory,
+            temporary: recipe.temporary.clone(),
+            strict: self.bad_lines.strict,
+            rejects: rejects.as_mut(),
+            progress: Some(progress.bytes()),
+        };
+        let (made, reading) = filter::build(input, &recipe, &self.make.output)?;
+        drop(progress);
+        if let Some(rejects) = rejects {
+            rejects.finish()?;
+        }
+        let exit = tell_reading(out, &reading);
+        tell(out, &self.make.output, &made);
+        Ok(exit)
+    }
+}

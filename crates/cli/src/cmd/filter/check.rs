@@ -1,0 +1,132 @@
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use waypost_index::input::{self, Source};
+use waypost_report::{Align, Table, count};
+use waypost_summary::filter::check::{self, Report};
+use waypost_summary::filter::{Filter, Input};
+
+use super::options::{KeyFile, Resources, decimal, percent, tell_reading};
+use crate::args::{BadLines, Filters, Format};
+use crate::exit::Exit;
+use crate::printer::Printer;
+
+/// Check that a filter is whole, and with --holdings that it is right
+///
+/// With holdings, every key of them is looked up, and so are keys that nobody holds, to measure how
+/// often the filter is wrong. Exit code 1 if a shard is damaged or anything held is called absent.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    waypost filter check archive.filter\n  \
+    waypost filter check archive.filter --holdings archive.cdxj.gz")]
+pub(crate) struct Check {
+    /// The filter
+    filter: PathBuf,
+    /// What the filter was made of: indexes or lists of URIs. May be repeated
+    #[arg(long, value_name = "INPUT")]
+    holdings: Vec<PathBuf>,
+    /// How many keys that nobody holds to look up
+    #[arg(long, value_name = "N", value_parser = decimal, default_value = "10M")]
+    tries: u64,
+    /// How to show the result
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    #[command(flatten)]
+    key_file: KeyFile,
+    #[command(flatten)]
+    resources: Resources,
+    #[command(flatten)]
+    filters: Filters,
+    #[command(flatten)]
+    bad_lines: BadLines,
+}
+
+impl Check {
+    pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let mut filter = Filter::open(&self.filter)?;
+        let mut report = check::check(&filter);
+        if report.is_sound() && !self.holdings.is_empty() {
+            filter = self.key_file.give(filter)?;
+            let sources = input::expand(&self.holdings)?.sources;
+            let mut rejects = self.bad_lines.file()?;
+            let progress = out.progress("reading", sources.iter().map(Source::size).sum());
+            let input = Input {
+                select: self.filters.select()?,
+                memory: self.resources.memory(),
+                temporary: self.resources.temporary(),
+                strict: self.bad_lines.strict,
+                rejects: rejects.as_mut(),
+                progress: Some(progress.bytes()),
+                ..Input::new(&sources)
+            };
+            let holdings = check::check_holdings(&filter, input, self.tries)?;
+            drop(progress);
+            if let Some(rejects) = rejects {
+                rejects.finish()?;
+            }
+            tell_reading(out, &holdings.reading);
+            report.holdings = Some(holdings);
+        }
+        match self.format {
+            Format::Table => write!(out.data(), "{}", table(&filter, &report))?,
+            Format::Json => writeln!(out.data(), "{:#}", object(&filter, &report))?,
+        }
+        for error in &report.damaged {
+            out.warn(error);
+        }
+        Ok(if report.is_sound() {
+            Exit::Yes
+        } else {
+            Exit::No
+        })
+    }
+}
+
+fn table(filter: &Filter, report: &Report) -> Table {
+    let mut table = Table::new(&[("filter", Align::Left), (filter.name(), Align::Left)]);
+    table.row([
+        "sound shards",
+        &format!(
+            "{} of {}",
+            count(report.sound),
+            count(filter.shards() as u64)
+        ),
+    ]);
+    if let Some(found) = &report.holdings {
+        table.row(["keys held", &count(found.keys)]);
+        table.row(["of them missing", &count(found.missing)]);
+        table.row([
+            "false positives",
+            &format!(
+                "{} of {} ({}), promised {}, {:+.1} sigma",
+                count(found.false_positives),
+                count(found.tried),
+                percent(found.rate()),
+                percent(filter.head().rate),
+                found.sigmas(filter.head().rate),
+            ),
+        ]);
+    }
+    table
+}
+
+fn object(filter: &Filter, report: &Report) -> serde_json::Value {
+    let mut object = json!({
+        "filter": filter.name(),
+        "shards": filter.shards(),
+        "sound": report.sound,
+        "damaged": report.damaged.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "promised_rate": filter.head().rate,
+    });
+    if let Some(found) = &report.holdings {
+        object["keys"] = found.keys.into();
+        object["missing"] = found.missing.into();
+        object["tried"] = found.tried.into();
+        object["false_positives"] = found.false_positives.into();
+        object["measured_rate"] = found.rate().into();
+        object["sigmas"] = found.sigmas(filter.head().rate).into();
+    }
+    object
+}

@@ -1,0 +1,57 @@
+use std::path::PathBuf;
+
+use clap::Args;
+use waypost_index::input::Source;
+use waypost_report::count;
+use waypost_summary::filter::{self, Input, Kind};
+use waypost_surt::Policy;
+
+use super::options::{KeyFile, Make, tell, tell_reading};
+use crate::exit::Exit;
+use crate::hint::Hint;
+use crate::printer::Printer;
+
+/// Take a list of URIs out of a file of hashes, and make a filter of what is left
+///
+/// The list has a URI in each line, as for a takedown. A published filter cannot forget: make it anew
+/// from the hashes. Exit code 1 if nothing of the list was held.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    waypost filter exclude master.hashes takedown.txt -o master.hashes\n  \
+    waypost filter exclude master.hashes takedown.txt --kind fuse --bits 8 -o archive.filter")]
+pub(crate) struct Exclude {
+    /// A filter of kind hashes
+    filter: PathBuf,
+    /// URIs or SURTs, one a line
+    list: PathBuf,
+    #[command(flatten)]
+    make: Make,
+    #[command(flatten)]
+    key_file: KeyFile,
+}
+
+impl Exclude {
+    pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let filter = self.key_file.open(&self.filter)?;
+        let recipe = self.make.recipe(Kind::Hashes, 0)?;
+        if filter.head().policy != Policy::Whole {
+            out.warn(format_args!(
+                "the keys of {} stand for more than one URI each: all that share a key with one of the list go, too",
+                filter.head().policy
+            ));
+        }
+        let sources = [Source::new(&self.list)];
+        let input = Input {
+            memory: recipe.memory,
+            temporary: recipe.temporary.clone(),
+            ..Input::new(&sources)
+        };
+        let (made, reading, gone) = filter::exclude(&filter, input, &recipe, &self.make.output).hint(
+            "keep the hashes (`waypost filter build --kind hashes`) and make filters from what is left of them",
+        )?;
+        let exit = tell_reading(out, &reading);
+        out.note(format_args!("{} keys were taken out", count(gone)));
+        tell(out, &self.make.output, &made);
+        Ok(if gone == 0 { Exit::No } else { exit })
+    }
+}

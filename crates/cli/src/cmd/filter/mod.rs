@@ -1,0 +1,53 @@
+//! `waypost filter …`: holdings as hashes, for archives that may not show their URIs.
+
+use clap::{Args, Subcommand};
+
+use crate::exit::Exit;
+use crate::printer::Printer;
+
+mod add;
+mod build;
+mod check;
+mod exclude;
+mod info;
+mod lookup;
+mod merge;
+mod options;
+mod plan;
+mod privacy;
+
+/// Make, look up, join and judge filters: holdings as hashes, which do not show the URIs
+#[derive(Args)]
+pub(crate) struct Filter {
+    #[command(subcommand)]
+    command: Box<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Build(build::Build),
+    Lookup(lookup::Lookup),
+    Add(add::Add),
+    Merge(merge::Merge),
+    Exclude(exclude::Exclude),
+    Info(info::Info),
+    Check(check::Check),
+    Plan(plan::Plan),
+    Privacy(privacy::Privacy),
+}
+
+impl Filter {
+    pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        match *self.command {
+            Command::Build(command) => command.run(out),
+            Command::Lookup(command) => command.run(out),
+            Command::Add(command) => command.run(out),
+            Command::Merge(command) => command.run(out),
+            Command::Exclude(command) => command.run(out),
+            Command::Info(command) => command.run(out),
+            Command::Check(command) => command.run(out),
+            Command::Plan(command) => command.run(out),
+            Command::Privacy(command) => command.run(out),
+        }
+    }
+}

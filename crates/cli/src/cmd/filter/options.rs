@@ -1,0 +1,310 @@
+//! What the commands of filters share: how large, with which key, what is said of it, and what to
+//! say in the end.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use waypost_report::{bytes, count};
+use waypost_summary::filter::{Budget, Filter, Kind, Made, Metadata, Reading, Recipe, Secret};
+
+use crate::args::Memory;
+use crate::exit::Exit;
+use crate::hint::Hint;
+use crate::printer::Printer;
+
+/// What to make.
+#[derive(Args)]
+pub(crate) struct Make {
+    /// The file to write
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// fuse (smallest), bloom (can be added to and joined) or hashes (exact, to be kept in private)
+    #[arg(long, value_name = "KIND")]
+    kind: Option<Kind>,
+    /// The rate of false positives: 1%, 0.4%, 0.004 [default: 0.39%]
+    #[arg(long, value_name = "RATE", value_parser = rate, group = "size")]
+    fpr: Option<f64>,
+    /// Bits of a fingerprint (fuse: 1 to 16), or for each key (bloom)
+    #[arg(long, value_name = "N", group = "size")]
+    bits: Option<f64>,
+    /// The most bytes that the file may have: 200M; K, M, G are powers of 1,000
+    #[arg(long, value_name = "SIZE", value_parser = decimal, group = "size")]
+    bytes: Option<u64>,
+    #[command(flatten)]
+    resources: Resources,
+    #[command(flatten)]
+    said: Said,
+}
+
+/// How much of the machine to use.
+#[derive(Args)]
+pub(crate) struct Resources {
+    #[command(flatten)]
+    memory: Memory,
+    /// The folder for temporary files; the system's if not given
+    #[arg(long, value_name = "FOLDER")]
+    temporary: Option<PathBuf>,
+}
+
+impl Resources {
+    pub(crate) fn memory(&self) -> usize {
+        self.memory.memory
+    }
+
+    pub(crate) fn temporary(&self) -> PathBuf {
+        self.temporary.clone().unwrap_or_else(std::env::temp_dir)
+    }
+}
+
+/// What is said of a filter, in Dublin Core.
+#[derive(Args)]
+#[command(next_help_heading = "Metadata")]
+struct Said {
+    /// What it is called
+    #[arg(long)]
+    title: Option<String>,
+    /// Who publishes it
+    #[arg(long)]
+    publisher: Option<String>,
+    /// When it was made; without it, the day of the newest capture
+    #[arg(long)]
+    date: Option<String>,
+    /// Any element of Dublin Core: rights=CC0. May be repeated
+    #[arg(long, value_name = "ELEMENT=TEXT")]
+    dc: Vec<String>,
+}
+
+impl Said {
+    fn metadata(&self) -> anyhow::Result<Metadata> {
+        let mut metadata = Metadata::default();
+        let options = [
+            ("title", &self.title),
+            ("publisher", &self.publisher),
+            ("date", &self.date),
+        ];
+        for (element, text) in options {
+            if let Some(text) = text {
+                metadata.add(element, text)?;
+            }
+        }
+        for said in &self.dc {
+            let (element, text) = said
+                .split_once('=')
+                .with_context(|| format!("--dc {said}: there is no `=`"))
+                .hint("write an element of Dublin Core and a text: --dc rights=CC0")?;
+            metadata.add(element, text).context("--dc")?;
+        }
+        Ok(metadata)
+    }
+}
+
+impl Make {
+    /// `kind` is what is made if the user says nothing.
+    pub(crate) fn recipe(&self, kind: Kind, capacity: u64) -> anyhow::Result<Recipe> {
+        let kind = self.kind.unwrap_or(kind);
+        let budget = match (self.fpr, self.bits, self.bytes) {
+            (Some(rate), ..) => Some(Budget::Rate(rate)),
+            (_, Some(bits), _) => Some(Budget::Bits(bits)),
+            (.., Some(bytes)) => Some(Budget::Bytes(bytes)),
+            _ => None,
+        };
+        if kind == Kind::Hashes && budget.is_some() {
+            return Err(anyhow::anyhow!(
+                "hashes are kept whole: --fpr, --bits and --bytes say nothing about them"
+            ))
+            .hint("leave the option out, or make another kind with --kind fuse");
+        }
+        Ok(Recipe {
+            kind,
+            budget: budget.unwrap_or_default(),
+            capacity,
+            metadata: self.said.metadata()?,
+            memory: self.resources.memory(),
+            temporary: self.resources.temporary(),
+        })
+    }
+}
+
+/// Which secret.
+#[derive(Args)]
+pub(crate) struct KeyFile {
+    /// A file with a secret key, 32 hexadecimal digits: without it nothing can be looked up
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+}
+
+impl KeyFile {
+    pub(crate) fn secret(&self) -> anyhow::Result<Option<Secret>> {
+        self.key_file
+            .as_deref()
+            .map(Secret::read)
+            .transpose()
+            .hint("make one with `openssl rand -hex 16 > FILE`")
+    }
+
+    /// Opens a filter with the secret.
+    pub(crate) fn open(&self, path: &Path) -> anyhow::Result<Filter> {
+        self.give(Filter::open(path)?)
+    }
+
+    /// Gives the secret to a filter that needs it.
+    pub(crate) fn give(&self, filter: Filter) -> anyhow::Result<Filter> {
+        match self.secret()? {
+            Some(secret) => filter
+                .with_secret(secret)
+                .hint("name the key file that the filter was made with"),
+            None if filter.head().fingerprint.is_some() => {
+                filter
+                    .hasher()
+                    .hint("name the key's file with --key-file")?;
+                Ok(filter)
+            }
+            None => Ok(filter),
+        }
+    }
+}
+
+/// Reads a rate: `0.4%`, `0.004`.
+pub(crate) fn rate(text: &str) -> Result<f64, String> {
+    let wrong = || format!("`{text}` is no rate: write 0.4% or 0.004");
+    let (number, unit) = match text.strip_suffix('%') {
+        Some(number) => (number, 100.0),
+        None => (text, 1.0),
+    };
+    let rate: f64 = number.trim().parse().map_err(|_| wrong())?;
+    let rate = rate / unit;
+    if rate > 0.0 && rate < 1.0 {
+        Ok(rate)
+    } else {
+        Err(wrong())
+    }
+}
+
+/// Reads a number with a unit of a thousand: `800M`, `1.5G`.
+pub(crate) fn decimal(text: &str) -> Result<u64, String> {
+    let wrong = || format!("`{text}` is no number: write 800M or 200000");
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = match text[digits.len()..]
+        .to_ascii_uppercase()
+        .trim_end_matches('B')
+    {
+        "" => 1.0,
+        "K" => 1e3,
+        "M" => 1e6,
+        "G" => 1e9,
+        "T" => 1e12,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = digits.parse().map_err(|_| wrong())?;
+    let value = number * unit;
+    if (0.0..1e18).contains(&value) {
+        Ok(value as u64)
+    } else {
+        Err(wrong())
+    }
+}
+
+/// A rate as people read it.
+pub(crate) fn percent(rate: f64) -> String {
+    if rate == 0.0 {
+        "0%".to_owned()
+    } else if rate < 1e-7 {
+        format!("{rate:.1e}")
+    } else {
+        let digits = (1.0 - (rate * 100.0).log10().floor()).clamp(0.0, 7.0) as usize;
+        format!("{:.digits$}%", rate * 100.0)
+    }
+}
+
+/// Says what was made.
+pub(crate) fn tell(out: &Printer, path: &Path, made: &Made) {
+    let head = &made.head;
+    let about = if head.estimated { "about " } else { "" };
+    let per_key = if head.count == 0 {
+        String::new()
+    } else {
+        format!(", {:.2} bits a key", made.bits_per_key())
+    };
+    let limit = if head.rate > 0.0 && head.kind != Kind::Hashes {
+        format!(" ({:.2} is the least possible)", -head.rate.log2())
+    } else {
+        String::new()
+    };
+    out.note(format_args!(
+        "wrote {}: {}, {about}{} keys, {}{per_key}{limit}, false positives {}",
+        path.display(),
+        head.kind,
+        count(head.count),
+        bytes(made.bytes),
+        percent(head.rate),
+    ));
+}
+
+/// Says what was wrong with the input. Damage makes it a `no`: not all of the input is in.
+pub(crate) fn tell_reading(out: &Printer, reading: &Reading) -> Exit {
+    let bad: u64 = reading.rejects.iter().map(|rejects| rejects.total()).sum();
+    if bad > 0 {
+        out.warn(format_args!("{} bad lines were left out", count(bad)));
+        let examples = reading
+            .rejects
+            .iter()
+            .flat_map(|rejects| rejects.examples());
+        for example in examples.take(3) {
+            out.warn(format_args!(
+                "{}: line {}: {}",
+                example.file,
+                count(example.line),
+                example.kind.meaning()
+            ));
+        }
+    }
+    if reading.bad_uris > 0 {
+        out.warn(format_args!(
+            "{} lines have no SURT and were left out",
+            count(reading.bad_uris)
+        ));
+        for example in &reading.bad_examples {
+            out.warn(example);
+        }
+    }
+    for error in &reading.damage {
+        out.warn(format_args!("{error}; what came before is in"));
+    }
+    if reading.damage.is_empty() {
+        Exit::Yes
+    } else {
+        Exit::No
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_and_numbers_are_read_as_people_write_them() {
+        assert_eq!(rate("0.4%"), Ok(0.004));
+        assert_eq!(rate("1 %"), Ok(0.01));
+        assert_eq!(rate("0.5"), Ok(0.5));
+        for wrong in ["", "%", "0", "100%", "-1%", "nan", "1"] {
+            assert!(rate(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(decimal("800M"), Ok(800_000_000));
+        assert_eq!(decimal("1.5G"), Ok(1_500_000_000));
+        assert_eq!(decimal("200MB"), Ok(200_000_000));
+        assert_eq!(decimal("17"), Ok(17));
+        for wrong in ["", "M", "-1", "1X", "9999999999T", "nan", "inf"] {
+            assert!(decimal(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn percentages_keep_their_digits() {
+        assert_eq!(percent(1.0 / 256.0), "0.39%");
+        assert_eq!(percent(0.01), "1.0%");
+        assert_eq!(percent(0.5), "50%");
+        assert_eq!(percent(0.5f64.powi(16)), "0.0015%");
+        assert_eq!(percent(0.0), "0%");
+    }
+}

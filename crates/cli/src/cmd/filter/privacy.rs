@@ -1,0 +1,88 @@
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use waypost_report::count;
+use waypost_summary::filter::Filter;
+use waypost_summary::filter::privacy::{DICTIONARY, Exposure, PRIORS};
+
+use super::options::percent;
+use crate::exit::Exit;
+use crate::printer::Printer;
+
+/// Say in plain numbers what a filter gives away
+#[derive(Args)]
+#[command(after_help = "Example:\n  waypost filter privacy archive.filter")]
+pub(crate) struct Privacy {
+    /// The filter
+    filter: PathBuf,
+}
+
+impl Privacy {
+    pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let filter = Filter::open(&self.filter)?;
+        write!(out.data(), "{}", text(&filter))?;
+        Ok(Exit::Yes)
+    }
+}
+
+fn text(filter: &Filter) -> String {
+    let head = filter.head();
+    let exposure = Exposure::of(head);
+    let about = if head.estimated { "about " } else { "" };
+    let mut text = format!(
+        "{}\n\nAnyone with this file learns that {about}{} keys are held ({}).\n",
+        filter.name(),
+        count(head.count),
+        head.policy
+    );
+    if exposure.keyed {
+        text += "It is keyed: without the secret key nothing can be looked up in it, so nothing can be \
+                 guessed from it.\nAnyone with the file and the key learns all that follows.\n";
+    } else {
+        text += "It is not keyed: anyone can look up any URI that they can guess.\n";
+    }
+    if exposure.exact {
+        text += "\nIt holds the hashes themselves: what it calls present is held, beyond doubt. Keep it private.\n";
+    } else {
+        text += &format!(
+            "\nHow sure one can be that a URI is held when the filter says so ({} of what is not held is called \
+             present, too):\n",
+            percent(exposure.rate)
+        );
+        for (prior, posterior) in PRIORS.iter().zip(exposure.posteriors) {
+            text += &format!(
+                "  thought to be held with {:>5} before: {:>6} after\n",
+                percent(*prior),
+                format!("{:.1}%", posterior * 100.0)
+            );
+        }
+    }
+    let dictionary = count(DICTIONARY as u64);
+    match exposure.dictionary_seconds {
+        Some(seconds) => {
+            text += &format!(
+                "\nA dictionary of {dictionary} URIs, as large as a public crawl of the Web, is looked up in about {:.0} \
+                 minutes on one core.\n",
+                seconds / 60.0
+            );
+        }
+        None => {
+            text += &format!(
+                "\nA dictionary of {dictionary} URIs cannot be looked up without the key; finding the key by trying takes \
+                 2^127 tries.\n"
+            );
+        }
+    }
+    if !exposure.exact {
+        text += &format!(
+            "Of a dictionary of URIs that are not held, {} would be called present.\n",
+            count(exposure.dictionary_false as u64)
+        );
+    }
+    if !exposure.keyed {
+        text += "So treat every URI that can be guessed as public. What nobody can guess (tokens, unlisted paths) is \
+                 not shown.\n";
+    }
+    text
+}

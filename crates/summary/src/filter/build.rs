@@ -1,0 +1,560 @@
+//! Making filters: from captures and URIs, from hashes, from other filters.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use waypost_surt::{Dialect, Policy};
+use xxhash_rust::xxh3::Xxh3Default;
+
+use super::bloom::{self, BLOCK};
+use super::format::{self, Entry, Head, Kind, Metadata, Writer};
+use super::fuse::{WORKSHOP_PER_HASH, Workshop};
+use super::hash::{Hash, HashFunction, Hasher};
+use super::input::{self, Input, Reading};
+use super::read::Filter;
+use super::run::{self, Cursor, Run, RunReader, RunWriter, write_hashes};
+use super::size::{self, BLOOM_SHARD, Budget};
+use crate::error::{Error, Result};
+
+/// What to make.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    /// Which kind.
+    pub kind: Kind,
+    /// How large, or how exact.
+    pub budget: Budget,
+    /// Keys that a Bloom filter is made for, if they are more than there are now.
+    pub capacity: u64,
+    /// What people say of it.
+    pub metadata: Metadata,
+    /// How much memory to use, in bytes.
+    pub memory: usize,
+    /// The folder for temporary files.
+    pub temporary: PathBuf,
+}
+
+impl Default for Recipe {
+    fn default() -> Recipe {
+        Recipe {
+            kind: Kind::default(),
+            budget: Budget::default(),
+            capacity: 0,
+            metadata: Metadata::default(),
+            memory: 1 << 30,
+            temporary: std::env::temp_dir(),
+        }
+    }
+}
+
+/// What was made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Made {
+    /// What it says of itself.
+    pub head: Head,
+    /// Its size.
+    pub bytes: u64,
+}
+
+impl Made {
+    /// Bits for each key.
+    pub fn bits_per_key(&self) -> f64 {
+        self.bytes as f64 * 8.0 / self.head.count.max(1) as f64
+    }
+}
+
+/// What keys are: what a filter and what it is asked must agree on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Keys {
+    hash: HashFunction,
+    fingerprint: Option<super::Fingerprint>,
+    dialect: Dialect,
+    policy: Policy,
+}
+
+impl Keys {
+    fn new(hasher: Hasher, dialect: Dialect, policy: Policy) -> Keys {
+        let hash = hasher.function();
+        Keys {
+            hash,
+            fingerprint: (hash == HashFunction::SipHash).then(|| hasher.fingerprint()),
+            dialect,
+            policy,
+        }
+    }
+
+    fn of(filter: &Filter) -> Keys {
+        let head = filter.head();
+        Keys {
+            hash: head.hash,
+            fingerprint: head.fingerprint,
+            dialect: head.dialect,
+            policy: head.policy,
+        }
+    }
+
+    fn head(self, kind: Kind, count: u64) -> Head {
+        Head {
+            kind,
+            hash: self.hash,
+            fingerprint: self.fingerprint,
+            dialect: self.dialect,
+            policy: self.policy,
+            count,
+            estimated: false,
+            rate: 0.0,
+            capacity: count,
+        }
+    }
+}
+
+/// Makes a filter of all that is read.
+///
+/// # Errors
+/// When the input cannot be read, the filter not be written, or the recipe makes no sense.
+pub fn build(input: Input<'_>, recipe: &Recipe, out: &Path) -> Result<(Made, Reading)> {
+    // What makes no sense should be said before hours are spent.
+    if recipe.kind == Kind::Fuse && !matches!(recipe.budget, Budget::Bytes(_)) {
+        size::width(recipe.budget, 1)?;
+    }
+    format::check_place(out)?;
+    let keys = Keys::new(input.hasher, input.dialect, input.policy);
+    let (run, reading) = input::read(input)?;
+    let mut recipe = recipe.clone();
+    describe(&reading, &mut recipe.metadata)?;
+    let made = encode(&run, keys, &recipe, out)?;
+    Ok((made, reading))
+}
+
+/// Adds to the metadata what the input says, where the user said nothing: dates come from captures,
+/// never from the clock.
+fn describe(reading: &Reading, metadata: &mut Metadata) -> Result<()> {
+    let day = |time: waypost_index::timestamp::Time| time.to_string()[..10].to_owned();
+    if let (Some(first), Some(last)) = (reading.first, reading.last) {
+        if metadata.get("date").is_empty() {
+            metadata.add("date", &day(last))?;
+        }
+        if metadata.get("coverage").is_empty() {
+            metadata.add("coverage", &format!("{}/{}", day(first), day(last)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the filter of a run.
+pub(crate) fn encode(run: &Run, keys: Keys, recipe: &Recipe, out: &Path) -> Result<Made> {
+    let mut head = keys.head(recipe.kind, run.count());
+    let bytes = match recipe.kind {
+        Kind::Fuse => {
+            let mut width = size::width(recipe.budget, run.count())?;
+            let writer = loop {
+                let writer = fuse(&[(width, run)], recipe)?;
+                // Sizes are estimated from the mean shard; the real ones may be a little more.
+                match recipe.budget {
+                    Budget::Bytes(most) if width > 1 && writer.size(&recipe.metadata) > most => {
+                        width -= 1
+                    }
+                    _ => break writer,
+                }
+            };
+            head.rate = 0.5f64.powi(i32::from(width));
+            if run.count() == 0 {
+                head.rate = 0.0;
+            }
+            writer.finish(&head, &recipe.metadata, out)?
+        }
+        Kind::Bloom => {
+            head.capacity = run.count().max(recipe.capacity);
+            let blocks = size::blocks(recipe.budget, head.capacity)?;
+            let filled = bloom(run, blocks, None, recipe)?;
+            head.rate = filled.rate;
+            filled.writer.finish(&head, &recipe.metadata, out)?
+        }
+        Kind::Hashes => {
+            head.rate = run.count() as f64 * 0.5f64.powi(128);
+            hashes(run, &head, recipe, out)?
+        }
+    };
+    Ok(Made { head, bytes })
+}
+
+/// Fuse filters of several widths, narrow ones first, for one file.
+pub(crate) fn fuse(parts: &[(u8, &Run)], recipe: &Recipe) -> Result<Writer> {
+    let mut writer = Writer::new(&recipe.temporary);
+    for &(width, run) in parts {
+        let shards = size::shards(Kind::Fuse, run.count());
+        let per_shard = (run.count() / shards + 1) as usize * (16 + WORKSHOP_PER_HASH + 4);
+        let at_once = side_by_side(recipe.memory, per_shard);
+        let mut reader = run.reader();
+        let mut workshops: Vec<(Workshop, Vec<Hash>, Vec<u8>)> = Vec::new();
+        workshops.resize_with(at_once, Default::default);
+        let mut next = 0;
+        while next < shards {
+            let now = (shards - next).min(at_once as u64) as usize;
+            for (number, (_, hashes, _)) in (next..).zip(&mut workshops[..now]) {
+                hashes.clear();
+                reader.shard(number, shards, hashes)?;
+            }
+            let entries: Vec<Option<Entry>> = workshops[..now]
+                .par_iter_mut()
+                .map(|(workshop, hashes, bytes)| {
+                    bytes.clear();
+                    let built = workshop.build(hashes, width, bytes)?;
+                    Some(Entry {
+                        offset: 0,
+                        checksum: 0,
+                        count: u32::try_from(hashes.len()).ok()?,
+                        extent: built.geometry.segments,
+                        attempt: built.attempt,
+                        width,
+                        segment_log: built.geometry.segment_log,
+                    })
+                })
+                .collect();
+            for (entry, (_, _, bytes)) in entries.into_iter().zip(&workshops) {
+                let entry = entry.ok_or_else(|| Error::format("a shard could not be built"))?;
+                writer.shard(entry, bytes)?;
+            }
+            next += now as u64;
+        }
+    }
+    Ok(writer)
+}
+
+/// How many shards can be worked on at the same time.
+fn side_by_side(memory: usize, per_shard: usize) -> usize {
+    (memory / 2 / per_shard.max(1)).clamp(1, rayon::current_num_threads())
+}
+
+struct Filled {
+    writer: Writer,
+    rate: f64,
+    /// Hashes that set a bit that was not set.
+    new: u64,
+}
+
+/// Blocks with the bits of a run, and those of a filter of as many blocks.
+fn bloom(run: &Run, blocks: u64, old: Option<&Filter>, recipe: &Recipe) -> Result<Filled> {
+    let mut writer = Writer::new(&recipe.temporary);
+    let shards = blocks.div_ceil(BLOOM_SHARD);
+    let at_once = rayon::current_num_threads() as u64 * 4;
+    let mut reader = run.reader();
+    let (mut rate, mut new) = (0.0, 0);
+    let mut next = 0;
+    while next < shards {
+        let now = next..shards.min(next + at_once);
+        let mut work = Vec::new();
+        for shard in now.clone() {
+            let mut hashes = Vec::new();
+            reader.take_while(
+                |hash| bloom::block_of(hash, blocks) / BLOOM_SHARD <= shard,
+                &mut hashes,
+            )?;
+            work.push((shard, hashes));
+        }
+        let filled: Vec<Result<(Vec<u8>, f64, u64)>> = work
+            .into_par_iter()
+            .map(|(shard, hashes)| {
+                let first = shard * BLOOM_SHARD;
+                let count = (blocks - first).min(BLOOM_SHARD);
+                let mut bytes = match old {
+                    Some(filter) => filter.with_shard(shard as usize, <[u8]>::to_vec)?,
+                    None => vec![0; count as usize * BLOCK],
+                };
+                let (places, _) = bytes.as_chunks_mut::<BLOCK>();
+                let mut new = 0;
+                for hash in hashes {
+                    let place = (bloom::block_of(hash, blocks) - first) as usize;
+                    new += u64::from(bloom::insert(&mut places[place], hash));
+                }
+                let rate = bloom::exact_rate(&bytes) * count as f64;
+                Ok((bytes, rate, new))
+            })
+            .collect();
+        for filled in filled {
+            let (bytes, here, fresh) = filled?;
+            rate += here;
+            new += fresh;
+            writer.shard(blocks_entry(bytes.len()), &bytes)?;
+        }
+        next = now.end;
+    }
+    Ok(Filled {
+        writer,
+        rate: rate / blocks as f64,
+        new,
+    })
+}
+
+fn blocks_entry(bytes: usize) -> Entry {
+    Entry {
+        offset: 0,
+        checksum: 0,
+        count: 0,
+        extent: (bytes / BLOCK) as u32,
+        attempt: 0,
+        width: 0,
+        segment_log: 0,
+    }
+}
+
+/// The run itself: it is read once for the checksums and once to be written.
+fn hashes(run: &Run, head: &Head, recipe: &Recipe, out: &Path) -> Result<u64> {
+    let shards = size::shards(Kind::Hashes, run.count());
+    let mut entries = Vec::new();
+    let mut reader = run.reader();
+    let mut held = Vec::new();
+    let mut bytes = Vec::new();
+    for shard in 0..shards {
+        held.clear();
+        reader.shard(shard, shards, &mut held)?;
+        let mut checksum = Xxh3Default::new();
+        for part in held.chunks(4096) {
+            bytes.clear();
+            bytes.extend(part.iter().flat_map(|hash| hash.to_le_bytes()));
+            checksum.update(&bytes);
+        }
+        entries.push(Entry {
+            offset: 0,
+            checksum: checksum.digest(),
+            count: u32::try_from(held.len()).map_err(|_| Error::format("a shard is too large"))?,
+            extent: 0,
+            attempt: 0,
+            width: 0,
+            segment_log: 0,
+        });
+    }
+    let mut reader = run.reader();
+    format::write(head, &recipe.metadata, entries, out, |_, length, out| {
+        copy(&mut reader, length / 16, out)
+    })
+}
+
+fn copy(reader: &mut RunReader<'_>, mut count: u64, out: &mut dyn io::Write) -> io::Result<()> {
+    while count > 0 {
+        let seen = reader.peek().map_err(io::Error::other)?;
+        let now = (seen.len() as u64).min(count) as usize;
+        if now == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        write_hashes(&seen[..now], out)?;
+        reader.take(now);
+        count -= now as u64;
+    }
+    Ok(())
+}
+
+/// Adds all that is read to a Bloom filter.
+///
+/// # Errors
+/// When the filter is no Bloom filter, or anything cannot be read or written.
+pub fn add(
+    filter: &Filter,
+    mut input: Input<'_>,
+    recipe: &Recipe,
+    out: &Path,
+) -> Result<(Made, Reading)> {
+    must_be(filter, Kind::Bloom, "added to")?;
+    format::check_place(out)?;
+    input.hasher = filter.hasher()?;
+    input.dialect = filter.head().dialect;
+    input.policy = filter.head().policy;
+    let (run, reading) = input::read(input)?;
+    let filled = bloom(&run, filter.blocks(), Some(filter), recipe)?;
+    let mut head = filter.head().clone();
+    head.count += filled.new;
+    // A key whose bits were all set may be new all the same.
+    head.estimated |= filled.new < run.count();
+    head.rate = filled.rate;
+    let mut metadata = filter.metadata().clone();
+    metadata.extend(&recipe.metadata);
+    let bytes = filled.writer.finish(&head, &metadata, out)?;
+    Ok((Made { head, bytes }, reading))
+}
+
+/// Joins filters: Bloom filters of the same number of blocks into one, hashes into any kind.
+///
+/// # Errors
+/// When they do not go together, or anything cannot be read or written.
+pub fn merge(filters: &[Filter], recipe: &Recipe, out: &Path) -> Result<Made> {
+    let [first, rest @ ..] = filters else {
+        return Err(Error::invalid("there is nothing to merge"));
+    };
+    for other in rest {
+        agree(first, other)?;
+    }
+    let mut recipe = recipe.clone();
+    for filter in filters {
+        recipe.metadata.extend(filter.metadata());
+    }
+    if filters
+        .iter()
+        .all(|filter| filter.head().kind == Kind::Hashes)
+    {
+        let mut cursors: Vec<Cursor<'_>> = filters.iter().map(Cursor::file).collect();
+        let mut merged = RunWriter::new(recipe.memory / 4, &recipe.temporary);
+        run::union(&mut cursors, &mut merged)?;
+        return encode(&merged.finish()?, Keys::of(first), &recipe, out);
+    }
+    for filter in filters {
+        must_be(filter, Kind::Bloom, "merged")?;
+    }
+    if recipe.kind != Kind::Bloom {
+        return Err(Error::invalid(format!(
+            "Bloom filters can only become a Bloom filter, not {}: that takes hashes",
+            recipe.kind
+        )));
+    }
+    join(filters, &recipe, out)
+}
+
+fn join(filters: &[Filter], recipe: &Recipe, out: &Path) -> Result<Made> {
+    let first = &filters[0];
+    let blocks = first.blocks();
+    if let Some(other) = filters.iter().find(|other| {
+        other.blocks() != blocks || other.layout.blocks_per_shard != first.layout.blocks_per_shard
+    }) {
+        return Err(Error::invalid(format!(
+            "{} has {blocks} blocks, but {} has {}: only Bloom filters of one size can be joined",
+            first.name(),
+            other.name(),
+            other.blocks()
+        )));
+    }
+    let mut writer = Writer::new(&recipe.temporary);
+    let (mut rate, mut ones) = (0.0, 0);
+    for shard in 0..first.shards() {
+        let mut bytes = first.with_shard(shard, <[u8]>::to_vec)?;
+        for other in &filters[1..] {
+            other.with_shard(shard, |more| {
+                for (byte, more) in bytes.iter_mut().zip(more) {
+                    *byte |= more;
+                }
+            })?;
+        }
+        rate += bloom::exact_rate(&bytes) * (bytes.len() / BLOCK) as f64;
+        ones += bloom::ones(&bytes);
+        writer.shard(blocks_entry(bytes.len()), &bytes)?;
+    }
+    let mut head = first.head().clone();
+    if filters.len() > 1 {
+        let most: u64 = filters.iter().map(|filter| filter.head().count).sum();
+        let least = filters
+            .iter()
+            .map(|filter| filter.head().count)
+            .max()
+            .unwrap_or(0);
+        head.count = bloom::keys_for(ones, blocks).clamp(least, most);
+        head.estimated = true;
+    }
+    head.rate = rate / blocks as f64;
+    let bytes = writer.finish(&head, &recipe.metadata, out)?;
+    Ok(Made { head, bytes })
+}
+
+/// Makes a filter of a file of hashes without those of a list. Returns how many were taken out.
+///
+/// # Errors
+/// When `filter` holds no hashes, or anything cannot be read or written.
+pub fn exclude(
+    filter: &Filter,
+    mut list: Input<'_>,
+    recipe: &Recipe,
+    out: &Path,
+) -> Result<(Made, Reading, u64)> {
+    must_be(filter, Kind::Hashes, "cut down")?;
+    format::check_place(out)?;
+    list.hasher = filter.hasher()?;
+    list.dialect = filter.head().dialect;
+    list.policy = filter.head().policy;
+    let (without, reading) = input::read(list)?;
+    let mut left = RunWriter::new(recipe.memory / 4, &recipe.temporary);
+    let gone = run::difference(
+        &mut Cursor::file(filter),
+        &mut Cursor::Run(without.reader()),
+        &mut left,
+    )?;
+    let mut recipe = recipe.clone();
+    recipe.metadata.extend(filter.metadata());
+    let made = encode(&left.finish()?, Keys::of(filter), &recipe, out)?;
+    Ok((made, reading, gone))
+}
+
+fn must_be(filter: &Filter, kind: Kind, done: &str) -> Result<()> {
+    let found = filter.head().kind;
+    if found == kind {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "a filter of kind {found} cannot be {done}; one of kind {kind} can"
+    ))
+    .in_file(filter.name()))
+}
+
+/// Filters can be joined only if they hold keys of the same making.
+fn agree(first: &Filter, other: &Filter) -> Result<()> {
+    let (a, b) = (Keys::of(first), Keys::of(other));
+    let what = if a.hash != b.hash {
+        "hash"
+    } else if a.fingerprint != b.fingerprint {
+        "secret key"
+    } else if a.dialect != b.dialect {
+        "dialect"
+    } else if a.policy != b.policy {
+        "policy"
+    } else {
+        return Ok(());
+    };
+    Err(Error::invalid(format!(
+        "{} and {} were made with different {what}s",
+        first.name(),
+        other.name()
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filter::Hasher;
+
+    fn run(count: u64, stream: u64) -> Run {
+        let mut hashes: Vec<Hash> = (0..count)
+            .map(|n| Hasher::Public.hash(format!("{stream} {n}").as_bytes()))
+            .collect();
+        hashes.sort_unstable();
+        let mut writer = RunWriter::new(1 << 24, &std::env::temp_dir());
+        writer.push(&hashes).unwrap();
+        writer.finish().unwrap()
+    }
+
+    #[test]
+    fn filters_of_several_widths_share_one_small_header() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("map.ukvs.filter");
+        let recipe = Recipe::default();
+        let runs: Vec<(u8, Run)> = [(1, 50), (4, 3_000), (8, 0), (9, 700), (16, 1)]
+            .map(|(width, count)| (width, run(count, u64::from(width))))
+            .into();
+        let parts: Vec<(u8, &Run)> = runs.iter().map(|(width, run)| (*width, run)).collect();
+        let writer = fuse(&parts, &recipe).unwrap();
+        let slots: u64 = writer.size(&Metadata::default());
+        let keys = Keys::new(Hasher::Public, Dialect::Ia, Policy::Whole);
+        let mut head = keys.head(Kind::Fuse, runs.iter().map(|(_, run)| run.count()).sum());
+        head.rate = 0.5;
+        let bytes = writer.finish(&head, &Metadata::default(), &out).unwrap();
+        assert_eq!(bytes, slots);
+        let filter = Filter::open(&out).unwrap();
+        assert_eq!(filter.widths(), [1, 4, 8, 9, 16]);
+        let before_shards = filter.layout.range(0).start;
+        assert!(before_shards <= 300 + 32 * 5, "{before_shards}");
+        assert!(filter.contains(17).is_err());
+        for (width, run) in &runs {
+            let mut reader = run.reader();
+            for &hash in reader.peek().unwrap() {
+                assert!(filter.contains_at(*width, hash).unwrap(), "{width}");
+            }
+        }
+        assert!(!filter.contains_at(8, 17).unwrap());
+        assert!(!filter.contains_at(2, 17).unwrap());
+    }
+}

@@ -1,0 +1,251 @@
+//! The first 128 bytes: what kind of filter it is, of what keys, and how much follows.
+
+use std::fmt;
+use std::str::FromStr;
+
+use waypost_surt::{Dialect, Policy};
+use xxhash_rust::xxh3::Xxh3Default;
+
+use crate::error::{Error, Result};
+use crate::filter::hash::{Fingerprint, HashFunction};
+
+/// What every file begins with.
+pub(crate) const MAGIC: [u8; 8] = *b"WPFILTER";
+/// The version that is written, and the only one there is.
+pub(crate) const VERSION: u16 = 1;
+/// How long the head is.
+pub(crate) const LENGTH: usize = 128;
+/// Where its checksum stands.
+const CHECKSUM: usize = 120;
+/// The longest metadata that is read: nobody needs more, and a hostile file must not ask for more.
+pub(crate) const LONGEST_METADATA: u32 = 1 << 20;
+
+/// The kinds of filters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// Binary fuse: the smallest, made at once, never changed.
+    #[default]
+    Fuse,
+    /// Blocked Bloom: can be added to and joined.
+    Bloom,
+    /// The hashes themselves, sorted: from it any filter can be made.
+    Hashes,
+}
+
+impl Kind {
+    /// All of them, the default first.
+    pub const ALL: [Kind; 3] = [Kind::Fuse, Kind::Bloom, Kind::Hashes];
+
+    /// The name that users type.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Fuse => "fuse",
+            Kind::Bloom => "bloom",
+            Kind::Hashes => "hashes",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Kind> {
+        Kind::ALL
+            .into_iter()
+            .find(|kind| kind.name() == name)
+            .ok_or_else(|| {
+                Error::invalid(format!(
+                    "`{name}` is no kind of filter: fuse, bloom, hashes"
+                ))
+            })
+    }
+}
+
+/// What a filter says of itself, but for its metadata.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Head {
+    /// Which kind it is.
+    pub kind: Kind,
+    /// How keys became hashes.
+    pub hash: HashFunction,
+    /// The fingerprint of the secret key; `None` without one.
+    pub fingerprint: Option<Fingerprint>,
+    /// The rules by which SURTs were made.
+    pub dialect: Dialect,
+    /// How keys were cut.
+    pub policy: Policy,
+    /// Distinct keys that are held.
+    pub count: u64,
+    /// Whether `count` is an estimate, as it is after Bloom filters were joined or added to.
+    pub estimated: bool,
+    /// How likely a key that is not held is called present. For several widths, at the narrowest.
+    pub rate: f64,
+    /// Keys that a Bloom filter was made for; elsewhere the same as `count`.
+    pub capacity: u64,
+}
+
+/// What else the head says: how much follows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) metadata: u32,
+    pub(crate) shards: u32,
+    pub(crate) padded: bool,
+}
+
+impl Extent {
+    /// Where the shards begin, before padding.
+    pub(crate) fn end(self) -> u64 {
+        LENGTH as u64
+            + u64::from(self.metadata)
+            + u64::from(self.shards) * super::table::ENTRY as u64
+    }
+}
+
+impl Head {
+    /// The bytes of the head. `rest` is metadata and table, which the checksum covers, too.
+    pub(crate) fn encode(&self, extent: Extent, rest: &[&[u8]]) -> [u8; LENGTH] {
+        let mut bytes = [0; LENGTH];
+        let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+        put(0, &MAGIC);
+        put(8, &VERSION.to_le_bytes());
+        put(
+            10,
+            &[match self.kind {
+                Kind::Fuse => 1,
+                Kind::Bloom => 2,
+                Kind::Hashes => 3,
+            }],
+        );
+        put(
+            11,
+            &[match self.hash {
+                HashFunction::Xxh3 => 1,
+                HashFunction::SipHash => 2,
+            }],
+        );
+        put(
+            12,
+            &[match self.dialect {
+                Dialect::Ia => 1,
+                Dialect::CommonCrawl => 2,
+                Dialect::CommonCrawlLegacy => 3,
+            }],
+        );
+        put(
+            13,
+            &[u8::from(self.estimated) | u8::from(extent.padded) << 1],
+        );
+        put(16, &self.count.to_le_bytes());
+        put(24, &self.capacity.to_le_bytes());
+        put(32, &self.rate.to_le_bytes());
+        put(40, &self.fingerprint.unwrap_or(Fingerprint::NONE).0);
+        put(56, &extent.metadata.to_le_bytes());
+        put(60, &extent.shards.to_le_bytes());
+        put(64, self.policy.to_string().as_bytes());
+        let checksum = checksum(&bytes, rest);
+        bytes[CHECKSUM..].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a head without its checksum, which is there to be checked when the rest is.
+    pub(crate) fn decode(bytes: &[u8; LENGTH]) -> Result<(Head, Extent)> {
+        if bytes[..8] != MAGIC {
+            return Err(Error::format("this is no filter"));
+        }
+        let version = u16::from_le_bytes(array(bytes, 8));
+        if version != VERSION {
+            return Err(Error::format(format!(
+                "this filter is of version {version}, and only version {VERSION} is known"
+            )));
+        }
+        let damaged = |what: &str| Error::format(format!("the head is damaged: {what}"));
+        let kind = match bytes[10] {
+            1 => Kind::Fuse,
+            2 => Kind::Bloom,
+            3 => Kind::Hashes,
+            _ => return Err(damaged("no such kind")),
+        };
+        let hash = match bytes[11] {
+            1 => HashFunction::Xxh3,
+            2 => HashFunction::SipHash,
+            _ => return Err(damaged("no such hash")),
+        };
+        let dialect = match bytes[12] {
+            1 => Dialect::Ia,
+            2 => Dialect::CommonCrawl,
+            3 => Dialect::CommonCrawlLegacy,
+            _ => return Err(damaged("no such dialect")),
+        };
+        let reserved = [&bytes[14..16], &bytes[96..CHECKSUM]].concat();
+        if bytes[13] & !3 != 0 || reserved.iter().any(|&byte| byte != 0) {
+            return Err(damaged("what must be zero is not"));
+        }
+        let fingerprint = Fingerprint(array(bytes, 40));
+        let keyed = fingerprint != Fingerprint::NONE;
+        if keyed != (hash == HashFunction::SipHash) {
+            return Err(damaged(
+                "a key without a keyed hash, or the other way round",
+            ));
+        }
+        let name = bytes[64..96]
+            .split(|&byte| byte == 0)
+            .next()
+            .unwrap_or_default();
+        let policy = std::str::from_utf8(name)
+            .ok()
+            .and_then(|name| name.parse().ok())
+            .ok_or_else(|| damaged("no such policy"))?;
+        let rate = f64::from_le_bytes(array(bytes, 32));
+        if !(0.0..=1.0).contains(&rate) {
+            return Err(damaged("a rate that is none"));
+        }
+        let extent = Extent {
+            metadata: u32::from_le_bytes(array(bytes, 56)),
+            shards: u32::from_le_bytes(array(bytes, 60)),
+            padded: bytes[13] & 2 != 0,
+        };
+        if extent.metadata > LONGEST_METADATA {
+            return Err(damaged("metadata of more than a mebibyte"));
+        }
+        let head = Head {
+            kind,
+            hash,
+            fingerprint: keyed.then_some(fingerprint),
+            dialect,
+            policy,
+            count: u64::from_le_bytes(array(bytes, 16)),
+            estimated: bytes[13] & 1 != 0,
+            rate,
+            capacity: u64::from_le_bytes(array(bytes, 24)),
+        };
+        Ok((head, extent))
+    }
+}
+
+/// The checksum that the head should have.
+pub(crate) fn checksum(head: &[u8; LENGTH], rest: &[&[u8]]) -> u64 {
+    let mut hasher = Xxh3Default::new();
+    hasher.update(&head[..CHECKSUM]);
+    for part in rest {
+        hasher.update(part);
+    }
+    hasher.digest()
+}
+
+/// The checksum that the head has.
+pub(crate) fn stated_checksum(head: &[u8; LENGTH]) -> u64 {
+    u64::from_le_bytes(array(head, CHECKSUM))
+}
+
+/// `N` bytes at a place that is always inside.
+pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(&bytes[at..at + N]);
+    array
+}

@@ -1,0 +1,361 @@
+//! The table of shards, and where each shard is.
+//!
+//! A file holds one filter, or several fuse filters of different widths (a *part* each), which are
+//! told apart by the widths in the table. In a part, the shard of a hash is found by spreading the
+//! upper half of the hash over the part's shards; of a Bloom filter, over its blocks.
+
+use super::PADDED_FROM;
+use super::head::{self, Extent, Head, Kind, LENGTH, array};
+use super::metadata::Metadata;
+use crate::error::{Error, Result};
+use crate::filter::bits;
+use crate::filter::bloom;
+use crate::filter::fuse::{Geometry, LARGEST_SEGMENT, WIDEST};
+use crate::filter::hash::{Hash, high, spread};
+
+/// Bytes of a table's entry.
+pub(crate) const ENTRY: usize = 32;
+/// Bytes of a hash that is stored whole.
+pub(crate) const HASH: u64 = 16;
+
+/// One shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// Where it begins in the file.
+    pub(crate) offset: u64,
+    /// XXH3-64 of its bytes.
+    pub(crate) checksum: u64,
+    /// Keys in it.
+    pub(crate) count: u32,
+    /// Fuse: segments. Bloom: blocks. Hashes: zero.
+    pub(crate) extent: u32,
+    /// Fuse: which seed.
+    pub(crate) attempt: u16,
+    /// Fuse: bits of a fingerprint.
+    pub(crate) width: u8,
+    /// Fuse: the size of segments.
+    pub(crate) segment_log: u8,
+}
+
+impl Entry {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.offset.to_le_bytes());
+        out.extend_from_slice(&self.checksum.to_le_bytes());
+        out.extend_from_slice(&self.count.to_le_bytes());
+        out.extend_from_slice(&self.extent.to_le_bytes());
+        out.extend_from_slice(&self.attempt.to_le_bytes());
+        out.push(self.width);
+        out.push(self.segment_log);
+        out.extend_from_slice(&[0; 4]);
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Entry> {
+        if bytes[28..ENTRY] != [0; 4] {
+            return Err(Error::format("the table of shards is damaged"));
+        }
+        Ok(Entry {
+            offset: u64::from_le_bytes(array(bytes, 0)),
+            checksum: u64::from_le_bytes(array(bytes, 8)),
+            count: u32::from_le_bytes(array(bytes, 16)),
+            extent: u32::from_le_bytes(array(bytes, 20)),
+            attempt: u16::from_le_bytes(array(bytes, 24)),
+            width: bytes[26],
+            segment_log: bytes[27],
+        })
+    }
+
+    pub(crate) fn geometry(&self) -> Geometry {
+        Geometry {
+            segment_log: self.segment_log,
+            segments: self.extent,
+        }
+    }
+
+    /// How many bytes the shard has. `None` if the entry makes no sense.
+    pub(crate) fn length(&self, kind: Kind) -> Option<u64> {
+        match kind {
+            Kind::Fuse => {
+                let sound =
+                    (1..=WIDEST).contains(&self.width) && self.segment_log <= LARGEST_SEGMENT;
+                // A hash that is held has slots; and only a shard without hashes has none.
+                (sound && (self.extent == 0) == (self.count == 0))
+                    .then(|| bits::bytes_for(self.geometry().slots(), self.width))?
+            }
+            Kind::Bloom => (self.extent > 0).then(|| u64::from(self.extent) * bloom::BLOCK as u64),
+            Kind::Hashes => Some(u64::from(self.count) * HASH),
+        }
+    }
+}
+
+/// The shards of one width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) width: u8,
+    /// The number of its first shard.
+    pub(crate) first: usize,
+    /// How many it has.
+    pub(crate) shards: usize,
+}
+
+/// All that stands before the shards, understood and checked.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Layout {
+    pub(crate) head: Head,
+    pub(crate) metadata: Metadata,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) parts: Vec<Part>,
+    /// Bloom: all blocks, and those of every shard but the last.
+    pub(crate) blocks: u64,
+    pub(crate) blocks_per_shard: u64,
+    /// How long the file is.
+    pub(crate) length: u64,
+}
+
+impl Layout {
+    /// How many bytes stand before the shards, given the first [`LENGTH`] of them.
+    pub(crate) fn prefix(start: &[u8]) -> Result<u64> {
+        let head = start
+            .first_chunk::<LENGTH>()
+            .ok_or_else(|| Error::format("this is no filter: it is too short"))?;
+        Ok(Head::decode(head)?.1.end())
+    }
+
+    /// Understands `prefix`, which is as long as [`Layout::prefix`] says, and checks it against the
+    /// length of the file.
+    pub(crate) fn decode(prefix: &[u8], length: u64) -> Result<Layout> {
+        let start = prefix
+            .first_chunk::<LENGTH>()
+            .ok_or_else(|| Error::format("this is no filter: it is too short"))?;
+        let (head, extent) = Head::decode(start)?;
+        let rest = usize::try_from(extent.end())
+            .ok()
+            .and_then(|end| prefix.get(LENGTH..end))
+            .ok_or_else(|| Error::format("the filter is cut short before its shards"))?;
+        if head::checksum(start, &[rest]) != head::stated_checksum(start) {
+            return Err(Error::format(
+                "the checksum of the head does not hold: the filter is damaged",
+            ));
+        }
+        let (metadata, table) = rest.split_at(extent.metadata as usize);
+        let entries = table
+            .chunks(ENTRY)
+            .map(Entry::decode)
+            .collect::<Result<Vec<_>>>()?;
+        let mut layout = Layout {
+            metadata: Metadata::decode(metadata)?,
+            parts: parts(head.kind, &entries)?,
+            blocks: 0,
+            blocks_per_shard: 0,
+            length,
+            head,
+            entries,
+        };
+        layout.check(extent)?;
+        Ok(layout)
+    }
+
+    /// A checksum can be made to hold by whoever makes a file; what lookups rely on is checked by
+    /// itself.
+    fn check(&mut self, extent: Extent) -> Result<()> {
+        let damaged = |what: &str| Error::format(format!("the table of shards is damaged: {what}"));
+        let kind = self.head.kind;
+        let mut end = extent.end();
+        let mut count = 0u64;
+        for entry in &self.entries {
+            if extent.padded {
+                end = end.next_multiple_of(64);
+            }
+            let length = entry
+                .length(kind)
+                .ok_or_else(|| damaged("a shard of no size"))?;
+            if entry.offset != end {
+                return Err(damaged("shards do not follow each other"));
+            }
+            end = end
+                .checked_add(length)
+                .ok_or_else(|| damaged("too large"))?;
+            count += u64::from(entry.count);
+        }
+        if extent.padded != (end >= PADDED_FROM) {
+            return Err(damaged("padding where there should be none"));
+        }
+        if end != self.length {
+            return Err(Error::format(format!(
+                "the filter should have {end} bytes, but has {}: it was cut or added to",
+                self.length
+            )));
+        }
+        if kind == Kind::Bloom {
+            let most = self
+                .entries
+                .first()
+                .map_or(0, |entry| u64::from(entry.extent));
+            let last = self.entries.len().saturating_sub(1);
+            if self.entries[..last]
+                .iter()
+                .any(|entry| u64::from(entry.extent) != most)
+                || self
+                    .entries
+                    .last()
+                    .is_some_and(|entry| u64::from(entry.extent) > most)
+            {
+                return Err(damaged("blocks are not spread evenly"));
+            }
+            self.blocks_per_shard = most;
+            self.blocks = self
+                .entries
+                .iter()
+                .map(|entry| u64::from(entry.extent))
+                .sum();
+        } else if count != self.head.count {
+            return Err(damaged(
+                "the shards hold more or fewer keys than the head says",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The shard of a hash in a part; `None` if the part has no shards.
+    #[inline]
+    pub(crate) fn shard_of(&self, part: Part, hash: Hash) -> Option<usize> {
+        if part.shards == 0 {
+            return None;
+        }
+        Some(match self.head.kind {
+            Kind::Bloom => (bloom::block_of(hash, self.blocks) / self.blocks_per_shard) as usize,
+            _ => part.first + spread(high(hash), part.shards as u64) as usize,
+        })
+    }
+
+    /// The block of a hash, counted from the start of its shard.
+    #[inline]
+    pub(crate) fn block_in_shard(&self, hash: Hash) -> usize {
+        (bloom::block_of(hash, self.blocks) % self.blocks_per_shard) as usize
+    }
+
+    /// Where a shard is in the file.
+    pub(crate) fn range(&self, shard: usize) -> std::ops::Range<u64> {
+        let entry = &self.entries[shard];
+        // `check` has seen that the length is there.
+        entry.offset..entry.offset + entry.length(self.head.kind).unwrap_or(0)
+    }
+}
+
+/// Runs of one width, each width once, narrow ones first.
+fn parts(kind: Kind, entries: &[Entry]) -> Result<Vec<Part>> {
+    let mut parts: Vec<Part> = Vec::new();
+    for (number, entry) in entries.iter().enumerate() {
+        match parts.last_mut() {
+            Some(part) if part.width == entry.width => part.shards += 1,
+            Some(part) if part.width > entry.width => {
+                return Err(Error::format(
+                    "the table of shards is damaged: widths are not in order",
+                ));
+            }
+            _ => parts.push(Part {
+                width: entry.width,
+                first: number,
+                shards: 1,
+            }),
+        }
+    }
+    if kind != Kind::Fuse && entries.iter().any(|entry| entry.width != 0) {
+        return Err(Error::format(
+            "the table of shards is damaged: widths where there are none",
+        ));
+    }
+    Ok(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filter::{Filter, Hasher};
+    use proptest::prelude::*;
+    use xxhash_rust::xxh3::xxh3_64;
+
+    /// Gives the head the checksum that it should have, as whoever wants to do harm would.
+    fn seal(bytes: &mut [u8]) {
+        let Ok(end) = Layout::prefix(bytes) else {
+            return;
+        };
+        let end = (end as usize).min(bytes.len());
+        let head: [u8; LENGTH] = array(bytes, 0);
+        let sum = head::checksum(&head, &[&bytes[LENGTH..end]]);
+        bytes[LENGTH - 8..LENGTH].copy_from_slice(&sum.to_le_bytes());
+    }
+
+    fn small(kind: Kind, path: &std::path::Path) -> Vec<u8> {
+        let list = path.join("list");
+        std::fs::write(&list, "http://a.com/\nhttp://b.com/\nhttp://c.com/\n").unwrap();
+        let sources = [waypost_index::Source::new(&list)];
+        let recipe = crate::filter::Recipe {
+            kind,
+            ..Default::default()
+        };
+        let out = path.join("f");
+        crate::filter::build(crate::filter::Input::new(&sources), &recipe, &out).unwrap();
+        std::fs::read(&out).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn a_hostile_file_with_right_checksums_is_refused_or_harmless(
+            kind in 0usize..3,
+            changes in proptest::collection::vec((0usize..4096, any::<u8>()), 1..6),
+            hash in any::<u128>(),
+        ) {
+            thread_local! {
+                static FILES: Vec<Vec<u8>> = {
+                    let folder = tempfile::tempdir().unwrap();
+                    Kind::ALL.map(|kind| small(kind, folder.path())).to_vec()
+                };
+            }
+            let mut bytes = FILES.with(|files| files[kind].clone());
+            let length = bytes.len();
+            for (at, value) in changes {
+                bytes[at % length] = value;
+            }
+            // The checksums of shards, too.
+            if let Ok(layout) = Layout::prefix(&bytes).map(|end| end as usize)
+                && layout <= length
+                && layout >= LENGTH + ENTRY
+            {
+                let sum = xxh3_64(&bytes[layout..]);
+                bytes[layout - ENTRY + 8..layout - ENTRY + 16].copy_from_slice(&sum.to_le_bytes());
+            }
+            seal(&mut bytes);
+            if let Ok(filter) = Filter::from_bytes(bytes) {
+                let _ = filter.contains(hash);
+                let _ = filter.contains(Hasher::Public.hash(b"com,a)/"));
+                let _ = crate::filter::check::check(&filter);
+            }
+        }
+    }
+
+    #[test]
+    fn a_table_that_asks_for_more_than_there_is_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let whole = small(Kind::Fuse, folder.path());
+        for (at, value) in [(60, u32::MAX), (60, 2), (56, u32::MAX), (56, 5)] {
+            let mut bytes = whole.clone();
+            bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+            seal(&mut bytes);
+            assert!(Filter::from_bytes(bytes).is_err(), "{value} at {at}");
+        }
+        // Segments without end, a seed that was not used, a width of 17.
+        let entry = LENGTH;
+        for (at, value) in [
+            (entry + 20, vec![0xff; 4]),
+            (entry + 26, vec![17]),
+            (entry + 26, vec![0]),
+            (entry + 27, vec![63]),
+        ] {
+            let mut bytes = whole.clone();
+            bytes[at..at + value.len()].copy_from_slice(&value);
+            seal(&mut bytes);
+            assert!(Filter::from_bytes(bytes).is_err(), "{value:?} at {at}");
+        }
+    }
+}

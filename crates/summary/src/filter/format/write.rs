@@ -1,0 +1,151 @@
+//! Writing a filter: shards are put aside as they come, because what stands before them speaks of
+//! them all.
+
+use std::io::{self, BufWriter, Read, Seek, Write};
+
+use std::path::{Path, PathBuf};
+
+use tempfile::SpooledTempFile;
+use waypost_index::output::Output;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::PADDED_FROM;
+use super::head::{Extent, Head, Kind, LENGTH, LONGEST_METADATA};
+use super::metadata::Metadata;
+use super::table::{ENTRY, Entry};
+use crate::error::{Error, Result};
+
+/// Shards up to this many bytes together are put aside in memory.
+const IN_MEMORY: usize = 32 << 20;
+
+/// Takes shards in order and writes the file.
+pub(crate) struct Writer {
+    entries: Vec<Entry>,
+    aside: BufWriter<SpooledTempFile>,
+    folder: PathBuf,
+}
+
+impl Writer {
+    /// `folder` is for temporary files.
+    pub(crate) fn new(folder: &Path) -> Writer {
+        Writer {
+            entries: Vec::new(),
+            aside: BufWriter::with_capacity(1 << 16, SpooledTempFile::new_in(IN_MEMORY, folder)),
+            folder: folder.to_owned(),
+        }
+    }
+
+    /// Adds a shard. Its offset and checksum are found here.
+    pub(crate) fn shard(&mut self, mut entry: Entry, bytes: &[u8]) -> Result<()> {
+        entry.checksum = xxh3_64(bytes);
+        self.entries.push(entry);
+        self.aside
+            .write_all(bytes)
+            .map_err(|error| Error::io("write a temporary file in", &self.folder, error))
+    }
+
+    /// About how large the file will be: without padding.
+    pub(crate) fn size(&self, metadata: &Metadata) -> u64 {
+        let table = self.entries.len() * ENTRY;
+        let shards: u64 = self
+            .entries
+            .iter()
+            .filter_map(|entry| entry.length(Kind::Fuse))
+            .sum();
+        (LENGTH + metadata.encode().len() + table) as u64 + shards
+    }
+
+    /// Writes the file. Returns its size.
+    pub(crate) fn finish(self, head: &Head, metadata: &Metadata, out: &Path) -> Result<u64> {
+        let folder = self.folder;
+        let fail = |error| Error::io("read a temporary file in", &folder, error);
+        let mut aside = self
+            .aside
+            .into_inner()
+            .map_err(|error| fail(error.into_error()))?;
+        aside.rewind().map_err(fail)?;
+        write(head, metadata, self.entries, out, |_, length, out| {
+            let copied = io::copy(&mut Read::by_ref(&mut aside).take(length), out)?;
+            if copied == length {
+                Ok(())
+            } else {
+                Err(io::ErrorKind::UnexpectedEof.into())
+            }
+        })
+    }
+}
+
+/// Whether a file can be written at a place: to be asked before hours are spent, because the file itself
+/// is begun only when all of it is at hand. So a build that is killed leaves nothing there.
+pub(crate) fn check_place(out: &Path) -> Result<()> {
+    // Pipes and devices are opened once only: closing them tells their reader that all is said.
+    let special = std::fs::metadata(out).is_ok_and(|metadata| !metadata.is_file());
+    if out.as_os_str() != "-" && !special {
+        Output::create(out)?;
+    }
+    Ok(())
+}
+
+/// Writes a file. `shard` writes the bytes of one shard, given its number and length; shards are asked
+/// for in order.
+pub(crate) fn write(
+    head: &Head,
+    metadata: &Metadata,
+    mut entries: Vec<Entry>,
+    out: &Path,
+    mut shard: impl FnMut(usize, u64, &mut dyn Write) -> io::Result<()>,
+) -> Result<u64> {
+    let metadata = metadata.encode();
+    let too_much = |what: &str| Error::invalid(format!("too much for one filter: {what}"));
+    let mut extent = Extent {
+        metadata: u32::try_from(metadata.len())
+            .ok()
+            .filter(|&length| length <= LONGEST_METADATA)
+            .ok_or_else(|| too_much("the metadata"))?,
+        shards: u32::try_from(entries.len()).map_err(|_| too_much("the shards"))?,
+        padded: false,
+    };
+    let lengths = entries
+        .iter()
+        .map(|entry| entry.length(head.kind).ok_or_else(|| too_much("a shard")))
+        .collect::<Result<Vec<u64>>>()?;
+    // Padding only ever adds, so a file that is large without it is large with it.
+    extent.padded = extent.end() + lengths.iter().sum::<u64>() >= PADDED_FROM;
+    let align = |at: u64| {
+        if extent.padded {
+            at.next_multiple_of(64)
+        } else {
+            at
+        }
+    };
+    let mut end = extent.end();
+    for (entry, length) in entries.iter_mut().zip(&lengths) {
+        entry.offset = align(end);
+        end = entry.offset + length;
+    }
+    if extent.padded != (end >= PADDED_FROM) {
+        return Err(too_much("the arithmetic of padding"));
+    }
+    let mut table = Vec::with_capacity(entries.len() * ENTRY);
+    for entry in &entries {
+        entry.encode(&mut table);
+    }
+    let fail = |error| Error::io("write", out, error);
+    let mut file = Output::create(out)?;
+    let mut out = BufWriter::with_capacity(1 << 20, &mut file);
+    out.write_all(&head.encode(extent, &[&metadata, &table]))
+        .map_err(fail)?;
+    out.write_all(&metadata).map_err(fail)?;
+    out.write_all(&table).map_err(fail)?;
+    let mut at = (LENGTH + metadata.len() + table.len()) as u64;
+    for (number, (entry, length)) in entries.iter().zip(lengths).enumerate() {
+        let gap = (entry.offset - at) as usize;
+        out.write_all(&[0; 64][..gap]).map_err(fail)?;
+        shard(number, length, &mut out).map_err(fail)?;
+        at = entry.offset + length;
+    }
+    out.flush().map_err(fail)?;
+    drop(out);
+    file.commit()?;
+    Ok(at)
+}

@@ -1,0 +1,175 @@
+//! What filters of an archive would take, now and as it grows.
+
+use super::bloom;
+use super::format::Kind;
+use super::size::{self, Budget, file_size};
+use crate::error::Result;
+
+/// An archive and what it wants.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Wish {
+    /// URI-Rs that it holds now.
+    pub uris: u64,
+    /// URI-Rs that come every year.
+    pub growth: u64,
+    /// How many years to look ahead.
+    pub years: u32,
+    /// The rate of false positives.
+    pub rate: f64,
+}
+
+/// A way to do it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Way {
+    /// What it is.
+    pub name: String,
+    /// Bytes, for each of the years asked about.
+    pub bytes: Vec<u64>,
+    /// The rate of false positives, for each of them.
+    pub rates: Vec<f64>,
+}
+
+/// Expected keys of each of the paper's filters.
+const PAPERS_KEYS: u64 = 200_000_000;
+/// Its filters, one for each hexadecimal digit.
+const PAPERS_FILTERS: u64 = 16;
+/// Its hash functions.
+const PAPERS_HASHES: i32 = 5;
+
+impl Wish {
+    /// Keys after so many years.
+    pub fn keys(&self, years: u32) -> u64 {
+        self.uris
+            .saturating_add(self.growth.saturating_mul(u64::from(years)))
+    }
+
+    /// The ways, each looked at after so many years.
+    ///
+    /// # Errors
+    /// When the rate makes no sense.
+    pub fn ways(&self, years: &[u32]) -> Result<Vec<Way>> {
+        let keys: Vec<u64> = years.iter().map(|&year| self.keys(year)).collect();
+        let mut ways = Vec::new();
+        let width = size::width(Budget::Rate(self.rate), 1)?;
+        ways.push(Way {
+            name: format!("fuse, {width} bits, made anew as it grows"),
+            bytes: keys
+                .iter()
+                .map(|&keys| file_size(Kind::Fuse, keys, f64::from(width)))
+                .collect(),
+            rates: vec![0.5f64.powi(i32::from(width)); keys.len()],
+        });
+        let bits = bloom::bits_for_rate(self.rate);
+        ways.push(Way {
+            name: "bloom, made anew as it grows".to_owned(),
+            bytes: keys
+                .iter()
+                .map(|&keys| file_size(Kind::Bloom, keys, bits))
+                .collect(),
+            rates: vec![self.rate; keys.len()],
+        });
+        let last = self.keys(self.years);
+        let blocks = bloom::blocks_for(last, bits);
+        ways.push(Way {
+            name: format!("bloom, made for {} years and added to", self.years),
+            bytes: vec![file_size(Kind::Bloom, last, bits); keys.len()],
+            rates: keys
+                .iter()
+                .map(|&keys| bloom::expected_rate(blocks as f64 * 512.0 / keys.max(1) as f64))
+                .collect(),
+        });
+        ways.push(Way {
+            name: "hashes, the private master copy".to_owned(),
+            bytes: keys
+                .iter()
+                .map(|&keys| file_size(Kind::Hashes, keys, 0.0))
+                .collect(),
+            rates: keys
+                .iter()
+                .map(|&keys| keys as f64 * 0.5f64.powi(128))
+                .collect(),
+        });
+        ways.push(self.papers(&keys));
+        ways.push(Way {
+            name: "no filter can be smaller than".to_owned(),
+            bytes: keys
+                .iter()
+                .map(|&keys| (keys as f64 * -self.rate.log2() / 8.0).ceil() as u64)
+                .collect(),
+            rates: vec![self.rate; keys.len()],
+        });
+        Ok(ways)
+    }
+
+    /// The paper's: 16 Bloom filters of 200 million keys each, with five hash functions, which one by
+    /// the first digit of the URI's MD5.
+    fn papers(&self, keys: &[u64]) -> Way {
+        let each = papers_bits(self.rate);
+        Way {
+            name: "the paper's 16 filters".to_owned(),
+            bytes: vec![PAPERS_FILTERS * each.div_ceil(8); keys.len()],
+            rates: keys
+                .iter()
+                .map(|&keys| {
+                    let load = keys as f64 / PAPERS_FILTERS as f64 / each as f64;
+                    (1.0 - (-f64::from(PAPERS_HASHES) * load).exp()).powi(PAPERS_HASHES)
+                })
+                .collect(),
+        }
+    }
+}
+
+/// Bits of one of the paper's filters: what its library takes for that many keys at a rate with five
+/// hash functions.
+fn papers_bits(rate: f64) -> u64 {
+    let hashes = f64::from(PAPERS_HASHES);
+    let fill = rate.powf(1.0 / hashes);
+    (hashes * PAPERS_KEYS as f64 / -(1.0 - fill).ln()).ceil() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_papers_filters_are_as_large_as_it_says() {
+        // 246 MB each, 3.8 GB for sixteen (in powers of 1,024, 3.67).
+        assert_eq!(papers_bits(0.01) / 8 / 100_000, 2462);
+        let wish = Wish {
+            uris: 800_000_000,
+            growth: 200_000_000,
+            years: 10,
+            rate: 0.01,
+        };
+        let ways = wish.ways(&[0, 10]).unwrap();
+        let papers = ways
+            .iter()
+            .find(|way| way.name.starts_with("the paper"))
+            .unwrap();
+        assert!(
+            (3.7e9..4.0e9).contains(&(papers.bytes[0] as f64)),
+            "{:?}",
+            papers.bytes
+        );
+        // 50 million keys in each now, 175 million in ten years.
+        assert!(
+            papers.rates[0] < 1e-4 && papers.rates[1] < 0.01,
+            "{:?}",
+            papers.rates
+        );
+        let fuse = &ways[0];
+        assert!(fuse.bytes[1] < papers.bytes[1] && fuse.rates[1] <= 0.01);
+    }
+
+    #[test]
+    fn growth_beyond_all_bounds_does_not_overflow() {
+        let wish = Wish {
+            uris: u64::MAX,
+            growth: u64::MAX,
+            years: u32::MAX,
+            rate: 0.01,
+        };
+        assert_eq!(wish.keys(7), u64::MAX);
+        assert!(wish.ways(&[0, u32::MAX]).is_ok());
+    }
+}

@@ -1,0 +1,348 @@
+//! Sorted, distinct hashes: what partitions become, what shards are cut from, what merging works on.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::format::Kind;
+use super::hash::{Hash, high, spread};
+use super::read::Filter;
+use crate::error::{Error, Result};
+
+/// Bytes that are read at a time.
+const CHUNK: usize = 1 << 20;
+
+/// Takes hashes in order and keeps them in memory as long as they fit, then in a file.
+pub(crate) struct RunWriter {
+    held: Vec<Hash>,
+    /// How many hashes may be held in memory.
+    most: usize,
+    file: Option<BufWriter<File>>,
+    count: u64,
+    folder: PathBuf,
+}
+
+impl RunWriter {
+    /// `memory` is in bytes. The file is in `folder` and has no name there: nothing is left of it
+    /// when the process ends, however it ends.
+    pub(crate) fn new(memory: usize, folder: &Path) -> RunWriter {
+        RunWriter {
+            held: Vec::new(),
+            most: memory / 16,
+            file: None,
+            count: 0,
+            folder: folder.to_owned(),
+        }
+    }
+
+    /// Appends hashes that are larger than all before.
+    pub(crate) fn push(&mut self, hashes: &[Hash]) -> Result<()> {
+        self.count += hashes.len() as u64;
+        if self.file.is_none() && self.held.len() + hashes.len() <= self.most {
+            self.held.extend_from_slice(hashes);
+            return Ok(());
+        }
+        let fail = |error| Error::io("write a temporary file in", &self.folder, error);
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => {
+                let file = tempfile::tempfile_in(&self.folder).map_err(fail)?;
+                let mut file = BufWriter::with_capacity(CHUNK, file);
+                write_hashes(&self.held, &mut file).map_err(fail)?;
+                self.held = Vec::new();
+                none.insert(file)
+            }
+        };
+        write_hashes(hashes, file).map_err(fail)
+    }
+
+    pub(crate) fn finish(self) -> Result<Run> {
+        let fail = |error| Error::io("write a temporary file in", &self.folder, error);
+        Ok(Run {
+            stored: match self.file {
+                None => Stored::Memory(self.held),
+                Some(file) => Stored::File(
+                    file.into_inner()
+                        .map_err(|error| fail(error.into_error()))?,
+                    self.folder,
+                ),
+            },
+            count: self.count,
+        })
+    }
+}
+
+/// Writes hashes as files have them.
+pub(crate) fn write_hashes(
+    hashes: &[Hash],
+    out: &mut (impl Write + ?Sized),
+) -> std::io::Result<()> {
+    for hash in hashes {
+        out.write_all(&hash.to_le_bytes())?;
+    }
+    Ok(())
+}
+
+/// Sorted, distinct hashes.
+pub(crate) struct Run {
+    stored: Stored,
+    count: u64,
+}
+
+enum Stored {
+    Memory(Vec<Hash>),
+    File(File, PathBuf),
+}
+
+impl Run {
+    /// How many there are.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Reads them in order, from the start.
+    pub(crate) fn reader(&self) -> RunReader<'_> {
+        RunReader {
+            run: self,
+            buffer: Vec::new(),
+            at: 0,
+            next: 0,
+        }
+    }
+}
+
+/// Reads a run in order.
+pub(crate) struct RunReader<'a> {
+    run: &'a Run,
+    /// Hashes that were read, of which those from `at` on were not given.
+    buffer: Vec<Hash>,
+    at: usize,
+    /// The number of the hash behind the buffer.
+    next: u64,
+}
+
+impl RunReader<'_> {
+    /// Hashes that were not taken yet: some at least, unless there are no more.
+    pub(crate) fn peek(&mut self) -> Result<&[Hash]> {
+        if let Stored::Memory(hashes) = &self.run.stored {
+            return Ok(&hashes[self.at..]);
+        }
+        if self.at == self.buffer.len() {
+            self.fill()?;
+        }
+        Ok(&self.buffer[self.at..])
+    }
+
+    /// Takes so many of what [`peek`](RunReader::peek) showed.
+    pub(crate) fn take(&mut self, count: usize) {
+        self.at += count;
+    }
+
+    fn fill(&mut self) -> Result<()> {
+        self.buffer.clear();
+        self.at = 0;
+        if let Stored::File(file, folder) = &self.run.stored {
+            let count = (self.run.count - self.next).min((CHUNK / 16) as u64);
+            let mut bytes = vec![0; count as usize * 16];
+            file.read_exact_at(&mut bytes, self.next * 16)
+                .map_err(|error| Error::io("read a temporary file in", folder, error))?;
+            self.buffer.extend(decode(&bytes));
+            self.next += count;
+        }
+        Ok(())
+    }
+
+    /// Appends the hashes, next in order, for which `wanted` holds.
+    pub(crate) fn take_while(
+        &mut self,
+        wanted: impl Fn(Hash) -> bool,
+        out: &mut Vec<Hash>,
+    ) -> Result<()> {
+        loop {
+            let seen = self.peek()?;
+            let end = seen.partition_point(|&hash| wanted(hash));
+            let all = end == seen.len() && end > 0;
+            out.extend_from_slice(&seen[..end]);
+            self.take(end);
+            if !all {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Appends the hashes of a shard; shards must be asked for in order.
+    pub(crate) fn shard(&mut self, shard: u64, shards: u64, out: &mut Vec<Hash>) -> Result<()> {
+        self.take_while(|hash| spread(high(hash), shards) <= shard, out)
+    }
+}
+
+/// Hashes as files have them.
+pub(crate) fn decode(bytes: &[u8]) -> impl Iterator<Item = Hash> + '_ {
+    let (hashes, _) = bytes.as_chunks::<16>();
+    hashes.iter().map(|bytes| u128::from_le_bytes(*bytes))
+}
+
+/// Where the hashes of one input are read: a run, or a file of hashes.
+pub(crate) enum Cursor<'a> {
+    Run(RunReader<'a>),
+    File {
+        filter: &'a Filter,
+        shard: usize,
+        held: Vec<Hash>,
+        at: usize,
+    },
+}
+
+impl<'a> Cursor<'a> {
+    /// Reads a file of hashes.
+    pub(crate) fn file(filter: &'a Filter) -> Cursor<'a> {
+        debug_assert_eq!(filter.head().kind, Kind::Hashes);
+        Cursor::File {
+            filter,
+            shard: 0,
+            held: Vec::new(),
+            at: 0,
+        }
+    }
+
+    fn peek(&mut self) -> Result<&[Hash]> {
+        match self {
+            Cursor::Run(reader) => reader.peek(),
+            Cursor::File {
+                filter,
+                shard,
+                held,
+                at,
+            } => {
+                while *at == held.len() && *shard < filter.shards() {
+                    held.clear();
+                    *at = 0;
+                    filter.with_shard(*shard, |bytes| held.extend(decode(bytes)))?;
+                    *shard += 1;
+                }
+                Ok(&held[*at..])
+            }
+        }
+    }
+
+    fn take(&mut self, count: usize) {
+        match self {
+            Cursor::Run(reader) => reader.take(count),
+            Cursor::File { at, .. } => *at += count,
+        }
+    }
+}
+
+/// All hashes of all inputs, each once.
+pub(crate) fn union(cursors: &mut [Cursor<'_>], out: &mut RunWriter) -> Result<()> {
+    let mut batch = Vec::with_capacity(1 << 16);
+    loop {
+        let mut least: Option<Hash> = None;
+        for cursor in cursors.iter_mut() {
+            if let Some(&first) = cursor.peek()?.first() {
+                least = Some(least.map_or(first, |least| least.min(first)));
+            }
+        }
+        let Some(least) = least else {
+            return out.push(&batch);
+        };
+        batch.push(least);
+        for cursor in cursors.iter_mut() {
+            if cursor.peek()?.first() == Some(&least) {
+                cursor.take(1);
+            }
+        }
+        if batch.len() == batch.capacity() {
+            out.push(&batch)?;
+            batch.clear();
+        }
+    }
+}
+
+/// The hashes of `from` that are not among `without`. Returns how many were.
+pub(crate) fn difference(
+    from: &mut Cursor<'_>,
+    without: &mut Cursor<'_>,
+    out: &mut RunWriter,
+) -> Result<u64> {
+    let mut batch = Vec::with_capacity(1 << 16);
+    let mut taken_out = 0;
+    while let Some(&hash) = from.peek()?.first() {
+        from.take(1);
+        while without.peek()?.first().is_some_and(|&other| other < hash) {
+            without.take(1);
+        }
+        if without.peek()?.first() == Some(&hash) {
+            taken_out += 1;
+            continue;
+        }
+        batch.push(hash);
+        if batch.len() == batch.capacity() {
+            out.push(&batch)?;
+            batch.clear();
+        }
+    }
+    out.push(&batch)?;
+    Ok(taken_out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn run(hashes: &BTreeSet<Hash>, memory: usize) -> Run {
+        let mut writer = RunWriter::new(memory, &std::env::temp_dir());
+        for hash in hashes {
+            writer.push(&[*hash]).unwrap();
+        }
+        writer.finish().unwrap()
+    }
+
+    fn all(run: &Run) -> Vec<Hash> {
+        let mut hashes = Vec::new();
+        run.reader().take_while(|_| true, &mut hashes).unwrap();
+        hashes
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn union_and_difference_are_those_of_sets(
+            a in proptest::collection::btree_set(0u128..300, 0..150),
+            b in proptest::collection::btree_set(0u128..300, 0..150),
+            memory in prop_oneof![Just(0usize), Just(64), Just(1 << 20)],
+        ) {
+            let spread = |set: BTreeSet<Hash>| set.into_iter().map(|hash| hash << 119).collect::<BTreeSet<_>>();
+            let (a, b) = (spread(a), spread(b));
+            let (run_a, run_b) = (run(&a, memory), run(&b, memory));
+            let mut out = RunWriter::new(memory, &std::env::temp_dir());
+            union(&mut [Cursor::Run(run_a.reader()), Cursor::Run(run_b.reader())], &mut out).unwrap();
+            prop_assert_eq!(all(&out.finish().unwrap()), a.union(&b).copied().collect::<Vec<_>>());
+            let mut out = RunWriter::new(memory, &std::env::temp_dir());
+            let gone = difference(&mut Cursor::Run(run_a.reader()), &mut Cursor::Run(run_b.reader()), &mut out).unwrap();
+            prop_assert_eq!(gone as usize, a.intersection(&b).count());
+            prop_assert_eq!(all(&out.finish().unwrap()), a.difference(&b).copied().collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn shards_are_cut_without_loss(
+            set in proptest::collection::btree_set(any::<u128>(), 0..400),
+            shards in 1u64..9,
+            memory in prop_oneof![Just(0usize), Just(1 << 20)],
+        ) {
+            let run = run(&set, memory);
+            let mut reader = run.reader();
+            let mut joined = Vec::new();
+            for shard in 0..shards {
+                let mut hashes = Vec::new();
+                reader.shard(shard, shards, &mut hashes).unwrap();
+                prop_assert!(hashes.iter().all(|&hash| spread(high(hash), shards) == shard));
+                joined.extend(hashes);
+            }
+            prop_assert_eq!(joined, set.into_iter().collect::<Vec<_>>());
+        }
+    }
+}

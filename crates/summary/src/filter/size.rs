@@ -1,0 +1,214 @@
+//! How large a filter is to be, and how many shards it takes.
+
+use super::bits;
+use super::bloom;
+use super::format::Kind;
+use super::fuse::{self, WIDEST};
+use crate::error::{Error, Result};
+
+/// What the user wants to spend, or to get.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Budget {
+    /// At most this rate of false positives.
+    Rate(f64),
+    /// Bits of a fingerprint (fuse), or bits for each key (Bloom).
+    Bits(f64),
+    /// At most this many bytes in all.
+    Bytes(u64),
+}
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget::Rate(1.0 / 256.0)
+    }
+}
+
+/// Keys in a shard of a fuse filter, at least, where there are as many: fewer would take more space
+/// for each, many more would take more memory to build.
+const FUSE_SHARD: u64 = 1 << 20;
+/// Keys in a shard of hashes.
+const HASHES_SHARD: u64 = 1 << 16;
+/// Blocks in a shard of a Bloom filter: a mebibyte.
+pub(crate) const BLOOM_SHARD: u64 = 1 << 14;
+
+/// Shards for so many keys. Never none.
+pub(crate) fn shards(kind: Kind, keys: u64) -> u64 {
+    match kind {
+        Kind::Fuse => (keys / FUSE_SHARD).max(1),
+        Kind::Hashes => (keys / HASHES_SHARD).max(1),
+        Kind::Bloom => bloom::blocks_for(keys, 8.0).div_ceil(BLOOM_SHARD),
+    }
+}
+
+/// The size of a file without metadata, in bytes: exact for hashes and Bloom filters, within a
+/// thousandth for fuse filters.
+pub fn file_size(kind: Kind, keys: u64, bits: f64) -> u64 {
+    match kind {
+        Kind::Fuse => {
+            let shards = shards(Kind::Fuse, keys);
+            let each = (keys / shards) as usize;
+            let slots = fuse::slots_for(each);
+            let bytes = bits::bytes_for(slots, bits as u8).unwrap_or(u64::MAX / 2);
+            shards
+                .saturating_mul(bytes.saturating_add(32))
+                .saturating_add(128)
+        }
+        Kind::Bloom => {
+            let blocks = bloom::blocks_for(keys, bits);
+            128 + blocks.div_ceil(BLOOM_SHARD) * 32 + blocks * 64
+        }
+        Kind::Hashes => keys
+            .saturating_mul(16)
+            .saturating_add(128 + shards(Kind::Hashes, keys) * 32),
+    }
+}
+
+/// The width of fingerprints that a budget allows for so many keys.
+///
+/// # Errors
+/// When no width does.
+pub(crate) fn width(budget: Budget, keys: u64) -> Result<u8> {
+    let width = match budget {
+        Budget::Rate(rate) => {
+            check_rate(rate)?;
+            // A rate that is given with few digits means the power of two beside it: 0.39% is 2^-8.
+            let width = (-rate.log2() - 0.01).ceil().max(1.0);
+            if width > f64::from(WIDEST) {
+                return Err(Error::invalid(format!(
+                    "a fuse filter goes down to a rate of one in 65,536, not to {rate:e}: \
+                     use --kind hashes for none at all"
+                )));
+            }
+            width as u8
+        }
+        Budget::Bits(bits) => {
+            if bits.fract() != 0.0 || !(1.0..=f64::from(WIDEST)).contains(&bits) {
+                return Err(Error::invalid(format!(
+                    "fingerprints have 1 to {WIDEST} bits, not {bits}"
+                )));
+            }
+            bits as u8
+        }
+        Budget::Bytes(bytes) => (1..=WIDEST)
+            .rev()
+            .find(|&width| file_size(Kind::Fuse, keys, f64::from(width)) <= bytes)
+            .ok_or_else(|| {
+                let least = file_size(Kind::Fuse, keys, 1.0);
+                Error::invalid(format!(
+                    "{keys} keys do not fit in {bytes} bytes: the smallest filter takes {least}"
+                ))
+            })?,
+    };
+    Ok(width)
+}
+
+/// The blocks that a budget allows for so many keys.
+///
+/// # Errors
+/// When the budget makes no sense.
+pub(crate) fn blocks(budget: Budget, keys: u64) -> Result<u64> {
+    Ok(match budget {
+        Budget::Rate(rate) => {
+            check_rate(rate)?;
+            bloom::blocks_for(keys, bloom::bits_for_rate(rate))
+        }
+        Budget::Bits(bits) => {
+            if !(0.1..=2000.0).contains(&bits) {
+                return Err(Error::invalid(format!(
+                    "{bits} bits for each key make no filter"
+                )));
+            }
+            bloom::blocks_for(keys, bits)
+        }
+        Budget::Bytes(bytes) => {
+            // Each mebibyte of blocks has 32 bytes in the table.
+            let room = bytes.saturating_sub(128);
+            let blocks =
+                (room / 64).min(room.saturating_sub(room / (BLOOM_SHARD * 64 + 32) * 32 + 32) / 64);
+            if blocks == 0 {
+                return Err(Error::invalid(format!("{bytes} bytes hold no filter")));
+            }
+            blocks
+        }
+    })
+}
+
+fn check_rate(rate: f64) -> Result<()> {
+    if rate > 0.0 && rate < 1.0 {
+        Ok(())
+    } else {
+        Err(Error::invalid(format!(
+            "a rate of false positives lies between 0 and 1 (100%): {rate} does not"
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_becomes_the_width_that_keeps_it() {
+        for (rate, width) in [
+            (0.5, 1),
+            (0.1, 4),
+            (0.01, 7),
+            (0.0066, 8),
+            (0.004, 8),
+            (0.0039, 8),
+            (1e-3, 10),
+            (0.9, 1),
+        ] {
+            assert_eq!(
+                super::width(Budget::Rate(rate), 1).unwrap(),
+                width,
+                "{rate}"
+            );
+        }
+        for wrong in [
+            Budget::Rate(0.0),
+            Budget::Rate(1e-9),
+            Budget::Rate(f64::NAN),
+            Budget::Bits(0.0),
+            Budget::Bits(8.5),
+            Budget::Bits(17.0),
+            Budget::Bytes(100),
+        ] {
+            assert!(super::width(wrong, 1000).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_budget_of_bytes_is_kept() {
+        for keys in [1_000, 1_000_000, 200_000_000, 10_000_000_000] {
+            let bytes = keys * 10 / 8;
+            let width = super::width(Budget::Bytes(bytes), keys);
+            if keys > 1_000 {
+                assert_eq!(width.unwrap(), 8, "{keys}");
+            }
+            let blocks = super::blocks(Budget::Bytes(bytes), keys).unwrap();
+            let size = 128 + blocks.div_ceil(BLOOM_SHARD) * 32 + blocks * 64;
+            assert!(
+                size <= bytes && size + 200 > bytes,
+                "{keys}: {size} of {bytes}"
+            );
+        }
+    }
+
+    #[test]
+    fn sizes_beyond_two_to_the_32_are_right() {
+        let keys = 10_000_000_000;
+        assert_eq!(shards(Kind::Fuse, keys), 9_536);
+        let size = file_size(Kind::Fuse, keys, 8.0) as f64;
+        assert!((size * 8.0 / keys as f64) < 9.1, "{size}");
+        assert_eq!(
+            file_size(Kind::Hashes, keys, 0.0),
+            128 + 152_587 * 32 + 160_000_000_000
+        );
+        assert_eq!(
+            file_size(Kind::Bloom, keys, 12.0),
+            128 + 14_306 * 32 + 15_000_000_000
+        );
+        assert!(file_size(Kind::Fuse, u64::MAX, 16.0) > 1 << 60);
+    }
+}

@@ -1,0 +1,178 @@
+//! A filter as a summary like any other.
+
+use waypost_index::timestamp::Time;
+use waypost_surt::{Canonicalizer, Policy, Surt, is_surt};
+
+use super::format::Layout;
+use super::hash::{Hash, Hasher};
+use super::read::Filter;
+use crate::about::About;
+use crate::error::Result;
+use crate::frequency::{Frequency, Number, Sureness};
+use crate::summary::{Answer, Kind, Lookup, Match, Size, Summary};
+
+/// Turns URIs and SURTs into the keys and hashes of a filter.
+#[derive(Clone, Debug)]
+pub struct Keyer {
+    canonicalizer: Canonicalizer,
+    policy: Policy,
+    hasher: Hasher,
+    surt: Vec<u8>,
+    key: Vec<u8>,
+}
+
+impl Keyer {
+    /// For keys of this dialect and policy.
+    pub fn new(dialect: waypost_surt::Dialect, policy: Policy, hasher: Hasher) -> Keyer {
+        Keyer {
+            canonicalizer: Canonicalizer::new(dialect),
+            policy,
+            hasher,
+            surt: Vec::new(),
+            key: Vec::new(),
+        }
+    }
+
+    /// The one for this filter.
+    ///
+    /// # Errors
+    /// When the filter is keyed and its secret was not given.
+    pub fn of(filter: &Filter) -> Result<Keyer> {
+        let head = filter.head();
+        Ok(Keyer::new(head.dialect, head.policy, filter.hasher()?))
+    }
+
+    /// The hash of a URI, or of a SURT, as lists have them. Its key is then [`key`](Keyer::key).
+    ///
+    /// # Errors
+    /// When no SURT can be made of it.
+    pub fn hash(&mut self, uri: &[u8]) -> Result<Hash, waypost_surt::Error> {
+        self.surt.clear();
+        if is_surt(uri) {
+            self.surt.extend_from_slice(uri);
+        } else {
+            self.canonicalizer.canonicalize(uri, &mut self.surt)?;
+        }
+        self.key.clear();
+        if self.policy == Policy::Whole {
+            return Ok(self.hasher.hash(&self.surt));
+        }
+        self.policy.cut(&Surt::new(&self.surt), &mut self.key);
+        Ok(self.hasher.hash(&self.key))
+    }
+
+    /// The hash of a SURT.
+    #[inline]
+    pub fn hash_surt(&mut self, surt: &[u8]) -> Hash {
+        if self.policy == Policy::Whole {
+            return self.hasher.hash(surt);
+        }
+        self.key.clear();
+        self.policy.cut(&Surt::new(surt), &mut self.key);
+        self.hasher.hash(&self.key)
+    }
+
+    /// The key of the last URI that was hashed.
+    pub fn key(&self) -> &[u8] {
+        if self.policy == Policy::Whole {
+            &self.surt
+        } else {
+            &self.key
+        }
+    }
+}
+
+/// What the head and the metadata of a file say, in the words that all summaries use.
+pub(super) fn about(layout: &Layout) -> About {
+    let texts = |element: &str| {
+        layout
+            .metadata
+            .get(element)
+            .iter()
+            .fold(crate::Texts::default(), |texts, text| texts.with(text))
+    };
+    let mut about = About {
+        policy: Some(layout.head.policy),
+        dialect: layout.head.dialect,
+        source: texts("source"),
+        sources: 1,
+        urirs: (layout.head.policy == Policy::Whole).then_some(Number {
+            value: layout.head.count,
+            sureness: if layout.head.estimated {
+                Sureness::About
+            } else {
+                Sureness::Exact
+            },
+        }),
+        ..About::default()
+    };
+    about.archive.name = texts("title");
+    about.archive.description = texts("description");
+    about.archive.id = texts("identifier");
+    let time = |text: &str| Time::parse(text.as_bytes());
+    about.updated = layout
+        .metadata
+        .get("date")
+        .first()
+        .and_then(|date| time(date));
+    let covered = layout.metadata.get("coverage").first();
+    if let Some((first, last)) = covered.and_then(|text| text.split_once('/')) {
+        (about.first, about.last) = (time(first), time(last));
+    }
+    about
+}
+
+impl Summary for Filter {
+    fn kind(&self) -> Kind {
+        Kind::Filter
+    }
+
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn size(&self) -> Size {
+        // The bits of a filter are as good as random: gzip makes nothing of them. Hashes likewise.
+        Size {
+            keys: self.head().count,
+            bytes: self.length(),
+            gzip_bytes: self.length(),
+        }
+    }
+
+    fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer> {
+        let mut key = Vec::new();
+        self.head().policy.cut(&lookup.surt, &mut key);
+        Ok(if self.contains(self.hasher()?.hash(&key))? {
+            Answer::Present(Match {
+                key: Some(key),
+                frequency: Frequency::default(),
+            })
+        } else {
+            Answer::Absent
+        })
+    }
+
+    fn lookup_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Option<Frequency>>> {
+        use rayon::prelude::*;
+        let hasher = self.hasher()?;
+        let parts: Vec<Vec<bool>> = lookups
+            .par_chunks(4096)
+            .map(|lookups| {
+                let mut keyer = Keyer::new(self.head().dialect, self.head().policy, hasher);
+                let hashes: Vec<Hash> = lookups
+                    .iter()
+                    .map(|lookup| keyer.hash_surt(lookup.surt.as_bytes()))
+                    .collect();
+                let mut present = Vec::new();
+                self.contains_all(&hashes, &mut present)?;
+                Ok(present)
+            })
+            .collect::<Result<_>>()?;
+        Ok(parts
+            .concat()
+            .into_iter()
+            .map(|present| present.then(Frequency::default))
+            .collect())
+    }
+}
