@@ -103,7 +103,7 @@ fn expected(captures: &[(String, u32)], policy: Policy) -> BTreeMap<String, (u64
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn profiles_are_exact_and_do_not_depend_on_order_memory_or_threads(captures in captures(), threads in 1..4usize) {
