@@ -9,7 +9,6 @@ use waypost_report::{Align, Page, Plot, Point, Table, bytes, count};
 use waypost_summary::Summary;
 use waypost_summary::evaluate::{self, Confusion, Holdings, Lookups, Verdict};
 use waypost_summary::holdings::Input;
-use waypost_summary::profile::Profile;
 use waypost_surt::Dialect;
 
 use super::profile::tell_bad;
@@ -209,11 +208,7 @@ impl Evaluate {
 
 /// Opens a summary of whatever kind it is.
 fn open(path: &Path) -> anyhow::Result<Box<dyn Summary>> {
-    if path.is_file() && !Profile::is_one(path)? {
-        return Err(anyhow::anyhow!("{} is no summary", path.display()))
-            .hint("make profiles of an index with `waypost profile INDEX -o FOLDER`");
-    }
-    Ok(Box::new(Profile::open(path)?))
+    waypost_summary::open(path).hint("make profiles of an index with `waypost profile INDEX -o FOLDER`, or filters with `waypost filter build INDEX -o FILE`")
 }
 
 fn share(ratio: Option<f64>) -> f64 {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::bloom::{self, BLOCK};
-use super::format::{Head, Kind, Layout, Metadata, Part};
+use super::format::{Head, Kind, Layout, MAGIC, Metadata, Part};
 use super::fuse;
 use super::hash::{Hash, Hasher, Secret};
 use super::memory::Map;
@@ -41,6 +41,11 @@ enum Bytes {
 }
 
 impl Filter {
+    /// Whether a file that begins with these bytes is a filter.
+    pub fn begins(start: &[u8]) -> bool {
+        start.starts_with(&MAGIC)
+    }
+
     /// Opens a file by memory map.
     ///
     /// # Errors

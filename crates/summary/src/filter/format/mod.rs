@@ -13,6 +13,7 @@ mod metadata;
 mod table;
 mod write;
 
+pub(crate) use head::MAGIC;
 pub use head::{Head, Kind};
 pub use metadata::{ELEMENTS, Metadata};
 pub(crate) use table::{Entry, Layout, Part};
