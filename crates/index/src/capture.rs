@@ -153,6 +153,10 @@ impl Fields {
         self.0 == 0
     }
 
+    fn remove(&mut self, field: Field) {
+        self.0 &= !(1 << field as u32);
+    }
+
     #[inline]
     pub(crate) fn insert(&mut self, field: Field) {
         self.0 |= 1 << field as u32;
@@ -284,6 +288,7 @@ impl<'a> Capture<'a> {
 
     /// Replaces a field, or adds it: what a revisit takes from the capture that it repeats.
     pub(crate) fn replace(&mut self, field: Field, value: &'a [u8]) {
+        self.escaped.remove(field);
         self.values[field as usize] = value;
         self.present.insert(field);
     }

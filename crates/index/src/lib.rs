@@ -51,6 +51,7 @@ mod ordered;
 pub mod output;
 pub mod range;
 pub mod rejects;
+mod revisit;
 pub mod scan;
 mod search;
 pub mod select;

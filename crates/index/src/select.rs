@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 
-use memchr::memchr;
 use regex::bytes::Regex;
 use waypost_surt::Dialect;
 
@@ -177,13 +176,7 @@ impl Select {
             fields = fields | Field::Status;
         }
         if self.revisits == Revisits::Resolve {
-            fields = fields
-                | Field::Digest
-                | Field::Status
-                | Field::MimeDetected
-                | Field::Length
-                | Field::Offset
-                | Field::Filename;
+            fields = fields | crate::revisit::WANTED.into_iter().collect::<Fields>();
         }
         fields
     }
@@ -288,83 +281,15 @@ impl Pattern {
     }
 }
 
-/// What is remembered of the captures of one URI-R, so that revisits can be resolved.
-#[derive(Debug, Default)]
-pub struct Resolver {
-    key: Vec<u8>,
-    originals: Vec<Original>,
-}
-
-#[derive(Debug)]
-struct Original {
-    digest: Vec<u8>,
-    fields: Vec<(Field, Vec<u8>)>,
-}
-
-/// What a revisit takes over, and under which name.
-const TAKEN: [(Field, Field); 6] = [
-    (Field::Status, Field::Status),
-    (Field::Mime, Field::Mime),
-    (Field::MimeDetected, Field::MimeDetected),
-    (Field::Length, Field::OriginalLength),
-    (Field::Offset, Field::OriginalOffset),
-    (Field::Filename, Field::OriginalFilename),
-];
-
-/// `sha1:ABC` and `ABC` are one digest.
-fn bare(digest: &[u8]) -> &[u8] {
-    match memchr(b':', digest) {
-        Some(colon) => &digest[colon + 1..],
-        None => digest,
-    }
-}
-
-impl Resolver {
-    /// Resolves a capture if it is a revisit whose original came before it, else remembers it.
-    /// Captures must come in the order of the index. The digest and what is to be taken over must
-    /// have been read.
-    pub fn resolve<'b>(&'b mut self, capture: &Capture<'b>) -> Capture<'b> {
-        if capture.key() != self.key {
-            self.key.clear();
-            self.key.extend_from_slice(capture.key());
-            self.originals.clear();
-        }
-        let Some(digest) = capture.raw(Field::Digest).map(bare) else {
-            return capture.clone();
-        };
-        let known = self.originals.iter().position(|o| o.digest == digest);
-        if !capture.is_revisit() {
-            if known.is_none() {
-                let fields = TAKEN
-                    .iter()
-                    .filter_map(|(from, to)| Some((*to, capture.raw(*from)?.to_vec())))
-                    .collect();
-                self.originals.push(Original {
-                    digest: digest.to_vec(),
-                    fields,
-                });
-            }
-            return capture.clone();
-        }
-        let mut resolved = capture.clone();
-        if let Some(original) = known.map(|place| &self.originals[place]) {
-            for (field, value) in &original.fields {
-                resolved.replace(*field, value);
-            }
-        }
-        resolved
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::FileLayout;
+    use crate::layout::{FileLayout, Line};
 
     fn capture(line: &str) -> Capture<'_> {
         let layout = FileLayout::detect(line.as_bytes());
         match layout.read(line.as_bytes(), Fields::ALL, true) {
-            (_, Some(capture)) => capture,
+            Line::Capture(capture, _) => capture,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -507,10 +432,10 @@ mod tests {
 
     #[test]
     fn a_revisit_takes_over_what_its_original_has() {
-        let mut resolver = Resolver::default();
-        resolver.resolve(&capture(PAGE));
+        let mut resolver = crate::revisit::Resolver::default();
+        assert_eq!(resolver.see(&capture(PAGE)), None);
         let revisit = capture(REVISIT);
-        let resolved = resolver.resolve(&revisit);
+        let resolved = resolver.see(&revisit).unwrap().stand_in_for(&revisit);
         assert_eq!(resolved.status(), Some(200));
         assert_eq!(resolved.mime().as_deref(), Some(&b"text/html"[..]));
         assert_eq!(
@@ -520,7 +445,6 @@ mod tests {
         assert_eq!(resolved.raw(Field::Filename), Some(&b"y.warc.gz"[..]));
         // Another URI-R knows nothing of it.
         let other = REVISIT.replace("com,example)/a", "com,example)/b");
-        let other = capture(&other);
-        assert_eq!(resolver.resolve(&other).status(), None);
+        assert_eq!(resolver.see(&capture(&other)), None);
     }
 }

@@ -99,4 +99,15 @@ pub trait Summary: Send + Sync {
             })
             .collect()
     }
+
+    /// The same with the keys.
+    ///
+    /// # Errors
+    /// When the summary cannot be read.
+    fn answer_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Answer>> {
+        lookups
+            .par_iter()
+            .map(|lookup| self.lookup(lookup))
+            .collect()
+    }
 }

@@ -8,7 +8,6 @@
 mod filter;
 mod order;
 mod render;
-mod revisit;
 mod walk;
 
 use std::ops::ControlFlow;
@@ -17,6 +16,7 @@ use crate::capture::{Capture, Field, Fields};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{FileLayout, Line, Shape};
 use crate::range::Range;
+use crate::revisit::{self, Resolver};
 use crate::timestamp::Time;
 
 pub use filter::Filter;
@@ -24,7 +24,7 @@ pub use render::Form;
 pub use walk::Index;
 
 use order::{Found, Kept};
-use revisit::Resolver;
+
 use walk::Walker;
 
 /// In which order captures are given.
@@ -113,8 +113,8 @@ impl<'a> Lookup<'a> {
     pub fn one(&mut self, query: &Query, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<u64> {
         let before = self.stats.found;
         match self.wanted.order {
-            Order::Forward => self.forward(query, &mut take)?,
-            Order::Reverse if !self.wanted.resolve => self.backward(query, &mut take)?,
+            Order::Forward => self.as_met(query, false, &mut take)?,
+            Order::Reverse if !self.wanted.resolve => self.as_met(query, true, &mut take)?,
             Order::Reverse | Order::Closest(_) => self.ordered(query, &mut take)?,
         }
         self.stats.blocks = self.walker.blocks_read;
@@ -150,37 +150,24 @@ impl<'a> Lookup<'a> {
         &self.stats
     }
 
-    fn forward(&mut self, query: &Query, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    /// In the order of the index or, `backward`, against it: captures are given as they are met.
+    fn as_met(
+        &mut self,
+        query: &Query,
+        backward: bool,
+        take: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
         let mut left = self.wanted.limit.unwrap_or(u64::MAX);
         let (walker, mut judge) = self.split();
-        for range in &query.ranges {
-            if left == 0 {
-                break;
-            }
-            walker.forward(range, |line| {
-                let Some(found) = judge.judge(line)? else {
-                    return Ok(ControlFlow::Continue(()));
-                };
-                judge.give(&found, take)?;
-                left -= 1;
-                Ok(if left == 0 {
-                    ControlFlow::Break(())
-                } else {
-                    ControlFlow::Continue(())
-                })
-            })?;
+        let mut ranges: Vec<&Range> = query.ranges.iter().collect();
+        if backward {
+            ranges.reverse();
         }
-        Ok(())
-    }
-
-    fn backward(&mut self, query: &Query, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let mut left = self.wanted.limit.unwrap_or(u64::MAX);
-        let (walker, mut judge) = self.split();
-        for range in query.ranges.iter().rev() {
+        for range in ranges {
             if left == 0 {
                 break;
             }
-            walker.backward(range, |line| {
+            let visit = |line: &[u8]| {
                 let Some(found) = judge.judge(line)? else {
                     return Ok(ControlFlow::Continue(()));
                 };
@@ -191,7 +178,12 @@ impl<'a> Lookup<'a> {
                 } else {
                     ControlFlow::Continue(())
                 })
-            })?;
+            };
+            if backward {
+                walker.backward(range, visit)?;
+            } else {
+                walker.forward(range, visit)?;
+            }
         }
         Ok(())
     }
@@ -341,18 +333,18 @@ impl Judge<'_> {
         let fields = *self.fields;
         let layout = self.layout(line)?;
         let (capture, shape) = match layout.read(line, fields, false) {
-            (Line::Capture(shape), Some(capture)) => (capture, shape),
-            (Line::Header, _) => {
+            Line::Capture(capture, shape) => (capture, shape),
+            Line::Header => {
                 layout.learn(line);
                 return Ok(None);
             }
-            (Line::Bad(_) | Line::Capture(_), _) => {
+            Line::Bad(_) => {
                 self.stats.bad_lines += 1;
                 return Ok(None);
             }
         };
         let original = if self.wanted.resolve {
-            self.resolver.see(&capture)
+            self.resolver.see(&capture).cloned()
         } else {
             None
         };
@@ -405,7 +397,7 @@ impl Judge<'_> {
     ) -> Result<()> {
         let fields = *self.fields;
         match self.layout(line)?.read(line, fields, false) {
-            (Line::Capture(shape), Some(capture)) => {
+            Line::Capture(capture, shape) => {
                 let found = Found {
                     capture,
                     shape,
@@ -414,7 +406,7 @@ impl Judge<'_> {
                 self.give(&found, take)
             }
             // It was a capture when it was kept.
-            _ => Ok(()),
+            Line::Header | Line::Bad(_) => Ok(()),
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::revisit::Original;
 use super::{Order, too_many};
 use crate::capture::Capture;
 use crate::error::Result;
 use crate::layout::Shape;
+use crate::revisit::Original;
 
 /// A capture that is wanted.
 pub(crate) struct Found<'l> {

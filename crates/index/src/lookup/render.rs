@@ -4,9 +4,9 @@
 
 use std::borrow::Cow;
 
-use super::revisit::Original;
 use crate::capture::{Capture, Field, Fields};
 use crate::json::{self, Kind, Next};
+use crate::revisit::Original;
 
 /// How captures are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::input::{Compression, Source, members};
 use crate::layout::FileLayout;
 use crate::rejects::{self, Bad};
-use crate::select::Resolver;
+use crate::revisit::Resolver;
 
 /// A block that a worker has read.
 struct Done<P> {

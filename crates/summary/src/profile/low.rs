@@ -6,11 +6,30 @@
 //! the hosts below it come. But a key that comes back is always a prefix of the SURT that was seen
 //! last. So for every SURT there is a smallest key that it and all that follow can have, and what
 //! is smaller is complete.
+//!
+//! Hosts that no one can register (a port on a public suffix) are not thought of: their keys may
+//! come below the bound, late, and are worked in then.
 
 use waypost_surt::{Kind, Limit, Policy, Surt};
 
 /// A lower bound of the keys of `surt` and of all SURTs behind it.
 pub(crate) fn low(policy: Policy, surt: &[u8], out: &mut Vec<u8>) {
+    plain_low(policy, surt, out);
+    // Hosts that hold these sort around those that they begin with.
+    let authority = Surt::new(surt).authority();
+    let odd = authority
+        .iter()
+        .position(|byte| matches!(byte, b'*' | b'+'));
+    if let Some(at) = odd.filter(|_| policy != Policy::Whole)
+        && authority[..at] < out[..]
+    {
+        out.clear();
+        out.extend_from_slice(&authority[..at]);
+    }
+}
+
+/// The same for hosts as they should be.
+fn plain_low(policy: Policy, surt: &[u8], out: &mut Vec<u8>) {
     out.clear();
     let parsed = Surt::new(surt);
     if let Policy::Whole = policy {
@@ -23,14 +42,6 @@ pub(crate) fn low(policy: Policy, surt: &[u8], out: &mut Vec<u8>) {
         return;
     }
     let authority = parsed.authority();
-    // Hosts that hold these sort around those that they begin with.
-    if let Some(at) = authority
-        .iter()
-        .position(|byte| matches!(byte, b'*' | b'+'))
-    {
-        out.extend_from_slice(&authority[..at]);
-        return;
-    }
     match policy {
         Policy::Domain(_) => {
             // `com,x:81` comes behind `com,x-y` and `com,x0`.
@@ -82,7 +93,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn surts() -> impl Strategy<Value = Vec<u8>> {
-        "(com|uk,co|org|com,x-a|com,x\\*)(,[ab]{1,2}[-*0b]?){0,3}(:81)?\\)/([ab]{0,2}[-0.]?/?){0,4}(\\?[ab&=]{0,4})?"
+        "(com|uk,co|org|com,x-a|com,x\\*)(,[ab]{1,2}[-*0b]?){1,3}(:81)?\\)/([ab]{0,2}[-0.]?/?){0,4}(\\?[ab&=]{0,4})?"
             .prop_map(String::into_bytes)
     }
 

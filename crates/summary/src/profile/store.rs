@@ -372,6 +372,32 @@ impl Summary for Profile {
         }
         Ok(answers)
     }
+
+    fn answer_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Answer>> {
+        // A search takes about twenty reads, and a pass reads every row.
+        if (lookups.len() as u64) * 100 < self.size.keys {
+            return lookups
+                .par_iter()
+                .map(|lookup| self.lookup(lookup))
+                .collect();
+        }
+        let frequencies = self.lookup_all(lookups)?;
+        Ok(lookups
+            .par_iter()
+            .zip(frequencies)
+            .map(|(lookup, frequency)| match frequency {
+                None => Answer::Absent,
+                Some(frequency) => {
+                    let mut key = Vec::new();
+                    self.policy.cut(&lookup.surt, &mut key);
+                    Answer::Present(Match {
+                        key: Some(key),
+                        frequency,
+                    })
+                }
+            })
+            .collect())
+    }
 }
 
 /// Keys of lookups, sorted, to be met by sorted rows.
