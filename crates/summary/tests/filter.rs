@@ -104,7 +104,7 @@ fn the_same_holdings_give_the_same_bytes_whatever_the_order_the_input_and_the_me
         );
         build_from(&halves, &recipe, |input| input.memory = 0, &place.path("2"));
         build_from(
-            &[cdxj.clone()],
+            std::slice::from_ref(&cdxj),
             &recipe,
             |input| input.memory = 100_000,
             &place.path("3"),

@@ -80,8 +80,7 @@ pub(crate) fn slots_for(keys: usize) -> u64 {
 }
 
 /// The seed of a try.
-#[inline]
-fn seed(attempt: u16) -> u64 {
+pub(crate) fn seed(attempt: u16) -> u64 {
     // SplitMix64 of the number of the try.
     let mut z = (u64::from(attempt) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -247,36 +246,53 @@ impl Workshop {
 #[derive(Clone, Copy)]
 pub(crate) struct Shard<'a> {
     pub(crate) geometry: Geometry,
-    pub(crate) attempt: u16,
+    /// The [`seed`] of the try that succeeded.
+    pub(crate) seed: u64,
     pub(crate) width: u8,
     pub(crate) slots: &'a [u8],
+}
+
+/// Where to look for a hash, and what must be found there.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Probe {
+    places: [u64; 3],
+    fingerprint: u16,
 }
 
 impl Shard<'_> {
     /// Whether the hash may be held.
     #[inline]
     pub(crate) fn contains(&self, hash: Hash) -> bool {
+        self.answer(self.probe(hash))
+    }
+
+    #[inline]
+    pub(crate) fn probe(&self, hash: Hash) -> Probe {
+        let mixed = mix(hash, self.seed);
+        Probe {
+            places: self.geometry.places(mixed),
+            fingerprint: fingerprint(mixed),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn answer(&self, probe: Probe) -> bool {
         if self.geometry.segments == 0 {
             return false;
         }
-        let mixed = mix(hash, seed(self.attempt));
-        let xored = self
-            .geometry
-            .places(mixed)
+        let xored = probe
+            .places
             .into_iter()
-            .fold(fingerprint(mixed), |xored, place| {
+            .fold(probe.fingerprint, |xored, place| {
                 xored ^ bits::get(self.slots, self.width, place)
             });
         xored & bits::mask(self.width) == 0
     }
 
-    /// Asks the processor to fetch what [`contains`](Shard::contains) will read.
+    /// Asks the processor to fetch what [`answer`](Shard::answer) will read.
     #[inline]
-    pub(crate) fn prefetch(&self, hash: Hash) {
-        if self.geometry.segments == 0 {
-            return;
-        }
-        for place in self.geometry.places(mix(hash, seed(self.attempt))) {
+    pub(crate) fn prefetch(&self, probe: Probe) {
+        for place in probe.places {
             super::memory::prefetch(self.slots, bits::byte_of(self.width, place));
         }
     }
@@ -300,7 +316,7 @@ mod tests {
     fn shard<'a>(built: &Built, width: u8, slots: &'a [u8]) -> Shard<'a> {
         Shard {
             geometry: built.geometry,
-            attempt: built.attempt,
+            seed: seed(built.attempt),
             width,
             slots,
         }

@@ -27,10 +27,18 @@ pub struct Filter {
     name: String,
     pub(crate) layout: Layout,
     bytes: Bytes,
-    /// Which shards were found sound.
-    sound: Vec<AtomicBool>,
+    places: Vec<Place>,
     hasher: Option<Hasher>,
     pub(crate) about: crate::About,
+}
+
+/// What a lookup needs of a shard, computed once.
+struct Place {
+    start: usize,
+    end: usize,
+    seed: u64,
+    /// Whether it was found sound.
+    sound: AtomicBool,
 }
 
 enum Bytes {
@@ -98,10 +106,13 @@ impl Filter {
     fn new(name: String, layout: Layout, bytes: Bytes) -> Filter {
         Filter {
             name,
-            sound: layout
-                .entries
-                .iter()
-                .map(|_| AtomicBool::new(false))
+            places: (0..layout.entries.len())
+                .map(|shard| Place {
+                    start: layout.range(shard).start as usize,
+                    end: layout.range(shard).end as usize,
+                    seed: fuse::seed(layout.entries[shard].attempt),
+                    sound: AtomicBool::new(false),
+                })
                 .collect(),
             hasher: layout.head.fingerprint.is_none().then_some(Hasher::Public),
             about: super::summary::about(&layout),
@@ -207,17 +218,65 @@ impl Filter {
     pub fn contains_all(&self, hashes: &[Hash], out: &mut Vec<bool>) -> Result<()> {
         let part = self.part()?;
         out.reserve(hashes.len());
+        let kind = self.layout.head.kind;
         for batch in hashes.chunks(BATCH) {
-            if let Some(bytes) = self.in_memory() {
-                for &hash in batch {
-                    self.prefetch(part, bytes, hash);
+            match self.in_memory() {
+                Some(bytes) if kind == Kind::Fuse && part.shards > 0 => {
+                    self.fuse_batch(part, bytes, batch, out)?;
+                    continue;
                 }
+                Some(bytes) if kind == Kind::Bloom => self.prefetch_blocks(part, bytes, batch),
+                _ => {}
             }
             for &hash in batch {
                 out.push(self.probe(part, hash)?);
             }
         }
         Ok(())
+    }
+
+    /// Looks a batch up in fuse shards: all places first, then all answers.
+    fn fuse_batch(
+        &self,
+        part: Part,
+        bytes: &[u8],
+        batch: &[Hash],
+        out: &mut Vec<bool>,
+    ) -> Result<()> {
+        let mut probes = [(0, fuse::Probe::default()); BATCH];
+        for (&hash, (shard, probe)) in batch.iter().zip(&mut probes) {
+            *shard = self.layout.shard_of(part, hash).unwrap_or_default();
+            let view = self.fuse(*shard, self.shard_bytes(bytes, *shard)?);
+            *probe = view.probe(hash);
+            view.prefetch(*probe);
+        }
+        out.extend(probes[..batch.len()].iter().map(|&(shard, probe)| {
+            let place = &self.places[shard];
+            let slots = bytes.get(place.start..place.end).unwrap_or_default();
+            self.fuse(shard, slots).answer(probe)
+        }));
+        Ok(())
+    }
+
+    fn prefetch_blocks(&self, part: Part, bytes: &[u8], batch: &[Hash]) {
+        for &hash in batch {
+            if let Some(shard) = self.layout.shard_of(part, hash) {
+                let at = self.places[shard].start + self.layout.block_in_shard(hash) * BLOCK;
+                super::memory::prefetch(bytes, at);
+            }
+        }
+    }
+
+    /// The bytes of a shard, which are checked when they are first asked for.
+    #[inline]
+    fn shard_bytes<'a>(&self, bytes: &'a [u8], shard: usize) -> Result<&'a [u8]> {
+        let place = &self.places[shard];
+        // The table was checked against the length of the file.
+        let bytes = bytes.get(place.start..place.end).unwrap_or_default();
+        if !place.sound.load(Ordering::Relaxed) {
+            self.verify(shard, bytes)?;
+        }
+        Ok(bytes)
     }
 
     fn part(&self) -> Result<Part> {
@@ -249,17 +308,7 @@ impl Filter {
             return Ok(false);
         };
         match self.in_memory() {
-            Some(bytes) => {
-                let range = self.layout.range(shard);
-                // The table was checked against the length of the file.
-                let bytes = bytes
-                    .get(range.start as usize..range.end as usize)
-                    .unwrap_or_default();
-                if !self.sound[shard].load(Ordering::Relaxed) {
-                    self.verify(shard, bytes)?;
-                }
-                Ok(self.look(shard, bytes, hash))
-            }
+            Some(bytes) => Ok(self.look(shard, self.shard_bytes(bytes, shard)?, hash)),
             None => self.with_shard(shard, |bytes| self.look(shard, bytes, hash)),
         }
     }
@@ -282,25 +331,9 @@ impl Filter {
         let entry = &self.layout.entries[shard];
         fuse::Shard {
             geometry: entry.geometry(),
-            attempt: entry.attempt,
+            seed: self.places[shard].seed,
             width: entry.width,
             slots,
-        }
-    }
-
-    #[inline]
-    fn prefetch(&self, part: Part, bytes: &[u8], hash: Hash) {
-        let Some(shard) = self.layout.shard_of(part, hash) else {
-            return;
-        };
-        let range = self.layout.range(shard);
-        let Some(bytes) = bytes.get(range.start as usize..range.end as usize) else {
-            return;
-        };
-        match self.layout.head.kind {
-            Kind::Fuse => self.fuse(shard, bytes).prefetch(hash),
-            Kind::Bloom => super::memory::prefetch(bytes, self.layout.block_in_shard(hash) * BLOCK),
-            Kind::Hashes => {}
         }
     }
 
@@ -346,7 +379,7 @@ impl Filter {
         if self.layout.head.kind == Kind::Hashes {
             self.verify_order(shard, bytes)?;
         }
-        self.sound[shard].store(true, Ordering::Relaxed);
+        self.places[shard].sound.store(true, Ordering::Relaxed);
         Ok(())
     }
 
