@@ -1,10 +1,14 @@
 //! The filters that every command takes which reads captures.
 
+use std::cell::RefCell;
+
 use memchr::memchr;
 use regex::bytes::Regex;
+use waypost_surt::Dialect;
 
 use crate::capture::{Capture, Field, Fields};
 use crate::error::{Error, ErrorKind, Result};
+use crate::key::{KeyForm, Rekeyer};
 use crate::timestamp::Time;
 use crate::web;
 
@@ -52,6 +56,10 @@ enum Mime {
 enum Pattern {
     Prefix(Vec<u8>),
     Url(Regex),
+}
+
+thread_local! {
+    static REKEYER: RefCell<Rekeyer> = RefCell::new(Rekeyer::new(Dialect::Ia));
 }
 
 fn invalid(message: String) -> Error {
@@ -268,7 +276,13 @@ impl Pattern {
 
     fn matches(&self, capture: &Capture<'_>) -> bool {
         match self {
-            Pattern::Prefix(prefix) => capture.key().starts_with(prefix),
+            Pattern::Prefix(prefix) if KeyForm::of(capture.key()).is_surt() => {
+                capture.key().starts_with(prefix)
+            }
+            // Keys of other forms are filtered by the SURT that they stand for.
+            Pattern::Prefix(prefix) => {
+                REKEYER.with_borrow_mut(|rekeyer| rekeyer.surt(capture).starts_with(prefix))
+            }
             Pattern::Url(regex) => capture.url().is_some_and(|url| regex.is_match(&url)),
         }
     }
@@ -435,6 +449,29 @@ mod tests {
         assert!(accepts(PAGE, |s| {
             s.include("org,").unwrap().include("com,").unwrap();
         }));
+    }
+
+    #[test]
+    fn keys_that_are_no_surts_are_filtered_by_their_surt() {
+        for key in [
+            "example.com/a",
+            "com,example,)/a",
+            "http://(com,example,)/a",
+        ] {
+            let line = PAGE.replacen("com,example)/a", key, 1);
+            assert!(
+                accepts(&line, |s| {
+                    s.include("com,example)/").unwrap();
+                }),
+                "{key}"
+            );
+            assert!(
+                !accepts(&line, |s| {
+                    s.exclude("com,example)").unwrap();
+                }),
+                "{key}"
+            );
+        }
     }
 
     #[test]

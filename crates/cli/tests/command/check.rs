@@ -114,7 +114,7 @@ fn what_is_wrong_is_shown_with_its_place_and_the_answer_is_no() {
     assert_eq!(run.code, 2);
     assert!(
         run.stderr
-            .contains("a.cdxj: line 2: byte 37: bad line (text)"),
+            .contains("a.cdxj: line 2: byte 38: bad line (text)"),
         "{}",
         run.stderr
     );
@@ -201,6 +201,23 @@ fn filters_choose_what_is_counted() {
 }
 
 #[test]
+fn what_is_no_index_is_not_taken_for_one() {
+    let folder = Folder::new();
+    let path = folder.file("a.warc", "WARC/1.0\r\nWARC-Type: warcinfo\r\n");
+    let run = check(&[&path]);
+    assert_eq!(run.code, 1);
+    assert_eq!(
+        run.stderr,
+        "warning: no line is a capture: is this an index?\n"
+    );
+    assert!(
+        run.stdout.contains("layout           unknown"),
+        "{}",
+        run.stdout
+    );
+}
+
+#[test]
 fn misuse_says_what_to_do() {
     let run = check(&["missing.cdx"]);
     assert_eq!(run.code, 2);
@@ -226,4 +243,27 @@ fn misuse_says_what_to_do() {
     assert_eq!(check(&["--memory", "lots", &path]).code, 2);
     let run = check(&[folder.path("").to_str().unwrap(), "--status", "abc"]);
     assert!(run.stderr.contains("write 200 or 3xx"), "{}", run.stderr);
+}
+
+/// A gigabyte that is one line, from a megabyte of gzip: as one member after the other, which are
+/// each small enough to be inflated whole and together are not.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_gzip_bomb_does_not_use_more_memory_than_promised() {
+    let folder = Folder::new();
+    let member = gzip(&vec![b'0'; 64 << 20]);
+    let path = folder.file("bomb.cdx.gz", member.repeat(16));
+    // The limit is on what a process may write to: 300 MB.
+    let output = std::process::Command::new("sh")
+        .arg("-c")
+        .arg("ulimit -d 300000 && exec \"$0\" index check --memory 64M --format json \"$1\"")
+        .arg(assert_cmd::cargo::cargo_bin!("waypost"))
+        .arg(&path)
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["bytes"], 1u64 << 30);
+    assert_eq!(report["bad"], serde_json::json!({"too-long": 1}));
 }

@@ -60,6 +60,10 @@ impl Check {
         if let Some(rejects) = rejects {
             rejects.finish()?;
         }
+        let tally = &report.outcome.tally;
+        if tally.lines > tally.headers && tally.shapes.is_empty() {
+            out.warn("no line is a capture: is this an index?");
+        }
         match self.format {
             Format::Table => write!(out.data(), "{}", text(&report))?,
             Format::Json => writeln!(out.data(), "{:#}", object(&report))?,
