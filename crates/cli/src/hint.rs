@@ -48,6 +48,9 @@ pub(crate) fn of(error: &anyhow::Error) -> Option<&str> {
         if let Some(hinted) = cause.downcast_ref::<Hinted>() {
             return Some(hinted.hint.as_str());
         }
+        if let Some(error) = cause.downcast_ref::<waypost_summary::Error>() {
+            return error.hint();
+        }
         cause
             .downcast_ref::<waypost_index::Error>()
             .and_then(waypost_index::Error::hint)

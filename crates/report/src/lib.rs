@@ -9,8 +9,12 @@
 //! assert_eq!(table.to_string(), "policy  keys\nH1P0       5\nHxPx     317\n");
 //! ```
 
+mod html;
 mod number;
+mod plot;
 mod table;
 
+pub use html::Page;
 pub use number::{bytes, count};
+pub use plot::{Plot, Point};
 pub use table::{Align, Table};

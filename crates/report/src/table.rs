@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::html::escape;
+
 /// On which side of its column a cell stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
@@ -39,6 +41,51 @@ impl Table {
         debug_assert!(row.len() <= self.align.len(), "more cells than columns");
         row.resize(self.align.len(), String::new());
         self.rows.push(row);
+    }
+
+    /// The table as HTML.
+    pub(crate) fn html(&self) -> String {
+        let row = |cells: &[String], tag: &str| {
+            let cells: Vec<String> = cells
+                .iter()
+                .zip(&self.align)
+                .map(|(cell, align)| {
+                    let class = match align {
+                        Align::Left => "",
+                        Align::Right => " class=\"number\"",
+                    };
+                    format!("<{tag}{class}>{}</{tag}>", escape(cell))
+                })
+                .collect();
+            format!("<tr>{}</tr>\n", cells.concat())
+        };
+        let rows: Vec<String> = self.rows.iter().map(|cells| row(cells, "td")).collect();
+        format!(
+            "<table>\n{}{}</table>\n",
+            row(&self.header, "th"),
+            rows.concat()
+        )
+    }
+
+    /// The table as CSV: cells with commas, quotes or line ends in quotes.
+    pub fn csv(&self) -> String {
+        let line = |cells: &[String]| {
+            let cells: Vec<String> = cells
+                .iter()
+                .map(|cell| {
+                    if cell.contains([',', '"', '\n', '\r']) {
+                        format!("\"{}\"", cell.replace('"', "\"\""))
+                    } else {
+                        cell.clone()
+                    }
+                })
+                .collect();
+            format!("{}\n", cells.join(","))
+        };
+        std::iter::once(&self.header)
+            .chain(&self.rows)
+            .map(|cells| line(cells))
+            .collect()
     }
 }
 

@@ -8,9 +8,11 @@ use crate::exit::Exit;
 use crate::printer::Printer;
 
 mod completions;
+mod evaluate;
 mod index;
 mod keys;
 mod man;
+mod profile;
 
 /// Learns from their indexes what web archives hold, writes that down small, and sends every
 /// lookup only to the archives that can answer it.
@@ -37,6 +39,8 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
 enum Command {
     Keys(keys::Keys),
     Index(index::Index),
+    Profile(Box<profile::Profile>),
+    Evaluate(evaluate::Evaluate),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -46,6 +50,8 @@ impl Cli {
         match self.command {
             Command::Keys(command) => command.run(out),
             Command::Index(command) => command.run(out),
+            Command::Profile(command) => command.run(out),
+            Command::Evaluate(command) => command.run(out),
             Command::Completions(command) => command.run(out),
             Command::Man(command) => command.run(out),
         }

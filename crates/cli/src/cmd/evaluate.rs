@@ -1,0 +1,433 @@
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use waypost_index::input::{self, Source};
+use waypost_report::{Align, Page, Plot, Point, Table, bytes, count};
+use waypost_summary::Summary;
+use waypost_summary::evaluate::{self, Confusion, Holdings, Lookups, Verdict};
+use waypost_summary::holdings::Input;
+use waypost_summary::profile::Profile;
+use waypost_surt::Dialect;
+
+use super::profile::tell_bad;
+use crate::args::{Filters, Memory};
+use crate::exit::Exit;
+use crate::hint::Hint;
+use crate::printer::Printer;
+
+/// Judge summaries by what they cost and how often they are right about real lookups
+///
+/// The holdings say what is truly held: an index, a list of URIs, or a profile of URIR. Lookups are
+/// URIs, one a line, an access log of a Wayback Machine, or a log of MemGator.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    waypost evaluate profiles/*.cdxj --holdings archive.cdxj.gz --lookups log.txt\n  \
+    waypost evaluate a.H3P0.cdxj a.HxP1.cdxj --holdings a.URIR.cdxj --lookups dmoz.txt --lookups access.log --format json\n\n\
+    Ratios of nothing are 1: of no lookups none was wrong.\n\
+    Exit code 1: something that is held was called absent.")]
+pub(crate) struct Evaluate {
+    /// Summaries
+    #[arg(required = true, value_name = "SUMMARY")]
+    summaries: Vec<PathBuf>,
+    /// What is truly held: indexes, lists of URIs, or a profile of URIR
+    #[arg(long, required = true, value_name = "INPUT")]
+    holdings: Vec<PathBuf>,
+    /// What people look up; may be repeated, and each has its own rows
+    #[arg(long, required = true, value_name = "LIST")]
+    lookups: Vec<PathBuf>,
+    /// Count lookups as often as they were asked
+    #[arg(long)]
+    weighted: bool,
+    /// Also judge with keys ignored that have fewer captures: 1,2,5,10
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    min_frequency: Vec<u64>,
+    /// Write a page with the plots of the papers
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// How to show the result
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    #[command(flatten)]
+    memory: Memory,
+    #[command(flatten)]
+    filters: Filters,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Table,
+    Csv,
+    Json,
+}
+
+/// A summary judged by a sample, or by a sample with rare keys ignored.
+struct Row {
+    sample: String,
+    summary: String,
+    kind: String,
+    keys: u64,
+    bytes: u64,
+    gzip_bytes: u64,
+    relative_cost: f64,
+    least: Option<u64>,
+    confusion: Confusion,
+    rejected: u64,
+    missed: Vec<String>,
+}
+
+impl Evaluate {
+    pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let mut summaries: Vec<Box<dyn Summary>> = Vec::new();
+        for path in &self.summaries {
+            summaries.push(open(path)?);
+        }
+        let dialect = summaries
+            .first()
+            .map_or(Dialect::default(), |s| s.about().dialect);
+        let mut samples = Vec::new();
+        for path in &self.lookups {
+            let lookups = Lookups::read(&Source::new(path), dialect)?;
+            if lookups.passed_over() > 0 {
+                out.note(format_args!(
+                    "{}: {} lines name no URI",
+                    path.display(),
+                    count(lookups.passed_over())
+                ));
+            }
+            if lookups.is_empty() {
+                out.warn(format_args!("{}: no lookups", path.display()));
+            }
+            samples.push(lookups);
+        }
+        let holdings = Holdings {
+            input: Input {
+                dialect,
+                select: self.filters.select()?,
+                memory: self.memory.memory,
+                ..Input::new(self.sources()?)
+            },
+        };
+        let (held, reading) = holdings.truth(&samples)?;
+        tell_bad(&reading, out);
+        let mut rows = Vec::new();
+        for ((path, lookups), held) in self.lookups.iter().zip(&samples).zip(&held) {
+            for (name, summary) in self.summaries.iter().zip(&summaries) {
+                let verdict = evaluate::judge(
+                    &**summary,
+                    lookups,
+                    held,
+                    self.weighted,
+                    &self.min_frequency,
+                )
+                .with_context(|| format!("cannot judge {}", name.display()))?;
+                self.push_rows(path, name, &**summary, &verdict, reading.urirs, &mut rows);
+            }
+        }
+        match self.format {
+            Format::Table => self.print_tables(&rows, out)?,
+            Format::Csv => write!(out.data(), "{}", table(&rows, true).csv())?,
+            Format::Json => writeln!(out.data(), "{:#}", json_of(&rows))?,
+        }
+        if let Some(path) = &self.html {
+            write_page(path, &rows)?;
+        }
+        let mut missed = 0;
+        for row in rows.iter().filter(|row| row.least.is_none()) {
+            for uri in &row.missed {
+                missed += 1;
+                out.warn(format_args!(
+                    "{}: held, but called absent: {uri}",
+                    row.summary
+                ));
+            }
+        }
+        Ok(if missed == 0 { Exit::Yes } else { Exit::No })
+    }
+
+    fn sources(&self) -> anyhow::Result<Vec<Source>> {
+        Ok(input::expand(&self.holdings)?.sources)
+    }
+
+    fn push_rows(
+        &self,
+        sample: &Path,
+        name: &Path,
+        summary: &dyn Summary,
+        verdict: &Verdict,
+        urirs: u64,
+        rows: &mut Vec<Row>,
+    ) {
+        let size = summary.size();
+        let row = |least, confusion, missed| Row {
+            sample: sample.display().to_string(),
+            summary: name.display().to_string(),
+            kind: summary.kind().to_string(),
+            keys: size.keys,
+            bytes: size.bytes,
+            gzip_bytes: size.gzip_bytes,
+            relative_cost: size.keys as f64 / urirs.max(1) as f64,
+            least,
+            confusion,
+            rejected: verdict.rejected,
+            missed,
+        };
+        let missed = verdict
+            .false_negatives
+            .iter()
+            .map(|uri| String::from_utf8_lossy(uri).into_owned())
+            .collect();
+        rows.push(row(None, verdict.confusion, missed));
+        for (least, confusion) in &verdict.by_frequency {
+            rows.push(row(Some(*least), *confusion, Vec::new()));
+        }
+    }
+
+    fn print_tables(&self, rows: &[Row], out: &mut Printer) -> anyhow::Result<()> {
+        for path in &self.lookups {
+            let name = path.display().to_string();
+            let block: Vec<&Row> = rows.iter().filter(|row| row.sample == name).collect();
+            let asked = block.first().map_or(0, |row| row.confusion.lookups());
+            let held = block.first().map_or(0, |row| {
+                row.confusion.true_positives + row.confusion.false_negatives
+            });
+            let rejected = block.first().map_or(0, |row| row.rejected);
+            writeln!(
+                out.data(),
+                "{name}: {} lookups, {} held, {} rejected",
+                count(asked),
+                count(held),
+                count(rejected)
+            )?;
+            writeln!(out.data(), "{}", table(block, false))?;
+        }
+        Ok(())
+    }
+}
+
+/// Opens a summary of whatever kind it is.
+fn open(path: &Path) -> anyhow::Result<Box<dyn Summary>> {
+    if path.is_file() && !Profile::is_one(path)? {
+        return Err(anyhow::anyhow!("{} is no summary", path.display()))
+            .hint("make profiles of an index with `waypost profile INDEX -o FOLDER`");
+    }
+    Ok(Box::new(Profile::open(path)?))
+}
+
+fn share(ratio: Option<f64>) -> f64 {
+    ratio.unwrap_or(1.0)
+}
+
+fn table<'a>(rows: impl IntoIterator<Item = &'a Row>, exact: bool) -> Table {
+    let mut columns = vec![("summary", Align::Left), ("kind", Align::Left)];
+    columns.extend(
+        [
+            "keys",
+            "bytes",
+            "gzip_bytes",
+            "relative_cost",
+            "lookups",
+            "true_positives",
+            "false_positives",
+            "true_negatives",
+            "false_negatives",
+            "accuracy",
+            "precision",
+            "recall",
+            "requests_saved",
+            "min_frequency",
+        ]
+        .map(|name| (name, Align::Right)),
+    );
+    if exact {
+        columns.insert(0, ("sample", Align::Left));
+        columns.push(("rejected", Align::Right));
+    }
+    // People read shorter words.
+    let short = |name: &'static str| match name {
+        "gzip_bytes" => "gzipped",
+        "relative_cost" => "Relative Cost",
+        "true_positives" => "TP",
+        "false_positives" => "FP",
+        "true_negatives" => "TN",
+        "false_negatives" => "FN",
+        "accuracy" => "Accuracy",
+        "precision" => "Precision",
+        "recall" => "Recall",
+        "requests_saved" => "saved",
+        "min_frequency" => "least",
+        other => other,
+    };
+    if !exact {
+        columns = columns
+            .iter()
+            .map(|(name, align)| (short(name), *align))
+            .collect();
+    }
+    let mut table = Table::new(&columns);
+    for row in rows {
+        let number = |n: u64| if exact { n.to_string() } else { count(n) };
+        let size = |n: u64| if exact { n.to_string() } else { bytes(n) };
+        let ratio = |ratio: f64| {
+            if exact {
+                ratio.to_string()
+            } else {
+                format!("{ratio:.4}")
+            }
+        };
+        let confusion = &row.confusion;
+        let mut cells = vec![
+            row.summary.clone(),
+            row.kind.clone(),
+            number(row.keys),
+            size(row.bytes),
+            size(row.gzip_bytes),
+            if exact {
+                row.relative_cost.to_string()
+            } else {
+                format!("{:.6}", row.relative_cost)
+            },
+            number(confusion.lookups()),
+            number(confusion.true_positives),
+            number(confusion.false_positives),
+            number(confusion.true_negatives),
+            number(confusion.false_negatives),
+            ratio(share(confusion.accuracy())),
+            ratio(share(confusion.precision())),
+            ratio(share(confusion.recall())),
+            ratio(confusion.saved().unwrap_or(0.0)),
+            row.least.map(number).unwrap_or_default(),
+        ];
+        if exact {
+            cells.insert(0, row.sample.clone());
+            cells.push(row.rejected.to_string());
+        }
+        table.row(cells);
+    }
+    table
+}
+
+fn json_of(rows: &[Row]) -> Value {
+    let rows: Vec<Value> = rows
+        .iter()
+        .map(|row| {
+            let confusion = &row.confusion;
+            let mut object = json!({
+                "sample": row.sample,
+                "summary": row.summary,
+                "kind": row.kind,
+                "keys": row.keys,
+                "bytes": row.bytes,
+                "gzip_bytes": row.gzip_bytes,
+                "relative_cost": row.relative_cost,
+                "lookups": confusion.lookups(),
+                "true_positives": confusion.true_positives,
+                "false_positives": confusion.false_positives,
+                "true_negatives": confusion.true_negatives,
+                "false_negatives": confusion.false_negatives,
+                "accuracy": share(confusion.accuracy()),
+                "precision": share(confusion.precision()),
+                "recall": share(confusion.recall()),
+                "requests_saved": confusion.saved().unwrap_or(0.0),
+                "rejected": row.rejected,
+            });
+            if let (Some(least), Value::Object(object)) = (row.least, &mut object) {
+                object.insert("min_frequency".into(), json!(least));
+            }
+            if let (false, Value::Object(object)) = (row.missed.is_empty(), &mut object) {
+                object.insert("false_negative_lookups".into(), json!(row.missed));
+            }
+            object
+        })
+        .collect();
+    Value::Array(rows)
+}
+
+fn write_page(path: &Path, rows: &[Row]) -> anyhow::Result<()> {
+    let mut page = Page::new("What summaries cost, and how often they are right");
+    page.text("Relative Cost is keys over URI-Rs held. What lies on the red line is beaten by nothing that costs less.");
+    let mut samples: Vec<&str> = rows.iter().map(|row| row.sample.as_str()).collect();
+    samples.dedup();
+    for sample in samples {
+        page.heading(sample);
+        let block: Vec<&Row> = rows
+            .iter()
+            .filter(|row| row.sample == sample && row.least.is_none())
+            .collect();
+        for (name, quality) in [
+            (
+                "Accuracy",
+                (|c: &Confusion| share(c.accuracy())) as fn(&Confusion) -> f64,
+            ),
+            ("Precision", |c: &Confusion| share(c.precision())),
+        ] {
+            let values: Vec<(f64, f64)> = block
+                .iter()
+                .map(|row| (row.relative_cost, quality(&row.confusion)))
+                .collect();
+            let best = evaluate::frontier(&values);
+            let points = block
+                .iter()
+                .zip(&values)
+                .zip(best)
+                .map(|((row, (x, y)), marked)| Point {
+                    name: short_name(&row.summary),
+                    x: *x,
+                    y: *y,
+                    marked,
+                })
+                .collect();
+            let plot = Plot {
+                title: format!("Relative Cost against {name}"),
+                x: "Relative Cost".into(),
+                y: name.into(),
+                points,
+            };
+            page.svg(&plot.svg());
+        }
+        let rare: Vec<&Row> = rows
+            .iter()
+            .filter(|row| row.sample == sample && row.least.is_some())
+            .collect();
+        if !rare.is_empty() {
+            page.heading("Precision against Recall when rare keys are ignored");
+            let points = rare
+                .iter()
+                .map(|row| Point {
+                    name: format!("{} ≥{}", short_name(&row.summary), row.least.unwrap_or(0)),
+                    x: share(row.confusion.recall()),
+                    y: share(row.confusion.precision()),
+                    marked: false,
+                })
+                .collect();
+            let plot = Plot {
+                title: "Recall against Precision".into(),
+                x: "Recall".into(),
+                y: "Precision".into(),
+                points,
+            };
+            page.svg(&plot.svg());
+        }
+        page.table(&table(
+            rows.iter().filter(|row| row.sample == sample),
+            false,
+        ));
+    }
+    let mut output = waypost_index::output::Output::create(path)?;
+    output
+        .write_all(page.html().as_bytes())
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    output.commit()?;
+    Ok(())
+}
+
+/// What tells summaries apart: the policy in `NAME.H3P1.cdxj`, else the file's name.
+fn short_name(summary: &str) -> String {
+    let name = summary.rsplit('/').next().unwrap_or(summary);
+    name.split('.')
+        .find(|part| part.parse::<waypost_surt::Policy>().is_ok())
+        .unwrap_or(name)
+        .to_owned()
+}

@@ -1,0 +1,257 @@
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use serde_json::{Value, json};
+use waypost_index::input::Source;
+use waypost_report::{Align, Table, bytes, count};
+use waypost_summary::holdings::Input;
+use waypost_summary::profile::{self, Options, Report};
+use waypost_surt::Dialect;
+
+use super::options::{AboutOptions, ByArgument, DateOption, Preset, policies, tell_bad};
+use crate::args::{BadLines, Filters, Format, Inputs, Memory};
+use crate::exit::Exit;
+use crate::hint::Hint;
+use crate::printer::Printer;
+
+/// What to profile, and how.
+#[derive(Args)]
+pub(crate) struct Build {
+    #[command(flatten)]
+    inputs: Inputs,
+    /// The folder to write to; made if missing
+    #[arg(
+        short,
+        long,
+        value_name = "FOLDER",
+        required_unless_present = "dry_run"
+    )]
+    output: Option<PathBuf>,
+    /// Count, but write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Policies, separated by commas (H3P0,HxP1,DDom) [default: all 23]
+    #[arg(long, value_name = "LIST")]
+    policy: Option<String>,
+    /// A second key
+    #[arg(long, value_name = "WHAT", value_enum)]
+    by: Option<ByArgument>,
+    /// Filters that go together
+    #[arg(long, value_enum)]
+    preset: Option<Preset>,
+    /// Count each input as a source of its own; else all together are one
+    #[arg(long)]
+    sources: bool,
+    /// Gzip the files
+    #[arg(long)]
+    gzip: bool,
+    /// The rules of canonicalisation: ia, commoncrawl or commoncrawl-legacy
+    #[arg(long, default_value_t)]
+    dialect: Dialect,
+    #[command(flatten)]
+    date: DateOption,
+    /// How to show the result
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    #[command(flatten)]
+    memory: Memory,
+    #[command(flatten)]
+    about: AboutOptions,
+    #[command(flatten)]
+    filters: Filters,
+    #[command(flatten)]
+    bad_lines: BadLines,
+}
+
+impl Build {
+    pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let sources = self.inputs.sources(out)?;
+        let mut select = self.filters.select()?;
+        if let Some(preset) = self.preset {
+            preset.apply(&mut select)?;
+        }
+        let archive = self.about.archive()?;
+        let name = file_name(archive.id.first(), &sources)?;
+        let input = Input {
+            sources,
+            dialect: self.dialect,
+            select,
+            by: self.by.map(Into::into),
+            each_a_source: self.sources,
+            memory: self.memory.memory,
+            temporary: self
+                .output
+                .as_ref()
+                .filter(|folder| !self.dry_run && folder.is_dir())
+                .cloned()
+                .unwrap_or_else(std::env::temp_dir),
+            strict: self.bad_lines.strict,
+        };
+        let options = Options {
+            policies: policies(self.policy.as_deref())?,
+            archive,
+            date: self.date.time()?,
+            folder: self.output.filter(|_| !self.dry_run),
+            name,
+            gzip: self.gzip,
+        };
+        let mut rejects = self.bad_lines.file()?;
+        let report = profile::build(&input, &options, rejects.as_mut())?;
+        if let Some(rejects) = rejects {
+            rejects.finish()?;
+        }
+        let whole = tell_bad(&report.reading, out);
+        if report.reading.sorted {
+            out.note("the input was not sorted, and was sorted on the way");
+        }
+        if report.reading.captures == 0 {
+            out.warn(
+                "nothing was counted: is this an index or a list of URIs, and do the filters fit?",
+            );
+        }
+        match self.format {
+            Format::Table => write!(out.data(), "{}", text(&report))?,
+            Format::Json => writeln!(out.data(), "{:#}", object(&report))?,
+        }
+        if let Some(folder) = &options.folder {
+            out.note(format_args!(
+                "wrote {} profiles to {}",
+                report.profiles.len(),
+                folder.display()
+            ));
+        }
+        Ok(if whole && report.reading.captures > 0 {
+            Exit::Yes
+        } else {
+            Exit::No
+        })
+    }
+}
+
+/// How files are named: by the archive, else by the first input.
+fn file_name(id: Option<&str>, sources: &[Source]) -> anyhow::Result<String> {
+    if let Some(id) = id {
+        if id.is_empty() || id.starts_with('.') || id.contains(['/', '\0']) {
+            return Err(anyhow::anyhow!("the id `{id}` cannot begin a file name"))
+                .hint("use letters, digits and dashes");
+        }
+        return Ok(id.to_owned());
+    }
+    let Some(Source::File(path)) = sources.first() else {
+        return Ok("profile".to_owned());
+    };
+    let name = path
+        .file_name()
+        .context("an input without a name")?
+        .to_string_lossy();
+    let mut stem = &name[..];
+    for end in [
+        ".gz", ".zst", ".bz2", ".cdxj", ".cdx", ".txt", ".uris", ".lst", ".json",
+    ] {
+        stem = stem
+            .strip_suffix(end)
+            .filter(|stem| !stem.is_empty())
+            .unwrap_or(stem);
+    }
+    Ok(stem.to_owned())
+}
+
+/// The numbers of the paper: α bytes per line, γ captures per URI-R, τ seconds per capture.
+fn measures(report: &Report) -> (f64, f64, f64) {
+    let reading = &report.reading;
+    let ratio = |a: f64, b: u64| if b > 0 { a / b as f64 } else { 0.0 };
+    (
+        ratio(reading.bytes as f64, reading.lines),
+        ratio(reading.captures as f64, reading.urirs),
+        ratio(report.time.as_secs_f64(), reading.captures),
+    )
+}
+
+fn cost(report: &Report, keys: u64) -> f64 {
+    keys as f64 / report.reading.urirs.max(1) as f64
+}
+
+fn text(report: &Report) -> String {
+    let reading = &report.reading;
+    let (alpha, gamma, tau) = measures(report);
+    let mut about = Table::new(&[("read", Align::Left), ("", Align::Left)]);
+    let layouts: Vec<String> = reading
+        .contents
+        .iter()
+        .take(3)
+        .map(|(name, content)| format!("{name} ({})", content_name(content)))
+        .collect();
+    let more = reading.contents.len().saturating_sub(3);
+    let more = if more > 0 {
+        format!(" and {} more", count(more as u64))
+    } else {
+        String::new()
+    };
+    about.row(["inputs".to_owned(), layouts.join(", ") + &more]);
+    about.row(["lines", &count(reading.lines)]);
+    about.row(["captures", &count(reading.captures)]);
+    about.row(["URI-Rs", &count(reading.urirs)]);
+    about.row(["α, bytes per line", &format!("{alpha:.1}")]);
+    about.row(["γ, captures per URI-R", &format!("{gamma:.3}")]);
+    about.row(["τ, per capture", &format!("{:.3} µs", tau * 1e6)]);
+    let mut table = Table::new(&[
+        ("policy", Align::Left),
+        ("keys", Align::Right),
+        ("Relative Cost", Align::Right),
+        ("bytes", Align::Right),
+        ("gzipped", Align::Right),
+    ]);
+    for profile in &report.profiles {
+        let made = &profile.made;
+        table.row([
+            profile.policy.to_string(),
+            count(made.keys),
+            format!("{:.6}", cost(report, made.keys)),
+            bytes(made.bytes),
+            made.gzip_bytes.map_or("-".to_owned(), bytes),
+        ]);
+    }
+    format!("{about}\n{table}")
+}
+
+fn content_name(content: &waypost_summary::holdings::Content) -> String {
+    use waypost_summary::holdings::Content;
+    match content {
+        Content::Index(layout) => layout.clone(),
+        Content::List => "list of URIs".to_owned(),
+        Content::Summary => "summary".to_owned(),
+        Content::Empty => "empty".to_owned(),
+    }
+}
+
+fn object(report: &Report) -> Value {
+    let reading = &report.reading;
+    let (alpha, gamma, tau) = measures(report);
+    let profiles: Vec<Value> = report
+        .profiles
+        .iter()
+        .map(|profile| {
+            json!({
+                "policy": profile.policy.to_string(),
+                "file": profile.path.as_ref().map(|path| path.display().to_string()),
+                "keys": profile.made.keys,
+                "relative_cost": cost(report, profile.made.keys),
+                "bytes": profile.made.bytes,
+                "gzip_bytes": profile.made.gzip_bytes,
+            })
+        })
+        .collect();
+    json!({
+        "lines": reading.lines,
+        "bytes": reading.bytes,
+        "captures": reading.captures,
+        "urirs": reading.urirs,
+        "bytes_per_line": alpha,
+        "captures_per_urir": gamma,
+        "seconds_per_capture": tau,
+        "sorted_on_the_way": reading.sorted,
+        "profiles": profiles,
+    })
+}

@@ -1,0 +1,56 @@
+use std::path::PathBuf;
+
+use clap::Args;
+use waypost_report::{bytes, count};
+use waypost_summary::profile;
+use waypost_surt::Policy;
+
+use super::options::DateOption;
+use crate::exit::Exit;
+use crate::printer::Printer;
+
+/// Merge profiles of one policy
+///
+/// Frequencies and spreads are added up. URI-Rs too, but what two profiles both hold is then counted
+/// twice: such sums are upper bounds and say so ("900-").
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    waypost profile merge 2023/a.H3P1.cdxj 2024/a.H3P1.cdxj -o a.H3P1.cdxj\n  \
+    waypost profile merge --policy H3P0 2023/a.HxP1.cdxj 2024/a.H3P1.cdxj.gz -o a.H3P0.cdxj.gz")]
+pub(crate) struct Merge {
+    /// Profiles
+    #[arg(required = true, value_name = "PROFILE")]
+    profiles: Vec<PathBuf>,
+    /// The file to write, gzipped if its name ends with .gz
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Bring finer profiles to this policy on the way
+    #[arg(long)]
+    policy: Option<Policy>,
+    /// How many sources the profiles stand for, if they share some: spreads grow no larger
+    #[arg(long, value_name = "N")]
+    sources: Option<u64>,
+    #[command(flatten)]
+    date: DateOption,
+}
+
+impl Merge {
+    pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let merged = profile::merge(
+            &self.profiles,
+            self.policy,
+            self.date.time()?,
+            self.sources,
+            &self.output,
+        )?;
+        out.note(format_args!(
+            "merged {} rows of {} profiles into {} keys, {}: {}",
+            count(merged.rows),
+            count(self.profiles.len() as u64),
+            count(merged.keys),
+            bytes(merged.bytes),
+            self.output.display()
+        ));
+        Ok(Exit::Yes)
+    }
+}

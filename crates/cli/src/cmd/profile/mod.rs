@@ -1,0 +1,54 @@
+//! `waypost profile …`: what an archive holds, as keys of policies with counts.
+
+use clap::{Args, Subcommand};
+
+use crate::exit::Exit;
+use crate::printer::Printer;
+
+mod build;
+mod growth;
+mod lookup;
+mod merge;
+mod options;
+
+pub(crate) use options::tell_bad;
+
+/// Make profiles of what an archive holds, under any number of policies in one pass
+///
+/// Counts captures, URI-Rs and sources under the keys of each policy and writes one CDXJ file a
+/// policy, NAME.H3P1.cdxj. Inputs may be indexes or lists of URIs; what is not sorted is sorted on
+/// the way.
+#[derive(Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:\n  \
+    waypost profile archive.cdxj.gz -o profiles\n  \
+    waypost profile --policy H3P0,HxP1,DDom --preset pages --name 'My Archive' 2023.cdx 2024.cdx -o profiles\n  \
+    waypost profile uris.txt --dry-run"
+)]
+pub(crate) struct Profile {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    build: Option<build::Build>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Merge(merge::Merge),
+    Lookup(lookup::Lookup),
+    Growth(growth::Growth),
+}
+
+impl Profile {
+    pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        match (self.command, self.build) {
+            (Some(Command::Merge(command)), _) => command.run(out),
+            (Some(Command::Lookup(command)), _) => command.run(out),
+            (Some(Command::Growth(command)), _) => command.run(out),
+            (None, Some(build)) => build.run(out),
+            (None, None) => Err(anyhow::anyhow!("name an input, or merge, lookup or growth")),
+        }
+    }
+}

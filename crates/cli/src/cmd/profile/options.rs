@@ -1,0 +1,241 @@
+//! What the profile commands share: policies, dates, whose the profile is, what was read.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use waypost_index::select::Select;
+use waypost_index::timestamp::Time;
+use waypost_report::count;
+use waypost_summary::holdings::Reading;
+use waypost_summary::{Archive, By, Texts};
+use waypost_surt::Policy;
+
+use crate::hint::Hint;
+use crate::printer::Printer;
+
+/// Policies from a list with commas; all 23 without one.
+pub(crate) fn policies(list: Option<&str>) -> anyhow::Result<Vec<Policy>> {
+    let Some(list) = list else {
+        return Ok(Policy::ALL.to_vec());
+    };
+    let mut policies = Vec::new();
+    for name in list.split(',') {
+        let policy: Policy = name
+            .trim()
+            .parse()
+            .context("cannot read --policy")
+            .hint("name policies like `--policy H3P0,HxP1,DDom`")?;
+        if !policies.contains(&policy) {
+            policies.push(policy);
+        }
+    }
+    Ok(policies)
+}
+
+/// Whose profile it is.
+#[derive(Args)]
+#[command(next_help_heading = "About the archive")]
+pub(crate) struct AboutOptions {
+    /// A TOML file with id, name, description, home, timegate, timemap
+    #[arg(long, value_name = "FILE")]
+    about: Option<PathBuf>,
+    /// A short name; files are named by it
+    #[arg(long)]
+    id: Option<String>,
+    /// The name for people
+    #[arg(long)]
+    name: Option<String>,
+    /// The home page
+    #[arg(long, value_name = "URI")]
+    home: Option<String>,
+    /// The TimeGate, with {URI} where the URI goes
+    #[arg(long, value_name = "URI")]
+    timegate: Option<String>,
+    /// The TimeMap, with {URI} where the URI goes
+    #[arg(long, value_name = "URI")]
+    timemap: Option<String>,
+}
+
+impl AboutOptions {
+    pub(crate) fn archive(&self) -> anyhow::Result<Archive> {
+        let mut archive = match &self.about {
+            Some(path) => {
+                let text = std::fs::read_to_string(path)
+                    .with_context(|| format!("cannot read {}", path.display()))?;
+                toml::from_str(&text)
+                    .with_context(|| format!("cannot understand {}", path.display()))
+                    .hint("it may have id, name, description, home, timegate and timemap, like `name = \"My Archive\"`")?
+            }
+            None => Archive::default(),
+        };
+        for (field, option) in [
+            (&mut archive.id, &self.id),
+            (&mut archive.name, &self.name),
+            (&mut archive.home, &self.home),
+            (&mut archive.timegate, &self.timegate),
+            (&mut archive.timemap, &self.timemap),
+        ] {
+            if let Some(text) = option {
+                *field = Texts::from(text.clone());
+            }
+        }
+        Ok(archive)
+    }
+}
+
+/// When the profile is made.
+#[derive(Args)]
+pub(crate) struct DateOption {
+    /// When it is made: digits or ISO 8601. Else SOURCE_DATE_EPOCH, else the newest capture
+    #[arg(long, value_name = "TIME")]
+    date: Option<String>,
+}
+
+impl DateOption {
+    pub(crate) fn time(&self) -> anyhow::Result<Option<Time>> {
+        if let Some(text) = &self.date {
+            let time = Time::parse(text.as_bytes())
+                .with_context(|| format!("`{text}` is no time"))
+                .hint("write 2024, 20240131 or 2024-01-31T12:00:00Z")?;
+            return Ok(Some(time));
+        }
+        let Ok(seconds) = std::env::var("SOURCE_DATE_EPOCH") else {
+            return Ok(None);
+        };
+        let seconds: i64 = seconds
+            .parse()
+            .with_context(|| format!("SOURCE_DATE_EPOCH is `{seconds}`, which is no number"))?;
+        Ok(Some(of_unix(seconds).with_context(|| {
+            format!("SOURCE_DATE_EPOCH {seconds} is out of range")
+        })?))
+    }
+}
+
+/// The time so many seconds after 1970.
+fn of_unix(seconds: i64) -> Option<Time> {
+    let (days, clock) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Civil from days: years begin in March, so that the leap day is the last one.
+    let z = days.checked_add(719_468)?;
+    let era = z.div_euclid(146_097);
+    let day_of_era = z.rem_euclid(146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    if !(0..=9999).contains(&year) {
+        return None;
+    }
+    let digits = format!(
+        "{year:04}{month:02}{day:02}{:02}{:02}{:02}",
+        clock / 3600,
+        clock / 60 % 60,
+        clock % 60
+    );
+    Time::parse(digits.as_bytes())
+}
+
+/// A second key.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ByArgument {
+    /// The year of the capture
+    #[value(alias = "year")]
+    Time,
+    /// The month of the capture
+    Month,
+    /// The first language of the page
+    Language,
+    /// The media type
+    Mime,
+}
+
+impl From<ByArgument> for By {
+    fn from(by: ByArgument) -> By {
+        match by {
+            ByArgument::Time => By::Year,
+            ByArgument::Month => By::Month,
+            ByArgument::Language => By::Language,
+            ByArgument::Mime => By::Mime,
+        }
+    }
+}
+
+/// Filters that go together.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Preset {
+    /// Successful HTML without robots.txt and sitemap.xml
+    Pages,
+}
+
+impl Preset {
+    pub(crate) fn apply(self, select: &mut Select) -> anyhow::Result<()> {
+        match self {
+            Preset::Pages => {
+                select.status("200")?.mime("text/html")?;
+                select.exclude(r"~(?i)/(robots\.txt|sitemap\.xml)(\?|$)")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Says what could not be read. Whether all could.
+pub(crate) fn tell_bad(reading: &Reading, out: &Printer) -> bool {
+    for damage in &reading.damage {
+        out.warn(format_args!("{damage}; what comes before is counted"));
+    }
+    for rejects in reading
+        .rejected
+        .iter()
+        .filter(|rejects| rejects.total() > 0)
+    {
+        let kinds: Vec<String> = rejects
+            .kinds()
+            .map(|(kind, n)| format!("{} {}", count(n), kind.name()))
+            .collect();
+        out.warn(format_args!(
+            "{} bad lines: {}",
+            count(rejects.total()),
+            kinds.join(", ")
+        ));
+        for example in rejects.examples().iter().take(5) {
+            out.note(format_args!(
+                "  {} line {}: {}: {}",
+                example.file,
+                count(example.line),
+                example.kind.meaning(),
+                example.start
+            ));
+        }
+    }
+    if reading.bad_uris.count > 0 {
+        out.warn(format_args!(
+            "{} lines have no SURT",
+            count(reading.bad_uris.count)
+        ));
+        for example in &reading.bad_uris.examples {
+            out.note(format_args!("  {example}"));
+        }
+    }
+    reading.damage.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_become_the_time_that_has_them() {
+        for seconds in [0, 951_825_600, 1_754_303_609, 4_102_444_799, -2_208_988_800] {
+            assert_eq!(of_unix(seconds).unwrap().unix(), seconds);
+        }
+        assert_eq!(of_unix(i64::MAX), None);
+    }
+}

@@ -1,0 +1,360 @@
+//! What people look up: lists of URIs, access logs, logs of MemGator.
+//!
+//! | shape | a line | the lookup |
+//! |---|---|---|
+//! | list | `http://example.com/` | all of it |
+//! | access log | `… "GET /web/2004/http://example.com/ HTTP/1.1" 200 …` | what follows the time |
+//! | MemGator | `INFO: … Aggregating Mementos for http://example.com/` | what follows `for` |
+//!
+//! The shape is told by the first lines. Lines that name no URI (other requests, other log lines)
+//! are counted and passed over; URIs that have no SURT are rejected lookups.
+
+use std::collections::HashMap;
+
+use rayon::prelude::*;
+use waypost_index::input::Source;
+use waypost_surt::{Canonicalizer, Dialect, is_surt};
+
+use crate::error::{Error, Result};
+use crate::holdings::{Reading, for_blocks};
+
+/// What the lines of a file of lookups look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// One URI a line.
+    List,
+    /// Common or combined log format of a Wayback Machine.
+    AccessLog,
+    /// A log of MemGator.
+    MemGator,
+}
+
+/// Different lookups with how often they were asked, sorted by SURT.
+#[derive(Debug)]
+pub struct Lookups {
+    shape: Shape,
+    dialect: Dialect,
+    bytes: Vec<u8>,
+    /// Where each is.
+    asked: Vec<Asked>,
+    /// URIs without a SURT, and how often they were asked.
+    rejected: u64,
+    rejected_times: u64,
+    /// Lines that name no URI.
+    passed_over: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    /// The URI, then the SURT.
+    start: usize,
+    uri: u32,
+    surt: u32,
+    times: u64,
+}
+
+const REQUEST: &[u8] = b" \"";
+const AGGREGATING: &[u8] = b"Aggregating Mementos for ";
+
+impl Lookups {
+    /// Reads lookups.
+    ///
+    /// # Errors
+    /// When the source cannot be read.
+    pub fn read(source: &Source, dialect: Dialect) -> Result<Lookups> {
+        let mut shape = None;
+        let mut times: HashMap<Vec<u8>, u64> = HashMap::new();
+        let mut passed_over = 0;
+        let mut reading = Reading::default();
+        for_blocks(source, &mut reading, |block, _| {
+            let block = block.strip_suffix(b"\n").unwrap_or(block);
+            let lines = || block.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+            let shape = *shape.get_or_insert_with(|| shape_of(lines().take(200)));
+            for line in lines().filter(|line| !line.is_empty() && !line.starts_with(b"#")) {
+                match uri_of(shape, line) {
+                    Some(uri) => match times.get_mut(uri) {
+                        Some(times) => *times += 1,
+                        None => {
+                            times.insert(uri.to_vec(), 1);
+                        }
+                    },
+                    None => passed_over += 1,
+                }
+            }
+            Ok(())
+        })?;
+        if let Some(damage) = reading.damage.pop() {
+            return Err(damage.into());
+        }
+        if times.len() > u32::MAX as usize {
+            return Err(
+                Error::format("more different lookups than can be told apart").in_file(source),
+            );
+        }
+        Ok(Lookups::new(
+            times,
+            shape.unwrap_or(Shape::List),
+            dialect,
+            passed_over,
+        ))
+    }
+
+    fn new(
+        times: HashMap<Vec<u8>, u64>,
+        shape: Shape,
+        dialect: Dialect,
+        passed_over: u64,
+    ) -> Lookups {
+        let times: Vec<(Vec<u8>, u64)> = times.into_iter().collect();
+        let surts: Vec<Option<Vec<u8>>> = times
+            .par_iter()
+            .map_init(
+                || Canonicalizer::new(dialect),
+                |canonicalizer, (uri, _)| {
+                    if is_surt(uri) {
+                        return Some(uri.clone());
+                    }
+                    let mut surt = Vec::new();
+                    canonicalizer
+                        .canonicalize(uri, &mut surt)
+                        .ok()
+                        .map(|()| surt)
+                },
+            )
+            .collect();
+        let mut lookups = Lookups {
+            shape,
+            dialect,
+            bytes: Vec::new(),
+            asked: Vec::new(),
+            rejected: 0,
+            rejected_times: 0,
+            passed_over,
+        };
+        for ((uri, times), surt) in times.iter().zip(&surts) {
+            let Some(surt) = surt else {
+                lookups.rejected += 1;
+                lookups.rejected_times += times;
+                continue;
+            };
+            // What holdings make of white space in a SURT, lookups must make of it, too.
+            let surt = crate::holdings::escaped(surt);
+            lookups.asked.push(Asked {
+                start: lookups.bytes.len(),
+                uri: uri.len() as u32,
+                surt: surt.len() as u32,
+                times: *times,
+            });
+            lookups.bytes.extend_from_slice(uri);
+            lookups.bytes.extend_from_slice(&surt);
+        }
+        let bytes = &lookups.bytes;
+        lookups.asked.par_sort_unstable_by(|a, b| {
+            a.surt(bytes)
+                .cmp(b.surt(bytes))
+                .then_with(|| a.uri(bytes).cmp(b.uri(bytes)))
+        });
+        lookups
+    }
+
+    /// What the lines look like.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The rules by which SURTs were made.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// How many different lookups there are.
+    pub fn len(&self) -> usize {
+        self.asked.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.asked.is_empty()
+    }
+
+    /// How many have no SURT; `weighted`, how often those were asked.
+    pub fn rejected(&self, weighted: bool) -> u64 {
+        if weighted {
+            self.rejected_times
+        } else {
+            self.rejected
+        }
+    }
+
+    /// Lines that name no URI.
+    pub fn passed_over(&self) -> u64 {
+        self.passed_over
+    }
+
+    /// Each lookup: the URI as asked, its SURT, how often it was asked. Sorted by SURT.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8], u64)> {
+        self.asked
+            .iter()
+            .map(|asked| (asked.uri(&self.bytes), asked.surt(&self.bytes), asked.times))
+    }
+
+    /// The SURT of a lookup.
+    pub(super) fn surt(&self, index: usize) -> &[u8] {
+        self.asked[index].surt(&self.bytes)
+    }
+
+    /// The first lookup whose SURT is not below `surt`.
+    pub(super) fn first_not_below(&self, surt: &[u8]) -> usize {
+        self.asked
+            .partition_point(|asked| asked.surt(&self.bytes) < surt)
+    }
+}
+
+impl Asked {
+    fn uri<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        &bytes[self.start..self.start + self.uri as usize]
+    }
+
+    fn surt<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        let start = self.start + self.uri as usize;
+        &bytes[start..start + self.surt as usize]
+    }
+}
+
+/// What most lines look like.
+fn shape_of<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Shape {
+    let (mut all, mut access, mut memgator) = (0, 0, 0);
+    for line in lines.filter(|line| !line.is_empty()) {
+        all += 1;
+        access += usize::from(request_path(line).is_some());
+        let marked = [&b"INFO: "[..], b"BENCHMARK: ", b"ERROR: "]
+            .iter()
+            .any(|mark| line.starts_with(mark));
+        memgator += usize::from(marked || memchr::memmem::find(line, AGGREGATING).is_some());
+    }
+    if memgator * 2 > all {
+        Shape::MemGator
+    } else if access * 2 > all {
+        Shape::AccessLog
+    } else {
+        Shape::List
+    }
+}
+
+fn uri_of(shape: Shape, line: &[u8]) -> Option<&[u8]> {
+    match shape {
+        Shape::List => Some(line),
+        Shape::MemGator => {
+            let at = memchr::memmem::find(line, AGGREGATING)?;
+            Some(line[at + AGGREGATING.len()..].trim_ascii()).filter(|uri| !uri.is_empty())
+        }
+        Shape::AccessLog => uri_in_path(request_path(line)?),
+    }
+}
+
+/// The path of a request in common log format: between the method and the version.
+fn request_path(line: &[u8]) -> Option<&[u8]> {
+    let open = memchr::memmem::find(line, REQUEST)?;
+    let request = &line[open + REQUEST.len()..];
+    let request = &request[..memchr::memchr(b'"', request)?];
+    let method = memchr::memchr(b' ', request)?;
+    if !matches!(&request[..method], b"GET" | b"HEAD") {
+        return None;
+    }
+    let path = &request[method + 1..];
+    let end = memchr::memmem::rfind(path, b" HTTP/").unwrap_or(path.len());
+    Some(&path[..end])
+}
+
+/// The URI-R behind `/…/20040102030405im_/`, or behind `timemap/link/` and `timegate/`.
+fn uri_in_path(path: &[u8]) -> Option<&[u8]> {
+    let mut at = 0;
+    while at < path.len() {
+        let end = memchr::memchr(b'/', &path[at..]).map_or(path.len(), |slash| at + slash);
+        let segment = &path[at..end];
+        let digits = segment
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
+        let rest = &segment[digits..];
+        let is_flag = rest.is_empty() || rest == b"*" || (rest.ends_with(b"_") && rest.len() == 3);
+        let named = matches!(
+            segment,
+            b"timegate" | b"link" | b"cdxj" | b"json" | b"memento" | b"proxy" | b"*"
+        );
+        if end < path.len() && (((4..=14).contains(&digits) && is_flag) || named) {
+            let uri = &path[end + 1..];
+            // `timemap/link/…`, `memento/2004/…`: the URI is still further on.
+            let goes_on = uri.iter().take_while(|byte| byte.is_ascii_digit()).count() >= 4 && named;
+            if !goes_on && !uri.is_empty() {
+                return Some(uri);
+            }
+        }
+        if segment.contains(&b':') || segment.contains(&b'.') {
+            return None;
+        }
+        at = end + 1;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uris_are_found_in_logs_of_both_kinds() {
+        for (line, expected) in [
+            (
+                r#"1.2.3.4 - - [01/Jan/2012:00:00:00 +0000] "GET /web/20040102030405im_/http://example.com/a?b HTTP/1.1" 200 5 "-" "x""#,
+                Some("http://example.com/a?b"),
+            ),
+            (
+                r#"1.2.3.4 - - [t] "GET /wayback/2004/http://example.com/ HTTP/1.0" 302 -"#,
+                Some("http://example.com/"),
+            ),
+            (
+                r#"1.2.3.4 - - [t] "GET /web/*/http://example.com/ HTTP/1.0" 200 -"#,
+                Some("http://example.com/"),
+            ),
+            (
+                r#"1.2.3.4 - - [t] "GET /timemap/link/http://example.com/x HTTP/1.0" 200 -"#,
+                Some("http://example.com/x"),
+            ),
+            (
+                r#"1.2.3.4 - - [t] "GET /memento/20040101/example.com HTTP/1.0" 200 -"#,
+                Some("example.com"),
+            ),
+            (
+                r#"1.2.3.4 - - [t] "GET /static/logo.png HTTP/1.0" 200 -"#,
+                None,
+            ),
+            (
+                r#"1.2.3.4 - - [t] "POST /web/2004/http://example.com/ HTTP/1.0" 200 -"#,
+                None,
+            ),
+        ] {
+            let found = uri_of(Shape::AccessLog, line.as_bytes())
+                .map(|uri| String::from_utf8_lossy(uri).into_owned());
+            assert_eq!(found.as_deref(), expected, "{line}");
+            assert_eq!(
+                shape_of([line.as_bytes()].into_iter()) == Shape::AccessLog,
+                !line.contains("POST")
+            );
+        }
+        let line = b"INFO: 2026/11/15 18:20:43.609860 Aggregating Mementos for http://example.com/";
+        assert_eq!(shape_of([&line[..]].into_iter()), Shape::MemGator);
+        assert_eq!(
+            uri_of(Shape::MemGator, line),
+            Some(&b"http://example.com/"[..])
+        );
+        assert_eq!(
+            uri_of(Shape::MemGator, b"INFO: d t ia => Success: 3 mementos"),
+            None
+        );
+        assert_eq!(
+            shape_of([&b"http://example.com/"[..]].into_iter()),
+            Shape::List
+        );
+    }
+}

@@ -1,0 +1,109 @@
+//! What each source is, by how it begins.
+
+use waypost_index::input::Source;
+use waypost_index::key::Rekeyer;
+use waypost_index::layout::{FileLayout, Line};
+use waypost_index::{Error as IndexError, Field};
+
+use super::{Input, run::escaped};
+use crate::error::Result;
+
+/// What a source holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Captures, in this layout.
+    Index(String),
+    /// URIs or SURTs, one a line.
+    List,
+    /// Rows of a profile or map.
+    Summary,
+    /// Nothing.
+    Empty,
+}
+
+pub(super) struct Sniffed {
+    pub(super) contents: Vec<(String, Content)>,
+    /// Whether it looks as if all were indexes, in order.
+    pub(super) in_order: bool,
+}
+
+pub(super) fn sniff(input: &Input) -> Result<Sniffed> {
+    let mut contents = Vec::new();
+    let mut in_order = true;
+    let mut last: Vec<u8> = Vec::new();
+    for source in &input.sources {
+        if let Source::Stdin = source {
+            // It can be read only once: whoever reads it finds out.
+            contents.push((source.to_string(), Content::Index("standard input".into())));
+            in_order = false;
+            continue;
+        }
+        let start = beginning(source)?;
+        let content = content_of(&start);
+        if let Content::Index(_) = content {
+            in_order &= is_in_order(input, &start, &mut last);
+        } else if content != Content::Empty {
+            in_order = false;
+        }
+        contents.push((source.to_string(), content));
+    }
+    Ok(Sniffed { contents, in_order })
+}
+
+/// The first bytes of a source, decompressed. What damage follows is found when all is read.
+fn beginning(source: &Source) -> Result<Vec<u8>, IndexError> {
+    let mut start = vec![0; FileLayout::SAMPLE];
+    let (length, error) = source.open()?.read_full(&mut start);
+    match error {
+        Some(error) if !error.is_damage() => return Err(error),
+        _ => start.truncate(length),
+    }
+    Ok(start)
+}
+
+/// What begins like this.
+pub(crate) fn content_of(start: &[u8]) -> Content {
+    if start.trim_ascii().is_empty() {
+        return Content::Empty;
+    }
+    // Headers of a summary name its keys; those of an index do not.
+    let lines = || start.split(|&byte| byte == b'\n');
+    let marked = |line: &&[u8]| matches!(line.first(), Some(b'!' | b'@'));
+    let is_summary = lines().take_while(marked).any(|line| {
+        [&b"!keys"[..], b"@keys", b"!fields", b"@fields", b"@about"]
+            .iter()
+            .any(|name| line.starts_with(name))
+    });
+    if is_summary {
+        return Content::Summary;
+    }
+    let layout = FileLayout::detect(start);
+    match layout.shape() {
+        Some(shape) => Content::Index(shape.to_string()),
+        None => Content::List,
+    }
+}
+
+fn is_in_order(input: &Input, start: &[u8], last: &mut Vec<u8>) -> bool {
+    let layout = FileLayout::detect(start);
+    let mut rekeyer = Rekeyer::new(input.dialect);
+    let whole = memchr::memrchr(b'\n', start).map_or(start, |end| &start[..end]);
+    let first = last.clone();
+    for line in whole.split(|&byte| byte == b'\n') {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let fields = Field::Url | Field::Mime;
+        let (Line::Capture(_), Some(capture)) = layout.read(line, fields, false) else {
+            continue;
+        };
+        if waypost_index::web::non_web(&capture).is_some() {
+            continue;
+        }
+        let surt = escaped(rekeyer.surt(&capture));
+        if *surt < last[..] {
+            return false;
+        }
+        last.clear();
+        last.extend_from_slice(&surt);
+    }
+    *last >= first
+}

@@ -1,0 +1,123 @@
+//! Bringing a profile to a coarser policy.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use waypost_surt::{Policy, Surt};
+
+use super::low::low;
+use super::records::{Count, Records};
+use super::row::Row;
+use super::store::{check_order, open_rows};
+use crate::about::About;
+use crate::error::{Error, Result};
+
+impl Count for Row {
+    /// Rows of one profile: a source that has one of the keys may have the other, too, so of
+    /// sources the larger number is what is known.
+    fn add(&mut self, other: &Row) {
+        self.frequency = self.frequency.plus(other.frequency);
+        self.spread = self.spread.max(other.spread);
+    }
+}
+
+/// Writes the profile `path` under a coarser policy to a file in `folder`.
+pub(super) fn coarsen(
+    path: &Path,
+    about: &About,
+    policy: Policy,
+    folder: &Path,
+    number: usize,
+) -> Result<PathBuf> {
+    let finer = about.policy.unwrap_or(Policy::Whole);
+    // Keys of the registered domain are numbers behind it: no SURTs that could be cut again.
+    let can_be_cut = !matches!(finer, Policy::Domain(_));
+    if !can_be_cut || !policy.is_coarser_or_equal(finer) {
+        return Err(Error::invalid(format!(
+            "keys of {policy} cannot be cut from keys of {finer}"
+        ))
+        .in_file(path.display()));
+    }
+    let out_path = folder.join(format!("coarser-{number}"));
+    let mut out = Writer::create(&out_path)?;
+    let fields = 1 + usize::from(about.by.is_some());
+    let (mut reader, _) = open_rows(path)?;
+    let mut header = Vec::new();
+    reader.headers().write(&mut header);
+    out.write(&header)?;
+    let mut held: Records<Row> = Records::default();
+    let (mut key, mut before) = (Vec::new(), Vec::new());
+    let (mut cut, mut bound) = (Vec::new(), Vec::new());
+    let mut rows = 0;
+    loop {
+        let row = match reader.next_line()? {
+            None => break,
+            Some(line) => Row::parse(line, fields, &mut key),
+        };
+        let row = row.map_err(|error| reader.error(error))?;
+        check_order(&before, &key, rows).map_err(|error| reader.error(error))?;
+        rows += 1;
+        let end = memchr::memchr(b' ', &key)
+            .filter(|_| fields > 1)
+            .unwrap_or(key.len());
+        cut.clear();
+        policy.cut(&Surt::new(&key[..end]), &mut cut);
+        cut.extend_from_slice(&key[end..]);
+        held.push(&cut, row);
+        if rows % 4096 == 0 {
+            held.settle();
+            low(policy, &key[..end], &mut bound);
+            out.rows(&mut held, Some(&bound))?;
+        }
+        std::mem::swap(&mut before, &mut key);
+    }
+    held.settle();
+    out.rows(&mut held, None)?;
+    out.finish()?;
+    Ok(out_path)
+}
+
+struct Writer {
+    path: PathBuf,
+    out: std::io::BufWriter<File>,
+    line: Vec<u8>,
+}
+
+impl Writer {
+    fn create(path: &Path) -> Result<Writer> {
+        let file = File::create(path).map_err(|error| Error::io("write", path, error))?;
+        Ok(Writer {
+            path: path.to_owned(),
+            out: std::io::BufWriter::with_capacity(1 << 20, file),
+            line: Vec::new(),
+        })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        use std::io::Write;
+        self.out
+            .write_all(bytes)
+            .map_err(|error| Error::io("write", &self.path, error))
+    }
+
+    /// Writes the rows below `bound`, or all.
+    fn rows(&mut self, held: &mut Records<Row>, bound: Option<&[u8]>) -> Result<()> {
+        let count = bound.map_or(held.len(), |bound| held.below(bound));
+        let mut line = std::mem::take(&mut self.line);
+        for (key, row) in held.iter().take(count) {
+            line.clear();
+            row.write(key, &mut line);
+            self.write(&line)?;
+        }
+        self.line = line;
+        held.drop_first(count);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<()> {
+        use std::io::Write;
+        self.out
+            .flush()
+            .map_err(|error| Error::io("write", &self.path, error))
+    }
+}

@@ -1,0 +1,116 @@
+//! The smallest key that can still come.
+//!
+//! Sorted SURTs do not give sorted keys. `/a`, `/a-b`, `/a/c`, `/a0`, `/a?x` is the order of an
+//! index, because `-` and digits sort around `/` and below `?`: under `HxP1` the key `/a` comes
+//! back twice. And under `H2P1` the key `com,x)/` comes back behind all of the host's paths, when
+//! the hosts below it come. But a key that comes back is always a prefix of the SURT that was seen
+//! last. So for every SURT there is a smallest key that it and all that follow can have, and what
+//! is smaller is complete.
+
+use waypost_surt::{Kind, Limit, Policy, Surt};
+
+/// A lower bound of the keys of `surt` and of all SURTs behind it.
+pub(crate) fn low(policy: Policy, surt: &[u8], out: &mut Vec<u8>) {
+    plain_low(policy, surt, out);
+    // Hosts that hold these sort around those that they begin with.
+    let authority = Surt::new(surt).authority();
+    let odd = authority
+        .iter()
+        .position(|byte| matches!(byte, b'*' | b'+'));
+    if let Some(at) = odd.filter(|_| policy != Policy::Whole)
+        && authority[..at] < out[..]
+    {
+        out.clear();
+        out.extend_from_slice(&authority[..at]);
+    }
+}
+
+/// The same for hosts as they should be.
+fn plain_low(policy: Policy, surt: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    let parsed = Surt::new(surt);
+    if let Policy::Whole = policy {
+        out.extend_from_slice(surt);
+        return;
+    }
+    if parsed.kind() == Kind::Bare {
+        let end = surt.iter().position(|&byte| byte <= b'?');
+        out.extend_from_slice(&surt[..end.unwrap_or(surt.len())]);
+        return;
+    }
+    let authority = parsed.authority();
+    match policy {
+        Policy::Domain(_) => {
+            // `com,x:81` comes behind `com,x-y` and `com,x0`.
+            let domain = parsed.registered_domain();
+            let torn = domain.iter().enumerate().position(|(at, byte)| {
+                matches!(byte, b'-'..=b'9') && at > 0 && domain[at - 1] != b','
+            });
+            out.extend_from_slice(&domain[..torn.unwrap_or(domain.len())]);
+        }
+        Policy::Prefix { hosts, paths } => {
+            let commas = memchr::memchr_iter(b',', parsed.host()).count();
+            if let (Limit::Most(most), Kind::Host) = (hosts, parsed.kind()) {
+                let most = most as usize;
+                let nth = memchr::memchr_iter(b',', authority).nth(most.saturating_sub(1));
+                if let Some(at) = nth.filter(|_| most <= commas) {
+                    out.extend_from_slice(&authority[..at]);
+                    out.extend_from_slice(b")/");
+                    return;
+                }
+                // The hosts below this one have its root for a key.
+                if most == commas + 1 {
+                    out.extend_from_slice(authority);
+                    out.extend_from_slice(b")/");
+                    return;
+                }
+            }
+            out.extend_from_slice(authority);
+            out.push(b')');
+            if paths == Limit::Most(0) {
+                out.push(b'/');
+                return;
+            }
+            let path = &surt[authority.len() + 1..];
+            let end = path
+                .iter()
+                .skip(1)
+                .position(|&byte| byte <= b'?')
+                .map_or(path.len(), |at| at + 1);
+            out.extend_from_slice(&path[..end]);
+        }
+        Policy::Whole => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn surts() -> impl Strategy<Value = Vec<u8>> {
+        "(com|uk,co|org|com,x-a|com,x\\*)(,[ab]{1,2}[-*0b]?){0,3}(:81)?\\)/([ab]{0,2}[-0.]?/?){0,4}(\\?[ab&=]{0,4})?"
+            .prop_map(String::into_bytes)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+        #[test]
+        fn no_key_below_it_comes(set in prop::collection::btree_set(surts(), 1..12)) {
+            let set: BTreeSet<Vec<u8>> = set;
+            let surts: Vec<_> = set.into_iter().collect();
+            let (mut bound, mut key) = (Vec::new(), Vec::new());
+            for policy in Policy::ALL {
+                for (at, surt) in surts.iter().enumerate() {
+                    low(policy, surt, &mut bound);
+                    for later in &surts[at..] {
+                        key.clear();
+                        policy.cut(&Surt::new(later), &mut key);
+                        prop_assert!(key >= bound, "{policy}: {} < {}", String::from_utf8_lossy(&key), String::from_utf8_lossy(&bound));
+                    }
+                }
+            }
+        }
+    }
+}

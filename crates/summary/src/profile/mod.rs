@@ -1,0 +1,25 @@
+//! Profiles: what an archive holds, as keys of one policy with counts.
+//!
+//! ```text
+//! URI-Rs in order ─► cut under all policies at once ─► rows in order, one file a policy
+//! ```
+//!
+//! [`build()`] makes them, [`Profile`] answers from one, [`merge()`] puts some together,
+//! [`growth()`] tells how they grow.
+
+mod build;
+mod coarsen;
+mod cut;
+mod growth;
+mod low;
+mod merge;
+mod order;
+pub(crate) mod records;
+mod row;
+mod store;
+
+pub use build::{Made, Options, PolicyReport, Report, build};
+pub use growth::{Growth, Heaps, Step, growth};
+pub use merge::{Merged, merge};
+pub use row::Row;
+pub use store::Profile;

@@ -1,0 +1,214 @@
+//! Keys with their counts, packed together.
+
+/// What is counted under a key. Counts of one key are added up.
+pub(crate) trait Count: Clone + Send {
+    fn add(&mut self, other: &Self);
+}
+
+/// Counts of a profile that is being made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) captures: u64,
+    pub(crate) urirs: u64,
+    /// A bit for each source.
+    pub(crate) sources: u64,
+}
+
+impl Count for Counts {
+    #[inline]
+    fn add(&mut self, other: &Counts) {
+        self.captures += other.captures;
+        self.urirs += other.urirs;
+        self.sources |= other.sources;
+    }
+}
+
+/// Keys with counts, one behind the other in one piece of memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Records<C> {
+    bytes: Vec<u8>,
+    entries: Vec<Entry<C>>,
+    /// Whether each key is larger than the one before.
+    ascending: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Entry<C> {
+    start: usize,
+    end: usize,
+    counts: C,
+}
+
+impl<C> Default for Records<C> {
+    fn default() -> Records<C> {
+        Records {
+            bytes: Vec::new(),
+            entries: Vec::new(),
+            ascending: true,
+        }
+    }
+}
+
+impl<C: Count> Records<C> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// How much memory it takes.
+    pub(crate) fn size(&self) -> usize {
+        self.bytes.len() + self.entries.len() * size_of::<Entry<C>>()
+    }
+
+    pub(crate) fn key(&self, index: usize) -> &[u8] {
+        let entry = &self.entries[index];
+        &self.bytes[entry.start..entry.end]
+    }
+
+    pub(crate) fn first_key(&self) -> Option<&[u8]> {
+        (!self.is_empty()).then(|| self.key(0))
+    }
+
+    pub(crate) fn last_key(&self) -> Option<&[u8]> {
+        self.entries.len().checked_sub(1).map(|last| self.key(last))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &C)> {
+        self.entries
+            .iter()
+            .map(|entry| (&self.bytes[entry.start..entry.end], &entry.counts))
+    }
+
+    /// The counts of the last key.
+    #[inline]
+    pub(crate) fn last_counts(&mut self) -> Option<&mut C> {
+        self.entries.last_mut().map(|entry| &mut entry.counts)
+    }
+
+    /// Adds a key that differs from the last one, in two pieces.
+    #[inline]
+    pub(crate) fn push_new(&mut self, key: &[u8], suffix: &[u8], counts: C) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(suffix);
+        let end = self.bytes.len();
+        if self.ascending
+            && let Some(last) = self.entries.last()
+            && self.bytes[last.start..last.end] >= self.bytes[start..end]
+        {
+            self.ascending = false;
+        }
+        self.entries.push(Entry { start, end, counts });
+    }
+
+    /// Adds to the last key if it is this one, else adds it.
+    pub(crate) fn push(&mut self, key: &[u8], counts: C) {
+        if self.last_key() == Some(key) {
+            if let Some(last) = self.last_counts() {
+                last.add(&counts);
+            }
+        } else {
+            self.push_new(key, b"", counts);
+        }
+    }
+
+    /// Sorts by key and adds up what is of one key.
+    pub(crate) fn settle(&mut self) {
+        if self.ascending {
+            return;
+        }
+        let bytes = &self.bytes;
+        // Stable, because it makes use of the long ascending runs that there are.
+        self.entries
+            .sort_by(|a, b| bytes[a.start..a.end].cmp(&bytes[b.start..b.end]));
+        self.entries.dedup_by(|later, kept| {
+            let same = bytes[later.start..later.end] == bytes[kept.start..kept.end];
+            if same {
+                kept.counts.add(&later.counts);
+            }
+            same
+        });
+        self.ascending = true;
+    }
+
+    /// How many keys are below `low`. Must be settled.
+    pub(crate) fn below(&self, low: &[u8]) -> usize {
+        self.entries
+            .partition_point(|entry| &self.bytes[entry.start..entry.end] < low)
+    }
+
+    /// Takes in records whose keys may be anywhere; both must be settled, and the result is.
+    pub(crate) fn absorb(&mut self, other: Records<C>) {
+        if self.is_empty() {
+            *self = other;
+            return;
+        }
+        let follows = match (self.last_key(), other.first_key()) {
+            (Some(last), Some(first)) => last < first,
+            _ => true,
+        };
+        let base = self.bytes.len();
+        self.bytes.extend_from_slice(&other.bytes);
+        self.entries
+            .extend(other.entries.into_iter().map(|entry| Entry {
+                start: base + entry.start,
+                end: base + entry.end,
+                counts: entry.counts,
+            }));
+        self.ascending = follows;
+        self.settle();
+    }
+
+    /// Forgets the first `count` keys.
+    pub(crate) fn drop_first(&mut self, count: usize) {
+        if count == self.entries.len() {
+            self.bytes.clear();
+            self.entries.clear();
+            return;
+        }
+        let mut bytes = Vec::new();
+        self.entries.drain(..count);
+        for entry in &mut self.entries {
+            let start = bytes.len();
+            bytes.extend_from_slice(&self.bytes[entry.start..entry.end]);
+            entry.start = start;
+            entry.end = bytes.len();
+        }
+        self.bytes = bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn records_are_a_sorted_map_however_they_come(
+            batches in prop::collection::vec(prop::collection::vec(("[ab]{0,3}", 1..9u64), 0..8), 0..6),
+            dropped in 0..5usize,
+        ) {
+            let mut expected: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
+            let mut all = Records::default();
+            for batch in batches {
+                let mut records = Records::default();
+                for (key, captures) in batch {
+                    *expected.entry(key.clone().into_bytes()).or_default() += captures;
+                    records.push(key.as_bytes(), Counts { captures, urirs: 1, sources: 1 });
+                }
+                records.settle();
+                all.absorb(records);
+            }
+            let dropped = dropped.min(all.len());
+            all.drop_first(dropped);
+            let found: Vec<_> = all.iter().map(|(key, counts)| (key.to_vec(), counts.captures)).collect();
+            let expected: Vec<_> = expected.into_iter().skip(dropped).collect();
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

@@ -1,0 +1,483 @@
+//! A profile that answers lookups.
+//!
+//! Opening reads it once: to count its rows, to find its size and to make sure that it is sorted,
+//! which everything after that relies on. Single lookups search plain files where they are, and
+//! compressed ones in memory; many at once are sorted and joined with one pass over the file.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use libdeflater::{CompressionLvl, Compressor};
+use rayon::prelude::*;
+use waypost_index::input::{Compression, Source};
+use waypost_surt::{Policy, Surt};
+
+use super::row::Row;
+use crate::about::About;
+use crate::error::{Error, ErrorKind, Result};
+use crate::frequency::Frequency;
+use crate::summary::{Answer, Kind, Lookup, Match, Size, Summary};
+use crate::ukvs::Reader;
+
+/// A profile in a file.
+#[derive(Debug)]
+pub struct Profile {
+    path: PathBuf,
+    about: About,
+    policy: Policy,
+    /// How many keys a row has.
+    fields: usize,
+    size: Size,
+    rows: Rows,
+}
+
+/// Where the rows are.
+#[derive(Debug)]
+enum Rows {
+    /// In a file, from here to there.
+    File(File, u64, u64),
+    /// In memory.
+    Loaded(Vec<u8>),
+}
+
+/// How much is read around a place in a file.
+const PIECE: usize = 4096;
+
+impl Profile {
+    /// Opens a profile, plain or compressed.
+    ///
+    /// # Errors
+    /// When it cannot be read, is no profile, or is not sorted.
+    pub fn open(path: &Path) -> Result<Profile> {
+        let (mut reader, compression) = open_rows(path)?;
+        let about =
+            About::from_headers(reader.headers()).map_err(|error| error.in_file(path.display()))?;
+        let Some(policy) = about.policy else {
+            return Err(Error::format(
+                "no header names the policy of its keys, so it is no profile",
+            )
+            .in_file(path.display()));
+        };
+        let fields = 1 + usize::from(about.by.is_some());
+        let plain = compression == Compression::Plain;
+        let mut keys = 0;
+        let (mut key, mut before) = (Vec::new(), Vec::new());
+        let mut loaded = Vec::new();
+        loop {
+            let parsed = match reader.next_line()? {
+                None => break,
+                Some(line) => {
+                    if !plain {
+                        loaded.extend_from_slice(line);
+                        loaded.push(b'\n');
+                    }
+                    Row::parse(line, fields, &mut key)
+                }
+            };
+            parsed.map_err(|error| reader.error(error))?;
+            check_order(&before, &key, keys).map_err(|error| reader.error(error))?;
+            std::mem::swap(&mut before, &mut key);
+            keys += 1;
+        }
+        let (bytes, gzip_bytes) = sizes(path, compression)?;
+        let rows = if plain {
+            let file = File::open(path).map_err(|error| Error::io("open", path, error))?;
+            Rows::File(file, rows_start(path)?, bytes)
+        } else {
+            Rows::Loaded(loaded)
+        };
+        Ok(Profile {
+            path: path.to_owned(),
+            about,
+            policy,
+            fields,
+            size: Size {
+                keys,
+                bytes,
+                gzip_bytes,
+            },
+            rows,
+        })
+    }
+
+    /// Whether a file begins like a summary in text.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn is_one(path: &Path) -> Result<bool> {
+        let mut start = vec![0; 64 << 10];
+        let (length, _) = Source::File(path.to_owned()).open()?.read_full(&mut start);
+        Ok(crate::holdings::content_of(&start[..length]) == crate::holdings::Content::Summary)
+    }
+
+    /// How its keys are cut.
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is known of a key, all its second keys together.
+    fn find(&self, key: &[u8]) -> Result<Option<Frequency>> {
+        let mut at = self.first_not_below(key)?;
+        let mut line = Vec::new();
+        let mut found_key = Vec::new();
+        let mut sum: Option<Frequency> = None;
+        while self.line_at(at, &mut line)? {
+            at += line.len() as u64;
+            let text = line.strip_suffix(b"\n").unwrap_or(&line);
+            let row = Row::parse(
+                text.strip_suffix(b"\r").unwrap_or(text),
+                self.fields,
+                &mut found_key,
+            )
+            .map_err(|error| error.in_file(self.path.display()))?;
+            if first_key(&found_key, self.fields) != key {
+                break;
+            }
+            sum = Some(match sum {
+                None => row.frequency,
+                // A URI-R may be under several second keys.
+                Some(sum) => at_most_urirs(sum.plus(row.frequency)),
+            });
+        }
+        Ok(sum)
+    }
+
+    /// Where the first row begins whose first key is not below `key`.
+    fn first_not_below(&self, key: &[u8]) -> Result<u64> {
+        let (mut low, mut high) = match &self.rows {
+            Rows::File(_, start, end) => (*start, *end),
+            Rows::Loaded(bytes) => (0, bytes.len() as u64),
+        };
+        let mut line = Vec::new();
+        let mut found = Vec::new();
+        // The row sought begins in `low..=high`; `low` is always the start of a row.
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let start = self.line_start(middle, low)?;
+            if !self.line_at(start, &mut line)? {
+                break;
+            }
+            let text = line.strip_suffix(b"\n").unwrap_or(&line);
+            Row::parse(
+                text.strip_suffix(b"\r").unwrap_or(text),
+                self.fields,
+                &mut found,
+            )
+            .map_err(|error| error.in_file(self.path.display()))?;
+            if first_key(&found, self.fields) < key {
+                low = start + line.len() as u64;
+            } else {
+                high = start;
+            }
+        }
+        Ok(low)
+    }
+
+    /// The start of the line in which the byte `at` is, not before `least`.
+    fn line_start(&self, at: u64, least: u64) -> Result<u64> {
+        let mut end = at;
+        let mut piece = [0; PIECE];
+        while end > least {
+            let from = end.saturating_sub(PIECE as u64).max(least);
+            let length = self.read_at(from, &mut piece[..(end - from) as usize])?;
+            if let Some(feed) = memchr::memrchr(b'\n', &piece[..length]) {
+                return Ok(from + feed as u64 + 1);
+            }
+            end = from;
+        }
+        Ok(least)
+    }
+
+    /// The line that begins at `at`, with its end. `false` at the end.
+    fn line_at(&self, at: u64, line: &mut Vec<u8>) -> Result<bool> {
+        line.clear();
+        let mut piece = [0; 512];
+        loop {
+            let length = self.read_at(at + line.len() as u64, &mut piece)?;
+            let feed = memchr::memchr(b'\n', &piece[..length]);
+            line.extend_from_slice(&piece[..feed.map_or(length, |feed| feed + 1)]);
+            if feed.is_some() || length == 0 {
+                return Ok(!line.is_empty());
+            }
+        }
+    }
+
+    fn read_at(&self, at: u64, out: &mut [u8]) -> Result<usize> {
+        match &self.rows {
+            Rows::Loaded(bytes) => {
+                let from = (at as usize).min(bytes.len());
+                let length = out.len().min(bytes.len() - from);
+                out[..length].copy_from_slice(&bytes[from..from + length]);
+                Ok(length)
+            }
+            Rows::File(file, _, _) => {
+                let mut length = 0;
+                while length < out.len() {
+                    match file.read_at(&mut out[length..], at + length as u64) {
+                        Ok(0) => break,
+                        Ok(read) => length += read,
+                        Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                        Err(error) => return Err(Error::io("read", &self.path, error)),
+                    }
+                }
+                Ok(length)
+            }
+        }
+    }
+}
+
+/// The rows of a file, behind its headers.
+pub(super) fn open_rows(path: &Path) -> Result<(Reader<impl Read + use<>>, Compression)> {
+    let stream = Source::new(path).open()?;
+    let compression = stream.compression();
+    Ok((
+        Reader::new(path.display().to_string(), stream)?,
+        compression,
+    ))
+}
+
+/// Rows must ascend.
+pub(super) fn check_order(before: &[u8], here: &[u8], rows: u64) -> Result<()> {
+    if rows > 0 && before >= here {
+        return Err(Error::new(ErrorKind::NotSorted {
+            before: String::from_utf8_lossy(before).into_owned(),
+            here: String::from_utf8_lossy(here).into_owned(),
+        }));
+    }
+    Ok(())
+}
+
+fn first_key(key: &[u8], fields: usize) -> &[u8] {
+    if fields == 1 {
+        return key;
+    }
+    &key[..memchr::memchr(b' ', key).unwrap_or(key.len())]
+}
+
+fn at_most_urirs(mut frequency: Frequency) -> Frequency {
+    frequency.urirs = frequency
+        .urirs
+        .map(|urirs| urirs.plus(crate::frequency::Number::at_most(0)));
+    frequency
+}
+
+/// Where the rows of a plain file begin: behind the headers that stand first.
+fn rows_start(path: &Path) -> Result<u64> {
+    let file = File::open(path).map_err(|error| Error::io("open", path, error))?;
+    let mut lines = crate::ukvs::Lines::new(file);
+    let mut start = 0;
+    while lines.advance()? {
+        match lines.line().first() {
+            Some(b'!' | b'@' | b'\r') | None => start += lines.line().len() as u64 + 1,
+            _ => break,
+        }
+    }
+    Ok(start)
+}
+
+/// The size of a file as it is, and gzipped at level 6.
+fn sizes(path: &Path, compression: Compression) -> Result<(u64, u64)> {
+    let fail = |error| Error::io("read", path, error);
+    let mut file = File::open(path).map_err(fail)?;
+    let bytes = file.metadata().map_err(fail)?.len();
+    if compression != Compression::Plain {
+        return Ok((bytes, bytes));
+    }
+    let mut blocks = Vec::new();
+    let mut gzip_bytes = 0;
+    loop {
+        let mut block = Vec::new();
+        let length = file
+            .by_ref()
+            .take(1 << 20)
+            .read_to_end(&mut block)
+            .map_err(fail)?;
+        if length > 0 {
+            blocks.push(block);
+        }
+        if length == 0 || blocks.len() >= 16 {
+            gzip_bytes += blocks
+                .par_drain(..)
+                .map_init(
+                    || Compressor::new(CompressionLvl::new(6).unwrap_or_default()),
+                    |compressor, block| {
+                        let mut out = vec![0; compressor.gzip_compress_bound(block.len())];
+                        compressor
+                            .gzip_compress(&block, &mut out)
+                            .unwrap_or(block.len()) as u64
+                    },
+                )
+                .sum::<u64>();
+        }
+        if length == 0 {
+            return Ok((bytes, gzip_bytes));
+        }
+    }
+}
+
+impl Summary for Profile {
+    fn kind(&self) -> Kind {
+        Kind::Profile
+    }
+
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn size(&self) -> Size {
+        self.size
+    }
+
+    fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer> {
+        let mut key = Vec::new();
+        self.policy.cut(&lookup.surt, &mut key);
+        Ok(match self.find(&key)? {
+            Some(frequency) if !frequency.is_void() => Answer::Present(Match {
+                key: Some(key),
+                frequency,
+            }),
+            _ => Answer::Absent,
+        })
+    }
+
+    fn lookup_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Option<Frequency>>> {
+        let mut sought = Sought::new(self.policy, lookups);
+        let mut answers = vec![None; lookups.len()];
+        let (mut reader, _) = open_rows(&self.path)?;
+        let mut key = Vec::new();
+        loop {
+            let row = match reader.next_line()? {
+                None => break,
+                Some(line) => Row::parse(line, self.fields, &mut key),
+            };
+            let row = row.map_err(|error| reader.error(error))?;
+            sought.answer(first_key(&key, self.fields), |index| {
+                let sum: Option<Frequency> = answers[index];
+                let sum = match sum {
+                    None => row.frequency,
+                    Some(sum) => at_most_urirs(sum.plus(row.frequency)),
+                };
+                answers[index] = Some(sum);
+            });
+        }
+        for answer in &mut answers {
+            *answer = answer.filter(|frequency: &Frequency| !frequency.is_void());
+        }
+        Ok(answers)
+    }
+
+    fn answer_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Answer>> {
+        // A search takes about twenty reads, and a pass reads every row.
+        if (lookups.len() as u64) * 100 < self.size.keys {
+            return lookups
+                .par_iter()
+                .map(|lookup| self.lookup(lookup))
+                .collect();
+        }
+        let frequencies = self.lookup_all(lookups)?;
+        Ok(lookups
+            .par_iter()
+            .zip(frequencies)
+            .map(|(lookup, frequency)| match frequency {
+                None => Answer::Absent,
+                Some(frequency) => {
+                    let mut key = Vec::new();
+                    self.policy.cut(&lookup.surt, &mut key);
+                    Answer::Present(Match {
+                        key: Some(key),
+                        frequency,
+                    })
+                }
+            })
+            .collect())
+    }
+}
+
+/// Keys of lookups, sorted, to be met by sorted rows.
+struct Sought {
+    /// All keys, one behind the other.
+    bytes: Vec<u8>,
+    /// Where each is, and whose it is; sorted by key.
+    keys: Vec<(u64, u32, u32, u32)>,
+    next: usize,
+}
+
+impl Sought {
+    fn new(policy: Policy, lookups: &[Lookup<'_>]) -> Sought {
+        let parts: Vec<(Vec<u8>, Vec<u32>)> = lookups
+            .par_chunks(50_000)
+            .map(|lookups| {
+                let mut bytes = Vec::new();
+                let ends = lookups
+                    .iter()
+                    .map(|lookup| {
+                        policy.cut(&Surt::new(lookup.surt.as_bytes()), &mut bytes);
+                        bytes.len() as u32
+                    })
+                    .collect();
+                (bytes, ends)
+            })
+            .collect();
+        let mut bytes = Vec::with_capacity(parts.iter().map(|(bytes, _)| bytes.len()).sum());
+        let mut keys = Vec::with_capacity(lookups.len());
+        for (part, ends) in parts {
+            let base = bytes.len() as u64;
+            let mut start = 0;
+            for end in ends {
+                let index = keys.len() as u32;
+                keys.push((
+                    base + u64::from(start),
+                    end - start,
+                    index,
+                    prefix(&part[start as usize..end as usize]),
+                ));
+                start = end;
+            }
+            bytes.extend_from_slice(&part);
+        }
+        keys.par_sort_unstable_by(|a, b| {
+            a.3.cmp(&b.3)
+                .then_with(|| slice(&bytes, a).cmp(slice(&bytes, b)))
+        });
+        Sought {
+            bytes,
+            keys,
+            next: 0,
+        }
+    }
+
+    /// Gives the lookups that have this key. Keys must ascend.
+    fn answer(&mut self, key: &[u8], mut give: impl FnMut(usize)) {
+        while let Some(sought) = self.keys.get(self.next) {
+            if slice(&self.bytes, sought) >= key {
+                break;
+            }
+            self.next += 1;
+        }
+        for sought in &self.keys[self.next..] {
+            if slice(&self.bytes, sought) != key {
+                break;
+            }
+            give(sought.2 as usize);
+        }
+    }
+}
+
+fn slice<'a>(bytes: &'a [u8], key: &(u64, u32, u32, u32)) -> &'a [u8] {
+    &bytes[key.0 as usize..key.0 as usize + key.1 as usize]
+}
+
+/// The first bytes as a number that orders as they do: most comparisons end with it.
+fn prefix(key: &[u8]) -> u32 {
+    let mut first = [0; 4];
+    let length = key.len().min(4);
+    first[..length].copy_from_slice(&key[..length]);
+    u32::from_be_bytes(first)
+}
