@@ -6,6 +6,7 @@ pub mod frequency;
 pub mod holdings;
 pub mod profile;
 mod summary;
+pub mod map;
 pub mod ukvs;
 
 pub use about::{About, Archive, By, Texts};

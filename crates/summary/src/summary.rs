@@ -42,12 +42,15 @@ pub struct Match {
 pub enum Kind {
     /// Keys of one policy.
     Profile,
+    /// Keys of mixed depth with wildcards.
+    Map,
 }
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Kind::Profile => "profile",
+            Kind::Map => "map",
         })
     }
 }

@@ -12,6 +12,7 @@ mod evaluate;
 mod index;
 mod keys;
 mod man;
+mod map;
 mod profile;
 
 /// Learns from their indexes what web archives hold, writes that down small, and sends every
@@ -41,6 +42,7 @@ enum Command {
     Index(index::Index),
     Profile(Box<profile::Profile>),
     Evaluate(evaluate::Evaluate),
+    Map(map::Map),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -52,6 +54,7 @@ impl Cli {
             Command::Index(command) => command.run(out),
             Command::Profile(command) => command.run(out),
             Command::Evaluate(command) => command.run(out),
+            Command::Map(command) => command.run(out),
             Command::Completions(command) => command.run(out),
             Command::Man(command) => command.run(out),
         }

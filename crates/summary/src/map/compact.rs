@@ -122,6 +122,14 @@ impl Given {
         Ok(given)
     }
 
+    /// The dialect of its SURTs.
+    ///
+    /// # Errors
+    /// When a header names one that does not exist.
+    pub fn dialect(&self) -> Result<waypost_surt::Dialect> {
+        Ok(crate::about::About::from_headers(&self.headers)?.dialect)
+    }
+
     fn tidy(&mut self) -> Result<()> {
         let tidy = tidied(&self.source, &self.room)?;
         self.source = Source::File(tidy.to_path_buf());

@@ -58,13 +58,18 @@ impl Spool {
         })
     }
 
+    /// Writes down lines that [`push_head`] began, which are in order or not.
+    pub(crate) fn push_lines(&mut self, lines: &[u8], in_order: bool) -> Result<()> {
+        self.in_order &= in_order;
+        self.file
+            .write_all(lines)
+            .map_err(|source| Error::io("write", &self.room.temporary, source))
+    }
+
     /// Writes down a row.
     pub(crate) fn push(&mut self, key: &[u8], second: Option<&[u8]>, frequency: &Frequency) -> Result<()> {
         self.line.clear();
-        escape(key, &mut self.line);
-        self.line.push(END);
-        escape(second.unwrap_or_default(), &mut self.line);
-        self.line.push(END);
+        push_head(key, second.unwrap_or_default(), &mut self.line);
         row::write_frequency(frequency, &mut self.line);
         if self.in_order {
             self.in_order = self.last <= self.line;
@@ -166,6 +171,15 @@ pub(crate) fn joined(a: Frequency, b: Frequency) -> Frequency {
         (false, true) => a,
         _ => a.plus(b),
     }
+}
+
+/// Appends what stands before the frequency in a line.
+#[inline]
+pub(crate) fn push_head(key: &[u8], second: &[u8], out: &mut Vec<u8>) {
+    escape(key, out);
+    out.push(END);
+    escape(second, out);
+    out.push(END);
 }
 
 /// Ends a key in a line. Below every byte of an escaped key.
