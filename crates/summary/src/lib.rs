@@ -4,9 +4,9 @@ mod error;
 pub mod evaluate;
 pub mod frequency;
 pub mod holdings;
+pub mod map;
 pub mod profile;
 mod summary;
-pub mod map;
 pub mod ukvs;
 
 pub use about::{About, Archive, By, Texts};

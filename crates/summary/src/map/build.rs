@@ -63,7 +63,10 @@ pub fn build(
     let reading = if others.is_empty() {
         Reading::default()
     } else {
-        let input = Input { sources: others, ..input.clone() };
+        let input = Input {
+            sources: others,
+            ..input.clone()
+        };
         holdings::read(&input, rejects, &maker)?
     };
     let mut state = maker
@@ -74,14 +77,22 @@ pub fn build(
     let mut about = about(input, archive, &reading);
     for (source, profile) in &profiles {
         if *profile != keys {
-            return Err(Error::invalid("a profile with a second key needs --by, and one without none").in_file(source));
+            return Err(Error::invalid(
+                "a profile with a second key needs --by, and one without none",
+            )
+            .in_file(source));
         }
         read_profile(source, keys, &mut state.rest, &mut about)?;
     }
     let mut head = Vec::new();
     headers(&about).write(&mut head);
     let (rows, bytes) = write(state.main.finish()?, state.rest.finish()?, &head, keys, out)?;
-    Ok(Made { reading, rows, bytes, profiles: profiles.len() })
+    Ok(Made {
+        reading,
+        rows,
+        bytes,
+        profiles: profiles.len(),
+    })
 }
 
 /// How many keys a row of an `HxPx` profile has. `None` if it is something else.
@@ -100,7 +111,9 @@ fn profile_keys(source: &Source) -> Result<Option<usize>> {
         return Ok(None);
     };
     match about.policy {
-        Some(policy) if policy.to_string() == "HxPx" => Ok(Some(1 + usize::from(about.by.is_some()))),
+        Some(policy) if policy.to_string() == "HxPx" => {
+            Ok(Some(1 + usize::from(about.by.is_some())))
+        }
         Some(policy) => Err(Error::invalid(format!(
             "a map is made of exact keys, but this is a profile of {policy}; only HxPx has them"
         ))
@@ -129,20 +142,34 @@ fn read_profile(source: &Source, keys: usize, spool: &mut Spool, about: &mut Abo
     }
     let said = About::from_headers(reader.headers())?;
     let fresh = about.sources == 0;
-    let merged = if fresh { said } else { std::mem::take(about).merged(said) };
-    *about = About { policy: None, ..merged };
+    let merged = if fresh {
+        said
+    } else {
+        std::mem::take(about).merged(said)
+    };
+    *about = About {
+        policy: None,
+        ..merged
+    };
     Ok(())
 }
 
 fn about(input: &Input, archive: &Archive, reading: &Reading) -> About {
-    let lists = reading.contents.iter().any(|(_, content)| matches!(content, Content::List));
+    let lists = reading
+        .contents
+        .iter()
+        .any(|(_, content)| matches!(content, Content::List));
     let read = !reading.contents.is_empty();
     About {
         archive: archive.clone(),
         policy: None,
         by: input.by,
         dialect: input.dialect,
-        source: if !read { Texts::default() } else { Texts::from(if lists { "uris" } else { "cdx" }.to_owned()) },
+        source: if !read {
+            Texts::default()
+        } else {
+            Texts::from(if lists { "uris" } else { "cdx" }.to_owned())
+        },
         sources: u64::from(read),
         first: reading.first,
         last: reading.last,
@@ -172,22 +199,39 @@ pub(crate) fn headers(about: &About) -> Headers {
                     ("wildcards".into(), "partition".into()),
                 ];
                 headers.add(Header::new("meta", Value::Object(meta)));
-                headers.add(Header { old: false, name: name.to_owned(), content: content.clone() });
+                headers.add(Header {
+                    old: false,
+                    name: name.to_owned(),
+                    content: content.clone(),
+                });
             }
             "context" => {
                 let context = Value::List(vec!["https://oduwsdl.github.io/contexts/ukvs".into()]);
                 headers.add(Header::new("context", context));
             }
-            _ => headers.add(Header { old: false, name: name.to_owned(), content: content.clone() }),
+            _ => headers.add(Header {
+                old: false,
+                name: name.to_owned(),
+                content: content.clone(),
+            }),
         }
     }
     headers
 }
 
 /// Merges what came in order with what had to be sorted.
-fn write(mut main: Spooled, mut rest: Spooled, head: &[u8], keys: usize, path: &Path) -> Result<(u64, u64)> {
+fn write(
+    mut main: Spooled,
+    mut rest: Spooled,
+    head: &[u8],
+    keys: usize,
+    path: &Path,
+) -> Result<(u64, u64)> {
     let mut out = LineWriter::create(path, &Format::of_name(path), 1)?;
-    for line in head.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+    for line in head
+        .split(|&byte| byte == b'\n')
+        .filter(|line| !line.is_empty())
+    {
         out.push(line)?;
     }
     let mut rows = 0;
@@ -195,12 +239,19 @@ fn write(mut main: Spooled, mut rest: Spooled, head: &[u8], keys: usize, path: &
     let (mut more_main, mut more_rest) = (main.advance()?, rest.advance()?);
     while more_main || more_rest {
         let order = match (more_main, more_rest) {
-            (true, true) => main.key.cmp(&rest.key).then_with(|| main.second.cmp(&rest.second)),
+            (true, true) => main
+                .key
+                .cmp(&rest.key)
+                .then_with(|| main.second.cmp(&rest.second)),
             (true, false) => std::cmp::Ordering::Less,
             _ => std::cmp::Ordering::Greater,
         };
         let from = if order.is_le() { &main } else { &rest };
-        let frequency = if order.is_eq() { joined(main.frequency, rest.frequency) } else { from.frequency };
+        let frequency = if order.is_eq() {
+            joined(main.frequency, rest.frequency)
+        } else {
+            from.frequency
+        };
         line.clear();
         let second = from.second().or((keys > 1).then_some(&b"-"[..]));
         row::write(&from.key, second, &frequency, &mut line);
@@ -285,7 +336,11 @@ impl Consumer for Maker {
         if self.by {
             let mut seconds: Vec<_> = run.seconds.iter().collect();
             seconds.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-            let out = if key == run.surt { &mut rows.main } else { &mut rows.rest };
+            let out = if key == run.surt {
+                &mut rows.main
+            } else {
+                &mut rows.rest
+            };
             for (second, counts) in seconds {
                 push_line(out, &key, second, counts.captures, counts.urirs);
             }

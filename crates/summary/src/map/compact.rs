@@ -5,15 +5,16 @@ use std::path::Path;
 use tempfile::TempPath;
 use waypost_index::Source;
 
-use super::cost::{Cost, Prices, Top};
+use super::cost::{Cost, Prices, Sites, Top};
 use super::decision::Decisions;
+use super::judge::Judge;
 use super::papers::{Decide, Papers};
 use super::pass::{Pass, Walked, walk};
 use super::prior::{Learning, Prior};
+use super::rows::{Order, Rows};
 use super::sample::Sample;
 use super::tidy::{Room, tidied, write_spooled};
 use super::write::{Counting, Finished, Style, Summed, Writer};
-use super::rows::{Order, Rows};
 use crate::error::{Error, Result};
 use crate::ukvs::{Header, Headers, Value};
 
@@ -139,11 +140,15 @@ impl Given {
     }
 
     /// Walks over all rows; makes them tidy first if they are not.
-    fn walk<P: Pass>(&mut self, sample: Option<&Sample>, mut pass: impl FnMut() -> P) -> Result<(P, u64)> {
+    fn walk<P: Pass>(
+        &mut self,
+        sample: Option<&Sample>,
+        mut pass: impl FnMut() -> P,
+    ) -> Result<(P, u64)> {
         loop {
             let mut this = pass();
             match walk(&self.source, sample, &mut this)? {
-                Walked::Whole { rows, .. } => return Ok((this, rows)),
+                Walked::Whole { rows } => return Ok((this, rows)),
                 Walked::Untidy(untidy) if self.sorted => return Err(untidy.error(&self.source)),
                 Walked::Untidy(_) => self.tidy()?,
             }
@@ -152,9 +157,11 @@ impl Given {
 }
 
 /// Whether wildcard rows of a map count what rows below them count.
-fn counting(headers: &Headers) -> Counting {
+pub(crate) fn counting(headers: &Headers) -> Counting {
     let meta = headers.get("meta");
-    let said = meta.as_ref().and_then(|meta| meta.get("wildcards")?.as_text());
+    let said = meta
+        .as_ref()
+        .and_then(|meta| meta.get("wildcards")?.as_text());
     match said {
         Some("partition") => Counting::Partition,
         _ => Counting::Accumulate,
@@ -165,7 +172,13 @@ fn counting(headers: &Headers) -> Counting {
 ///
 /// # Errors
 /// When the map cannot be read or written.
-pub fn compact(given: &mut Given, rule: &Rule, style: Style, out: &Path, traced: bool) -> Result<Report> {
+pub fn compact(
+    given: &mut Given,
+    rule: &Rule,
+    style: Style,
+    out: &Path,
+    traced: bool,
+) -> Result<Report> {
     let mut report = Report::default();
     let (decisions, sample, has_ports) = match rule {
         Rule::Papers(papers) => {
@@ -184,11 +197,24 @@ pub fn compact(given: &mut Given, rule: &Rule, style: Style, out: &Path, traced:
         Style::Published => head(&given.headers, rule, &report),
         Style::Reference => Vec::new(),
     };
-    write(given, &decisions, sample, has_ports, &head, style, out, traced, &mut report)?;
+    write(
+        given,
+        &decisions,
+        sample,
+        has_ports,
+        &head,
+        style,
+        out,
+        traced,
+        &mut report,
+    )?;
     Ok(report)
 }
 
-#[allow(clippy::too_many_arguments, reason = "two callers, and each of them has these at hand")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "two callers, and each of them has these at hand"
+)]
 fn write(
     given: &mut Given,
     decisions: &Decisions,
@@ -237,7 +263,10 @@ fn head(headers: &Headers, rule: &Rule, report: &Report) -> Vec<u8> {
     let mut headers = headers.clone();
     if headers.get("fields").is_none() && headers.get("keys").is_none() {
         let list = |name: &str| Value::List(vec![name.into()]);
-        let fields = vec![("keys".into(), list("surt")), ("values".into(), list("frequency"))];
+        let fields = vec![
+            ("keys".into(), list("surt")),
+            ("values".into(), list("frequency")),
+        ];
         headers.add(Header::new("fields", Value::Object(fields)));
     }
     let mut meta: Vec<(String, Value)> = vec![
@@ -248,7 +277,10 @@ fn head(headers: &Headers, rule: &Rule, report: &Report) -> Vec<u8> {
     match rule {
         Rule::Papers(papers) => {
             add("rule", "papers".into());
-            add("weights", format!("{} {}", papers.host_weight, papers.path_weight));
+            add(
+                "weights",
+                format!("{} {}", papers.host_weight, papers.path_weight),
+            );
         }
         Rule::LeastCost(least) => {
             add("rule", "least cost".into());
@@ -277,31 +309,66 @@ struct Search<'a> {
     prior: Prior,
     urirs: u64,
     rows: u64,
+    densities: Vec<u8>,
 }
 
 impl<'a> Search<'a> {
     fn new(given: &'a mut Given, least: &'a LeastCost, style: Style) -> Result<Search<'a>> {
         let flat = Prior::power(0.0, 1.0);
         let sample = least.sample.as_ref();
+        let (sites, _) = match sample {
+            Some(_) => given.walk(sample, Sites::default)?,
+            None => (Sites::default(), 0),
+        };
         let (first, rows) = given.walk(sample, || {
-            let prices = Prices { prior: &flat, top: Top::Everything, void: None, aside: 1.0 };
+            let prices = Prices {
+                prior: &flat,
+                top: Top::Everything,
+                void: None,
+                teach: 0.0,
+                aside: 1.0,
+                densities: &sites.taught,
+            };
             let mut cost = Cost::<1>::new(prices, [0.0]);
             cost.learning = sample.is_some().then(Learning::default);
             cost
         })?;
         let prior = match (&least.prior, &first.learning) {
             (Some(prior), _) => prior.clone(),
-            (None, Some(learning)) => learning.finish(STRENGTH),
+            // Half of the lookups taught it.
+            (None, Some(learning)) => learning.finish(2.0, STRENGTH),
             (None, None) => Prior::default(),
         };
         let urirs = first.urirs;
-        Ok(Search { given, least, style, prior, urirs, rows })
+        Ok(Search {
+            given,
+            least,
+            style,
+            prior,
+            urirs,
+            rows,
+            densities: sites.all,
+        })
     }
 
-    fn cost<const L: usize>(&mut self, top: Top, void: Option<f64>, aside: f64, lambdas: [f64; L], decide: bool) -> Result<Cost<'_, L>> {
-        let prior = &self.prior;
+    fn cost<const L: usize>(
+        &mut self,
+        top: Top,
+        void: Option<f64>,
+        aside: f64,
+        lambdas: [f64; L],
+        decide: bool,
+    ) -> Result<Cost<'_, L>> {
+        let (prior, densities) = (&self.prior, &self.densities);
         let (cost, _) = self.given.walk(self.least.sample.as_ref(), || {
-            let prices = Prices { prior, top, void, aside };
+            let prices = Prices {
+                prior,
+                top,
+                void,
+                teach: 1.0,
+                aside,
+                densities,
+            };
             let mut cost = Cost::new(prices, lambdas);
             cost.decisions = decide.then(Decisions::default);
             cost
@@ -313,11 +380,11 @@ impl<'a> Search<'a> {
         report.rows_in = self.rows;
         report.urirs = self.urirs;
         let void = if self.least.voids && self.least.sample.is_some() {
-            Some(self.void_price()?)
+            self.void_price()?
         } else {
             None
         };
-        let (lambda, top) = self.lambda(void)?;
+        let (lambda, top) = self.lambda(void, 1.0)?;
         report.lambda = Some(lambda);
         report.top = Some(top);
         report.void_price = void;
@@ -339,7 +406,7 @@ impl<'a> Search<'a> {
     }
 
     /// The price of a false positive, and how far up wildcards stand.
-    fn lambda(&mut self, void: Option<f64>) -> Result<(f64, Top)> {
+    fn lambda(&mut self, void: Option<f64>, aside: f64) -> Result<(f64, Top)> {
         let tops = match self.least.top {
             Some(top) => vec![top],
             None if self.least.sample.is_some() => vec![Top::TopLevel, Top::Everything],
@@ -351,10 +418,10 @@ impl<'a> Search<'a> {
                 return Ok((lambda, top));
             }
             let found = match self.least.budget {
-                Budget::Bytes(bytes) => self.lambda_of_bytes(top, void, bytes)?,
+                Budget::Bytes(bytes) => self.lambda_of_bytes(top, void, aside, bytes)?,
                 _ => {
                     let keys = self.allowed().unwrap_or(u64::MAX);
-                    self.lambda_of_keys(top, void, keys)?
+                    self.lambda_of_keys(top, void, aside, keys)?
                 }
             };
             if let Some(lambda) = found {
@@ -365,10 +432,16 @@ impl<'a> Search<'a> {
     }
 
     /// The largest price whose map has no more rows than allowed.
-    fn lambda_of_keys(&mut self, top: Top, void: Option<f64>, allowed: u64) -> Result<Option<f64>> {
+    fn lambda_of_keys(
+        &mut self,
+        top: Top,
+        void: Option<f64>,
+        aside: f64,
+        allowed: u64,
+    ) -> Result<Option<f64>> {
         let (mut low, mut high) = (SMALLEST.ln(), LARGEST.ln());
         let allowed = allowed as f64;
-        let first = self.cost(top, void, 1.0, [SMALLEST, LARGEST], false)?;
+        let first = self.cost(top, void, aside, [SMALLEST, LARGEST], false)?;
         if first.keys[0] > allowed {
             return Ok(None);
         }
@@ -377,8 +450,9 @@ impl<'a> Search<'a> {
         }
         for _ in 0..12 {
             let step = (high - low) / (LANES as f64 + 1.0);
-            let lambdas: [f64; LANES] = std::array::from_fn(|l| (low + step * (l as f64 + 1.0)).exp());
-            let keys = self.cost(top, void, 1.0, lambdas, false)?.keys;
+            let lambdas: [f64; LANES] =
+                std::array::from_fn(|l| (low + step * (l as f64 + 1.0)).exp());
+            let keys = self.cost(top, void, aside, lambdas, false)?.keys;
             let fits = keys.iter().take_while(|&&keys| keys <= allowed).count();
             if fits < LANES {
                 high = lambdas[fits].ln();
@@ -397,17 +471,23 @@ impl<'a> Search<'a> {
     }
 
     /// The largest price whose map is no larger than allowed when it is gzipped.
-    fn lambda_of_bytes(&mut self, top: Top, void: Option<f64>, allowed: u64) -> Result<Option<f64>> {
-        if self.gzipped(top, void, SMALLEST)? > allowed {
+    fn lambda_of_bytes(
+        &mut self,
+        top: Top,
+        void: Option<f64>,
+        aside: f64,
+        allowed: u64,
+    ) -> Result<Option<f64>> {
+        if self.gzipped(top, void, aside, SMALLEST)? > allowed {
             return Ok(None);
         }
-        if self.gzipped(top, void, LARGEST)? <= allowed {
+        if self.gzipped(top, void, aside, LARGEST)? <= allowed {
             return Ok(Some(LARGEST));
         }
         let (mut low, mut high) = (SMALLEST.ln(), LARGEST.ln());
         for _ in 0..24 {
             let middle = (low + high) / 2.0;
-            let bytes = self.gzipped(top, void, middle.exp())?;
+            let bytes = self.gzipped(top, void, aside, middle.exp())?;
             if bytes <= allowed {
                 low = middle;
                 if bytes as f64 >= 0.985 * allowed as f64 {
@@ -420,10 +500,19 @@ impl<'a> Search<'a> {
         Ok(Some(low.exp()))
     }
 
-    fn gzipped(&mut self, top: Top, void: Option<f64>, lambda: f64) -> Result<u64> {
-        let decisions = self.cost(top, void, 1.0, [lambda], true)?.decisions.unwrap_or_default();
-        let rule = Rule::LeastCost(Box::new(LeastCost { sample: None, ..self.least.clone() }));
-        let report = Report { lambda: Some(lambda), ..Report::default() };
+    fn gzipped(&mut self, top: Top, void: Option<f64>, aside: f64, lambda: f64) -> Result<u64> {
+        let decisions = self
+            .cost(top, void, aside, [lambda], true)?
+            .decisions
+            .unwrap_or_default();
+        let rule = Rule::LeastCost(Box::new(LeastCost {
+            sample: None,
+            ..self.least.clone()
+        }));
+        let report = Report {
+            lambda: Some(lambda),
+            ..Report::default()
+        };
         let head = head(&self.given.headers, &rule, &report);
         let mut writer = Writer::to_measure(&head, &decisions, self.style, self.given.counting);
         walk(&self.given.source, self.least.sample.as_ref(), &mut writer)?;
@@ -433,9 +522,20 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What a void must cost so that voids pay on lookups that did not teach them.
-    fn void_price(&mut self) -> Result<f64> {
-        Ok(1.0)
+    /// What a void must cost so that voids pay on lookups that did not teach them. `None`: they do not.
+    fn void_price(&mut self) -> Result<Option<f64>> {
+        let mut best = (f64::INFINITY, None);
+        for price in [None, Some(8.0), Some(4.0), Some(2.0), Some(1.0)] {
+            let (lambda, top) = self.lambda(price, 0.0)?;
+            let found = self.cost(top, price, 0.0, [lambda], true)?;
+            let decisions = found.decisions.unwrap_or_default();
+            let mut judge = Judge::new(&decisions);
+            walk(&self.given.source, self.least.sample.as_ref(), &mut judge)?;
+            if judge.false_positives < best.0 {
+                best = (judge.false_positives, price);
+            }
+        }
+        Ok(best.1)
     }
 }
 

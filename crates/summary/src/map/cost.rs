@@ -20,7 +20,7 @@ use waypost_surt::Reach;
 use super::decision::{Decisions, GIVEN_VOID, GIVEN_WILDCARD, ROLL, VOID_BELOW, VOID_HERE};
 use super::papers::is_public_suffix;
 use super::pass::Pass;
-use super::prior::{Learning, Prior, class};
+use super::prior::{Learning, Prior, class, density};
 use super::row::Row;
 use super::sample::Asked;
 use super::tree::{Part, Place, Visitor};
@@ -58,8 +58,11 @@ pub(crate) struct Prices<'a> {
     pub(crate) top: Top,
     /// What a void costs, in rows. `None`: there are none but those that the map came with.
     pub(crate) void: Option<f64>,
-    /// How much of the lookups set aside counts.
+    /// How much lookups that teach and those set aside count.
+    pub(crate) teach: f64,
     pub(crate) aside: f64,
+    /// How much each site is asked for, in the order of the walk.
+    pub(crate) densities: &'a [u8],
 }
 
 /// Rows and their cost for each λ.
@@ -70,7 +73,10 @@ struct Lanes<const L: usize> {
 }
 
 impl<const L: usize> Lanes<L> {
-    const ZERO: Lanes<L> = Lanes { cost: [0.0; L], keys: [0.0; L] };
+    const ZERO: Lanes<L> = Lanes {
+        cost: [0.0; L],
+        keys: [0.0; L],
+    };
 
     #[inline]
     fn add(&mut self, other: &Lanes<L>) {
@@ -101,6 +107,10 @@ pub(crate) struct Costed<const L: usize> {
     /// Rows below a void that the map came with, which stay as they are, and the lookups they get.
     locked_keys: f64,
     locked_asked: f64,
+    /// The same below a wildcard that the map came with: what is held there is not known, so no void
+    /// may be learned there.
+    given_keys: f64,
+    given_asked: f64,
 }
 
 /// Finds the least cost for `L` prices at once.
@@ -114,7 +124,9 @@ pub(crate) struct Cost<'a, const L: usize> {
     pub(crate) costs: [f64; L],
     pub(crate) has_ports: bool,
     pub(crate) urirs: u64,
-    pub(crate) held: u64,
+    /// Sites opened, and how much the last one is asked for.
+    sites: usize,
+    density: u8,
 }
 
 impl<'a, const L: usize> Cost<'a, L> {
@@ -128,27 +140,49 @@ impl<'a, const L: usize> Cost<'a, L> {
             costs: [0.0; L],
             has_ports: false,
             urirs: 0,
-            held: 0,
+            sites: 0,
+            density: 0,
         }
     }
 
     /// The least cost of a place: if nothing is said above, and below a wildcard.
     fn least(&mut self, place: &Place<'_>, node: &Costed<L>) -> (Lanes<L>, Lanes<L>) {
-        let asked = if node.labelled || !node.held { node.asked } else { 0.0 };
+        let asked = if node.labelled || !node.held {
+            node.asked
+        } else {
+            0.0
+        };
         if node.void_below {
             let mut kept = Lanes::ZERO;
             for l in 0..L {
                 kept.keys[l] = node.locked_keys;
                 kept.cost[l] = node.locked_keys + self.lambdas[l] * node.locked_asked;
             }
-            self.decide(place, GIVEN_VOID | if node.wildcard { GIVEN_WILDCARD } else { 0 });
+            self.decide(
+                place,
+                GIVEN_VOID | if node.wildcard { GIVEN_WILDCARD } else { 0 },
+            );
             return (kept, kept);
         }
-        let prior = if node.holds && !node.wildcard {
-            self.prices.prior.more(class(place.part, place.level, node.children), node.stray)
+        let prior = if node.holds {
+            let class = class(place.part, place.level, node.children, self.density);
+            self.prices
+                .prior
+                .more(class, node.children, place.stem, node.stray)
         } else {
             0.0
         };
+        if node.wildcard {
+            let (mut open, mut absent) = (Lanes::ZERO, Lanes::ZERO);
+            for l in 0..L {
+                open.keys[l] = node.given_keys;
+                open.cost[l] = node.given_keys + self.lambdas[l] * node.given_asked;
+                absent.keys[l] = 1.0 + open.keys[l];
+                absent.cost[l] = 1.0 + open.cost[l];
+            }
+            self.decide(place, ROLL | GIVEN_WILDCARD);
+            return (absent, open);
+        }
         let (mut absent, mut open) = (node.absent, node.open);
         let mut decision = 0;
         let allowed = self.prices.top.allows(place);
@@ -166,7 +200,9 @@ impl<'a, const L: usize> Cost<'a, L> {
                     absent.cost[l] += 1.0 + lambda * asked;
                 }
                 match self.prices.void {
-                    Some(price) if !node.held && !node.wildcard && price < lambda * asked && place.part != Part::Root => {
+                    Some(price)
+                        if !node.held && price < lambda * asked && place.part != Part::Root =>
+                    {
                         open.keys[l] += 1.0;
                         open.cost[l] += price;
                         decision |= VOID_HERE;
@@ -174,14 +210,16 @@ impl<'a, const L: usize> Cost<'a, L> {
                     _ => open.cost[l] += lambda * asked,
                 }
             }
-            let (stay_absent, stay_open) = ((absent.cost[l], absent.keys[l]), (open.cost[l], open.keys[l]));
-            if node.wildcard || (node.holds && allowed && 1.0 + stay_open.0 < stay_absent.0) {
+            let (stay_absent, stay_open) = (
+                (absent.cost[l], absent.keys[l]),
+                (open.cost[l], open.keys[l]),
+            );
+            if node.holds && allowed && 1.0 + stay_open.0 < stay_absent.0 {
                 absent.cost[l] = 1.0 + stay_open.0;
                 absent.keys[l] = 1.0 + stay_open.1;
                 decision |= ROLL;
             }
             if let Some(price) = self.prices.void
-                && !node.wildcard
                 && place.can_roll()
                 && place.part != Part::Root
                 && price + stay_absent.0 < stay_open.0
@@ -190,9 +228,6 @@ impl<'a, const L: usize> Cost<'a, L> {
                 open.keys[l] = 1.0 + stay_absent.1;
                 decision |= VOID_BELOW;
             }
-        }
-        if node.wildcard {
-            decision |= GIVEN_WILDCARD;
         }
         self.decide(place, decision);
         (absent, open)
@@ -210,6 +245,11 @@ impl<const L: usize> Visitor for Cost<'_, L> {
 
     fn open(&mut self, place: Place<'_>, _: Option<&Costed<L>>) -> Costed<L> {
         self.has_ports |= place.part == Part::Port;
+        if place.part == Part::Site {
+            // Sites follow each other: nothing of another is open.
+            self.density = self.prices.densities.get(self.sites).copied().unwrap_or(0);
+            self.sites += 1;
+        }
         Costed {
             held: false,
             wildcard: false,
@@ -224,6 +264,8 @@ impl<const L: usize> Visitor for Cost<'_, L> {
             open: Lanes::ZERO,
             locked_keys: 0.0,
             locked_asked: 0.0,
+            given_keys: 0.0,
+            given_asked: 0.0,
         }
     }
 
@@ -238,7 +280,17 @@ impl<const L: usize> Visitor for Cost<'_, L> {
         if let Some(learning) = &mut self.learning
             && node.holds
         {
-            learning.add(class(place.part, place.level, node.children), node.stray);
+            learning.add(
+                class(place.part, place.level, node.children, self.density),
+                node.stray,
+            );
+        }
+        if node.void_below {
+            (node.given_keys, node.given_asked) = (node.locked_keys, node.locked_asked);
+        } else if node.void {
+            node.given_keys += 1.0;
+        } else if node.labelled || !node.held {
+            node.given_asked += node.asked;
         }
         let (absent, open) = self.least(&place, &node);
         let Some(parent) = parent else {
@@ -250,6 +302,8 @@ impl<const L: usize> Visitor for Cost<'_, L> {
         parent.open.add(&open);
         parent.locked_keys += node.locked_keys;
         parent.locked_asked += node.locked_asked;
+        parent.given_keys += node.given_keys;
+        parent.given_asked += node.given_asked;
         if node.holds {
             parent.holds = true;
             parent.children += 1;
@@ -269,7 +323,6 @@ impl<const L: usize> Pass for Cost<'_, L> {
             (_, true) => node.void_below = true,
         }
         if !row.frequency.is_void() {
-            self.held += 1;
             self.urirs += row.frequency.urirs.map_or(1, |urirs| urirs.value.max(1));
         }
         Ok(())
@@ -277,7 +330,65 @@ impl<const L: usize> Pass for Cost<'_, L> {
 
     #[inline]
     fn lookups(&mut self, node: &mut Costed<L>, asked: &Asked) {
-        node.asked += asked.absent + self.prices.aside * asked.aside;
+        node.asked += self.prices.teach * asked.absent + self.prices.aside * asked.aside;
+        node.labelled |= asked.labelled;
+    }
+}
+
+/// Counts what sites are asked for in vain, and their rows.
+#[derive(Default)]
+pub(crate) struct Sites {
+    /// By lookups that teach, and by all.
+    pub(crate) taught: Vec<u8>,
+    pub(crate) all: Vec<u8>,
+}
+
+/// Rows, lookups in vain that teach, lookups in vain set aside.
+#[derive(Default)]
+pub(crate) struct Counted {
+    rows: f64,
+    held: bool,
+    taught: f64,
+    aside: f64,
+    labelled: bool,
+}
+
+impl Visitor for Sites {
+    type Node = Counted;
+
+    fn open(&mut self, _: Place<'_>, _: Option<&Counted>) -> Counted {
+        Counted::default()
+    }
+
+    fn close(&mut self, place: Place<'_>, mut node: Counted, parent: Option<&mut Counted>) {
+        if node.held && !node.labelled {
+            (node.taught, node.aside) = (0.0, 0.0);
+        }
+        if place.part == Part::Site {
+            self.taught.push(density(node.taught, node.rows));
+            self.all
+                .push(density((node.taught + node.aside) / 2.0, node.rows));
+        } else if let Some(parent) = parent {
+            parent.rows += node.rows;
+            parent.taught += node.taught;
+            parent.aside += node.aside;
+            parent.labelled |= node.labelled;
+        }
+    }
+}
+
+impl Pass for Sites {
+    fn row(&mut self, node: &mut Counted, row: &Row<'_>, reach: Reach) -> Result<()> {
+        if !row.frequency.is_void() {
+            node.rows += 1.0;
+            node.held |= reach == Reach::Exact;
+        }
+        Ok(())
+    }
+
+    fn lookups(&mut self, node: &mut Counted, asked: &Asked) {
+        node.taught += asked.absent;
+        node.aside += asked.aside;
         node.labelled |= asked.labelled;
     }
 }

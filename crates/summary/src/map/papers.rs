@@ -46,8 +46,14 @@ impl Default for Papers {
         Papers {
             host_weight: 4.0,
             path_weight: 2.0,
-            host: PowerLaw { a: 16.329, k: 0.714 },
-            path: PowerLaw { a: 24.546, k: 1.429 },
+            host: PowerLaw {
+                a: 16.329,
+                k: 0.714,
+            },
+            path: PowerLaw {
+                a: 24.546,
+                k: 1.429,
+            },
             host_depth: 8,
             path_depth: 9,
             keep_suffixes: false,
@@ -105,7 +111,9 @@ impl Decide {
     fn rolls(&self, place: &Place<'_>, node: &Counted) -> bool {
         let (index, depth, cuts) = match place.part {
             // A top-level domain never does.
-            Part::Host if place.level > 1 => (place.level - 1, self.papers.host_depth, &self.host_cuts),
+            Part::Host if place.level > 1 => {
+                (place.level - 1, self.papers.host_depth, &self.host_cuts)
+            }
             Part::Site | Part::Path => (place.level, self.papers.path_depth, &self.path_cuts),
             _ => return false,
         };
@@ -117,7 +125,9 @@ impl Decide {
         let cut = cuts.get(index as usize).copied().unwrap_or(f64::INFINITY);
         f64::from(children) > cut
             && place.can_roll()
-            && !(self.papers.keep_suffixes && place.part == Part::Host && is_public_suffix(place.stem))
+            && !(self.papers.keep_suffixes
+                && place.part == Part::Host
+                && is_public_suffix(place.stem))
     }
 }
 
@@ -131,7 +141,8 @@ impl Visitor for Decide {
 
     #[inline]
     fn close(&mut self, place: Place<'_>, mut node: Counted, parent: Option<&mut Counted>) {
-        let holds = node.own || node.site || node.wildcard || node.children > 0 || node.left > node.voids;
+        let holds =
+            node.own || node.site || node.wildcard || node.children > 0 || node.left > node.voids;
         let rolls = !node.void && (node.wildcard || (holds && self.rolls(&place, &node)));
         if rolls || node.void {
             let decision = if node.void { GIVEN_VOID } else { ROLL };
@@ -157,11 +168,13 @@ impl Visitor for Decide {
             Part::Site => parent.site = true,
             Part::Host | Part::Port => {
                 parent.children += 1;
-                parent.remainders += node.remainders + u32::from(node.site) + u32::from(node.wildcard);
+                parent.remainders +=
+                    node.remainders + u32::from(node.site) + u32::from(node.wildcard);
             }
             _ => {
                 parent.children += 1;
-                parent.remainders += node.remainders + u32::from(node.own) + u32::from(node.wildcard);
+                parent.remainders +=
+                    node.remainders + u32::from(node.own) + u32::from(node.wildcard);
             }
         }
     }

@@ -22,14 +22,18 @@ pub(crate) trait Pass: Visitor {
 
 /// How a walk ended.
 pub(crate) enum Walked {
-    /// All was seen: so many rows, so many places.
-    Whole { rows: u64, places: usize },
+    /// All was seen: so many rows.
+    Whole { rows: u64 },
     /// The rows are not tidy, and what was found is worth nothing.
     Untidy(Untidy),
 }
 
 /// Walks over all rows and lookups.
-pub(crate) fn walk<P: Pass>(source: &Source, sample: Option<&Sample>, pass: &mut P) -> Result<Walked> {
+pub(crate) fn walk<P: Pass>(
+    source: &Source,
+    sample: Option<&Sample>,
+    pass: &mut P,
+) -> Result<Walked> {
     let mut rows = Rows::open(source, Order::Watch)?;
     let mut walk = Walk::new(pass);
     let mut asked = sample.map(Sample::iter).into_iter().flatten().peekable();
@@ -56,10 +60,8 @@ pub(crate) fn walk<P: Pass>(source: &Source, sample: Option<&Sample>, pass: &mut
     for (key, found) in asked {
         ask(&mut walk, key, found, pass);
     }
-    Ok(Walked::Whole {
-        rows: count,
-        places: walk.finish(pass),
-    })
+    walk.finish(pass);
+    Ok(Walked::Whole { rows: count })
 }
 
 fn ask<P: Pass>(walk: &mut Walk<P::Node>, key: &[u8], asked: &Asked, pass: &mut P) {

@@ -37,13 +37,17 @@ impl<'a> Row<'a> {
     #[cold]
     fn parse_any(line: &'a [u8], keys: usize) -> Result<Row<'a>> {
         let Line::Row(row) = Line::parse(line)? else {
-            return Err(Error::syntax("a header or nothing where a row should be", 1));
+            return Err(Error::syntax(
+                "a header or nothing where a row should be",
+                1,
+            ));
         };
         let found = row.fields.len();
         let mut fields = row.fields.into_iter();
         let key = fields.next().unwrap_or_default();
         let second = (keys > 1).then(|| fields.next()).flatten();
-        let column = (key.len() + second.as_ref().map_or(0, |second| second.len() + 1) + 2).min(line.len() + 1);
+        let column = (key.len() + second.as_ref().map_or(0, |second| second.len() + 1) + 2)
+            .min(line.len() + 1);
         let frequency = match (fields.next(), &row.json) {
             (Some(field), _) => text_of(&field).parse::<Frequency>(),
             (None, Some(json)) => match json.get("frequency") {
@@ -58,7 +62,11 @@ impl<'a> Row<'a> {
             }
         }
         .map_err(|error| Error::syntax(error.to_string(), column))?;
-        Ok(Row { key, second, frequency })
+        Ok(Row {
+            key,
+            second,
+            frequency,
+        })
     }
 
     /// Appends the row and a line feed.
@@ -139,7 +147,10 @@ fn usual(line: &[u8]) -> Option<Row<'_>> {
         }
         _ => return None,
     };
-    let exact = |value| Number { value, sureness: Sureness::Exact };
+    let exact = |value| Number {
+        value,
+        sureness: Sureness::Exact,
+    };
     Some(Row {
         key: Cow::Borrowed(&line[..space]),
         second: None,
@@ -213,7 +224,14 @@ mod tests {
             row.write(&mut out);
             assert_eq!(String::from_utf8(out).unwrap().trim_end(), line);
         }
-        for bad in ["com,x)/", "com,x)/ -5", "com,x)/ x", "com,x)/ 1/2/3", "com,x)/ 1_000", ""] {
+        for bad in [
+            "com,x)/",
+            "com,x)/ -5",
+            "com,x)/ x",
+            "com,x)/ 1/2/3",
+            "com,x)/ 1_000",
+            "",
+        ] {
             assert!(Row::parse(bad.as_bytes(), 1).is_err(), "{bad}");
         }
     }

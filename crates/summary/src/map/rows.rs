@@ -193,7 +193,9 @@ pub(crate) fn key_fields(headers: &Headers) -> Result<usize> {
     match keys.len() {
         0 | 1 => Ok(1),
         2 => Ok(2),
-        more => Err(Error::format(format!("maps have one or two keys a row, but here are {more}"))),
+        more => Err(Error::format(format!(
+            "maps have one or two keys a row, but here are {more}"
+        ))),
     }
 }
 

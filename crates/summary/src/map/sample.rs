@@ -36,17 +36,36 @@ impl Sample {
             place_of(&Surt::new(surt), &mut key);
             let is_held = held.and_then(|held| held.get(at)).copied().unwrap_or(false);
             // That somebody asks again and again says less than that many ask once.
-            let weight = if is_held { 0.0 } else { 1.0 + (times.max(1) as f64).ln() };
+            let weight = if is_held {
+                0.0
+            } else {
+                1.0 + (times.max(1) as f64).ln()
+            };
             let aside = xxhash_rust::xxh3::xxh3_64_with_seed(surt, 0x5e7_a51de) & 1 == 1;
-            places.push(if aside { (key, 0.0, weight) } else { (key, weight, 0.0) });
+            places.push(if aside {
+                (key, 0.0, weight)
+            } else {
+                (key, weight, 0.0)
+            });
         }
         Sample::of_places(places, held.is_some(), count)
     }
 
     /// From keys with lookups in vain that teach and that were set aside.
-    pub(crate) fn of_places(mut places: Vec<(Vec<u8>, f64, f64)>, labelled: bool, lookups: u64) -> Sample {
-        places.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.total_cmp(&b.2)));
-        let mut sample = Sample { lookups, ..Sample::default() };
+    pub(crate) fn of_places(
+        mut places: Vec<(Vec<u8>, f64, f64)>,
+        labelled: bool,
+        lookups: u64,
+    ) -> Sample {
+        places.sort_by(|a, b| {
+            a.0.cmp(&b.0)
+                .then(a.1.total_cmp(&b.1))
+                .then(a.2.total_cmp(&b.2))
+        });
+        let mut sample = Sample {
+            lookups,
+            ..Sample::default()
+        };
         for (key, absent, aside) in places {
             if let Some((start, end, asked)) = sample.entries.last_mut()
                 && sample.bytes[*start..*end] == key[..]
@@ -57,7 +76,15 @@ impl Sample {
             }
             let start = sample.bytes.len();
             sample.bytes.extend_from_slice(&key);
-            sample.entries.push((start, sample.bytes.len(), Asked { absent, aside, labelled }));
+            sample.entries.push((
+                start,
+                sample.bytes.len(),
+                Asked {
+                    absent,
+                    aside,
+                    labelled,
+                },
+            ));
         }
         sample
     }

@@ -74,7 +74,9 @@ impl Map {
                 if text.len() >= SMALL {
                     table::store(path, &text, &mut bytes);
                 }
-                let table = Table::new(Bytes::Owned(bytes)).ok_or_else(damaged).map_err(name)?;
+                let table = Table::new(Bytes::Owned(bytes))
+                    .ok_or_else(damaged)
+                    .map_err(name)?;
                 return Map::new(text, table, path, None).map_err(name);
             }
         }
@@ -82,7 +84,9 @@ impl Map {
         let text = Bytes::map(&tidy)?;
         let keys = key_fields(&headers_of(&text).map_err(name)?).map_err(name)?;
         let bytes = Table::build(&text, keys).map_err(name)?;
-        let table = Table::new(Bytes::Owned(bytes)).ok_or_else(damaged).map_err(name)?;
+        let table = Table::new(Bytes::Owned(bytes))
+            .ok_or_else(damaged)
+            .map_err(name)?;
         Map::new(text, table, path, Some(tidy)).map_err(name)
     }
 
@@ -92,7 +96,8 @@ impl Map {
             keys: key_fields(&headers)?,
             about: About::from_headers(&headers)?,
             headers,
-            file_bytes: std::fs::metadata(path).map_or(text.len() as u64, |metadata| metadata.len()),
+            file_bytes: std::fs::metadata(path)
+                .map_or(text.len() as u64, |metadata| metadata.len()),
             text,
             table,
             gzip_bytes: OnceLock::new(),
@@ -132,6 +137,47 @@ impl Map {
             });
         }
         None
+    }
+
+    /// Whether something is held at or below the place of a wildcard key: a row there, or a wildcard
+    /// above it that no void takes it from.
+    pub(crate) fn holds_at_or_below(&self, key: &Key<'_>) -> bool {
+        let mut stem = key.stem().to_vec();
+        if key.reach() == Reach::Hosts {
+            stem.push(b')');
+        }
+        if self.frequency(&Surt::new(&stem)).is_some() {
+            return true;
+        }
+        // Rows below stand together; the first of them is found by halving.
+        let text: &[u8] = &self.text;
+        let (mut low, mut high) = (0, text.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let start = memchr::memrchr(b'\n', &text[..middle]).map_or(0, |at| at + 1);
+            let line = line_at(&text[start..]);
+            let header = matches!(line.first(), None | Some(b'!' | b'@'));
+            if header || line < key.stem() {
+                low = (start + line.len() + 1).min(text.len()).max(middle + 1);
+            } else {
+                high = start;
+            }
+        }
+        let mut at = low.min(text.len());
+        while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+            let line = line_at(rest);
+            if !line.starts_with(key.stem()) {
+                return false;
+            }
+            if let Ok(row) = Row::parse(line, self.keys)
+                && !row.frequency.is_void()
+                && (key.reach() == Reach::All || covers(key, &Key::new(&row.key)))
+            {
+                return true;
+            }
+            at += line.len() + 1;
+        }
+        false
     }
 
     /// What is known of a SURT that is called present.
@@ -189,6 +235,18 @@ impl Map {
             start += line.len() + 1;
         }
         Some((first.key.into_owned(), found?))
+    }
+}
+
+/// Whether a key lies at or below the place of a wildcard.
+fn covers(wildcard: &Key<'_>, key: &Key<'_>) -> bool {
+    let Some(below) = key.stem().strip_prefix(wildcard.stem()) else {
+        return false;
+    };
+    match wildcard.reach() {
+        Reach::All => true,
+        Reach::Hosts => matches!(below.first(), None | Some(b',' | b':' | b')')),
+        _ => matches!(below.first(), None | Some(b'/' | b'?')) || wildcard.stem().ends_with(b")"),
     }
 }
 
@@ -260,7 +318,11 @@ impl<'a> Candidates<'a> {
         let mut keys = Vec::with_capacity(16);
         let mut prefix = Prefix::EMPTY;
         let mut add = |stem: &'a [u8], reach, prefix: Prefix| {
-            keys.push(Candidate { stem, reach, hash: prefix.key(reach) });
+            keys.push(Candidate {
+                stem,
+                reach,
+                hash: prefix.key(reach),
+            });
         };
         add(b"", Reach::All, prefix);
         let authority = surt.authority().len();
@@ -298,7 +360,11 @@ impl<'a> Candidates<'a> {
 
     /// The slots of all of them, read before any is looked at.
     fn slots(&mut self, table: &Table) -> Vec<(u64, u64)> {
-        self.keys.iter().rev().map(|key| table.first(key.hash)).collect()
+        self.keys
+            .iter()
+            .rev()
+            .map(|key| table.first(key.hash))
+            .collect()
     }
 
     fn iter(&self) -> impl Iterator<Item = &Candidate<'a>> {
@@ -326,7 +392,10 @@ impl Span {
         if from == Some(None) || to == Some(None) {
             return None;
         }
-        Some(Span { from: from.flatten(), to: to.flatten() })
+        Some(Span {
+            from: from.flatten(),
+            to: to.flatten(),
+        })
     }
 
     /// Whether a row's span has a moment of this one. What is no time, such as a language, is of all

@@ -45,12 +45,13 @@ impl Prefix {
     /// The hash of the key with this stem.
     #[inline]
     pub(crate) fn key(self, reach: Reach) -> u64 {
-        let mut hash = self.0 ^ match reach {
-            Reach::Exact => 0,
-            Reach::Paths => 0x9e37_79b9_7f4a_7c15,
-            Reach::Hosts => 0xc2b2_ae3d_27d4_eb4f,
-            Reach::All => 0x1656_67b1_9e37_79f9,
-        };
+        let mut hash = self.0
+            ^ match reach {
+                Reach::Exact => 0,
+                Reach::Paths => 0x9e37_79b9_7f4a_7c15,
+                Reach::Hosts => 0xc2b2_ae3d_27d4_eb4f,
+                Reach::All => 0x1656_67b1_9e37_79f9,
+            };
         hash ^= hash >> 33;
         hash = hash.wrapping_mul(0xff51_afd7_ed55_8ccd);
         hash ^= hash >> 33;
@@ -137,7 +138,12 @@ impl Table {
             && small(8)? == VERSION
             && slots > 0
             && Some(bytes.len() as u64) == slots.checked_mul(8)?.checked_add(HEADER as u64);
-        whole.then_some(Table { bytes, slots, rows, flags })
+        whole.then_some(Table {
+            bytes,
+            slots,
+            rows,
+            flags,
+        })
     }
 
     /// Whether some keys have a query.
@@ -164,7 +170,12 @@ impl Table {
 
     /// Where rows begin that may have the key, from the slot on that [`first`](Table::first) gave.
     #[inline]
-    pub(crate) fn find(&self, hash: u64, (mut slot, mut entry): (u64, u64), mut fits: impl FnMut(usize) -> bool) -> Option<usize> {
+    pub(crate) fn find(
+        &self,
+        hash: u64,
+        (mut slot, mut entry): (u64, u64),
+        mut fits: impl FnMut(usize) -> bool,
+    ) -> Option<usize> {
         // A damaged file may have no empty slot.
         for _ in 0..self.slots {
             if entry == 0 {
@@ -232,7 +243,8 @@ pub(crate) fn store(path: &Path, text: &[u8], table: &mut [u8]) {
     let written = || -> Result<()> {
         let place = beside(path);
         let mut out = Output::create(&place)?;
-        out.write_all(table).map_err(|source| Error::io("write", &place, source))?;
+        out.write_all(table)
+            .map_err(|source| Error::io("write", &place, source))?;
         out.commit()?;
         Ok(())
     };

@@ -67,7 +67,12 @@ impl Spool {
     }
 
     /// Writes down a row.
-    pub(crate) fn push(&mut self, key: &[u8], second: Option<&[u8]>, frequency: &Frequency) -> Result<()> {
+    pub(crate) fn push(
+        &mut self,
+        key: &[u8],
+        second: Option<&[u8]>,
+        frequency: &Frequency,
+    ) -> Result<()> {
         self.line.clear();
         push_head(key, second.unwrap_or_default(), &mut self.line);
         row::write_frequency(frequency, &mut self.line);
@@ -255,9 +260,17 @@ pub(crate) fn push_tidy(spool: &mut Spool, row: &Row<'_>, key: &mut Vec<u8>) -> 
 }
 
 /// Writes headers and rows.
-pub(crate) fn write_spooled(mut rows: Spooled, keys: usize, head: &[u8], path: &Path) -> Result<u64> {
+pub(crate) fn write_spooled(
+    mut rows: Spooled,
+    keys: usize,
+    head: &[u8],
+    path: &Path,
+) -> Result<u64> {
     let mut out = LineWriter::create(path, &Format::of_name(path), 1)?;
-    for line in head.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+    for line in head
+        .split(|&byte| byte == b'\n')
+        .filter(|line| !line.is_empty())
+    {
         out.push(line)?;
     }
     let mut line = Vec::new();

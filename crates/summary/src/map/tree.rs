@@ -166,7 +166,9 @@ impl<N> Walk<N> {
     /// Opens all places between an open one and the end of the text.
     fn open_below<V: Visitor<Node = N>>(&mut self, mut above: usize, visitor: &mut V) {
         loop {
-            let Entry { end, part, level, .. } = self.stack[above];
+            let Entry {
+                end, part, level, ..
+            } = self.stack[above];
             if end == self.text.len() {
                 return;
             }
@@ -182,7 +184,8 @@ impl<N> Walk<N> {
                 _ => {
                     // A slash in front belongs to the segment, a second one does not.
                     let behind = &rest[1..];
-                    let length = memchr::memchr2(b'/', b'?', behind).map_or(rest.len(), |at| at + 1);
+                    let length =
+                        memchr::memchr2(b'/', b'?', behind).map_or(rest.len(), |at| at + 1);
                     (length, Part::Path, level + 1)
                 }
             };
@@ -267,13 +270,12 @@ impl<N> Walk<N> {
         }
     }
 
-    /// Closes everything. Returns how many places there were.
-    pub(crate) fn finish<V: Visitor<Node = N>>(mut self, visitor: &mut V) -> usize {
+    /// Closes everything.
+    pub(crate) fn finish<V: Visitor<Node = N>>(mut self, visitor: &mut V) {
         self.close_bare(visitor);
         while !self.stack.is_empty() {
             self.pop(visitor);
         }
-        self.next
     }
 }
 
@@ -282,8 +284,7 @@ impl<N> Walk<N> {
 fn is_border(part: Part, next: Option<u8>) -> bool {
     match (part, next) {
         (Part::Root | Part::Site, _) | (_, None) => true,
-        (Part::Host, Some(byte)) => matches!(byte, b',' | b':' | b')'),
-        (Part::Port, Some(byte)) => byte == b')',
+        (Part::Host | Part::Port, Some(byte)) => matches!(byte, b',' | b':' | b')'),
         (Part::Path, Some(byte)) => matches!(byte, b'/' | b'?'),
         (Part::Query | Part::Bare, Some(_)) => false,
     }
@@ -335,11 +336,17 @@ mod tests {
         type Node = Vec<String>;
 
         fn open(&mut self, place: Place<'_>, _: Option<&Vec<String>>) -> Vec<String> {
-            self.opened.push(String::from_utf8_lossy(place.stem).into_owned());
+            self.opened
+                .push(String::from_utf8_lossy(place.stem).into_owned());
             Vec::new()
         }
 
-        fn close(&mut self, place: Place<'_>, mut node: Vec<String>, parent: Option<&mut Vec<String>>) {
+        fn close(
+            &mut self,
+            place: Place<'_>,
+            mut node: Vec<String>,
+            parent: Option<&mut Vec<String>>,
+        ) {
             let name = String::from_utf8_lossy(place.stem).into_owned();
             if let Some(parent) = parent {
                 parent.push(name.clone());
@@ -353,7 +360,11 @@ mod tests {
         let mut record = Record::default();
         let mut walk = Walk::new(&mut record);
         for key in keys {
-            walk.at(key.as_bytes(), Surt::new(key.as_bytes()).kind() != Kind::Bare, &mut record);
+            walk.at(
+                key.as_bytes(),
+                Surt::new(key.as_bytes()).kind() != Kind::Bare,
+                &mut record,
+            );
         }
         walk.finish(&mut record);
         record
@@ -361,9 +372,21 @@ mod tests {
 
     #[test]
     fn a_subtree_that_bytes_tear_apart_is_opened_once() {
-        let record = walk(&["com,a)/s", "com,a)/s-1", "com,a)/s/1", "com,a)/s/2", "com,a,b)", "com,a-b)/x", "com,ab)"]);
+        let record = walk(&[
+            "com,a)/s",
+            "com,a)/s-1",
+            "com,a)/s/1",
+            "com,a)/s/2",
+            "com,a,b)",
+            "com,a-b)/x",
+            "com,ab)",
+        ]);
         let children = |of: &str| {
-            let found: Vec<_> = record.closed.iter().filter(|(name, _)| name == of).collect();
+            let found: Vec<_> = record
+                .closed
+                .iter()
+                .filter(|(name, _)| name == of)
+                .collect();
             assert_eq!(found.len(), 1, "{of} is closed once");
             found[0].1.clone()
         };
@@ -382,7 +405,7 @@ mod tests {
             for key in &mut keys {
                 key.truncate(key.trim_end_matches('/').len());
             }
-            keys.retain(|key| !key.is_empty() && !key.contains(",)") && !key.contains(",,"));
+            keys.retain(|key| !key.is_empty() && !key.starts_with(')') && !key.contains(",)") && !key.contains(",,"));
             keys.sort();
             let mut expected: BTreeSet<String> = BTreeSet::from([String::new()]);
             let mut bare = 0;

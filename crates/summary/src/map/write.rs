@@ -52,6 +52,8 @@ enum State {
     Absent,
     /// A wildcard.
     Open,
+    /// A wildcard that the map came with: nothing was learned about what is below it.
+    Given,
     /// A void that the map came with: all below it stays as it is.
     Locked,
 }
@@ -90,7 +92,10 @@ impl Measure {
     fn flush(&mut self) {
         let mut out = vec![0; self.compressor.gzip_compress_bound(self.block.len())];
         // The bound is enough by its definition.
-        self.gzip_bytes += self.compressor.gzip_compress(&self.block, &mut out).unwrap_or(0) as u64;
+        self.gzip_bytes += self
+            .compressor
+            .gzip_compress(&self.block, &mut out)
+            .unwrap_or(0) as u64;
         self.block.clear();
     }
 }
@@ -152,22 +157,50 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes to a file.
-    pub(crate) fn to_file(path: &Path, head: &[u8], decisions: &'a Decisions, style: Style, counting: Counting) -> Result<Writer<'a>> {
+    pub(crate) fn to_file(
+        path: &Path,
+        head: &[u8],
+        decisions: &'a Decisions,
+        style: Style,
+        counting: Counting,
+    ) -> Result<Writer<'a>> {
         let mut lines = LineWriter::create(path, &Format::of_name(path), 1)?;
-        for line in head.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+        for line in head
+            .split(|&byte| byte == b'\n')
+            .filter(|line| !line.is_empty())
+        {
             lines.push(line)?;
         }
-        Ok(Writer::new(decisions, style, counting, Sink::Lines(Box::new(lines))))
+        Ok(Writer::new(
+            decisions,
+            style,
+            counting,
+            Sink::Lines(Box::new(lines)),
+        ))
     }
 
     /// Writes rows down, to be sorted.
-    pub(crate) fn to_spool(room: &Room, decisions: &'a Decisions, counting: Counting) -> Result<Writer<'a>> {
+    pub(crate) fn to_spool(
+        room: &Room,
+        decisions: &'a Decisions,
+        counting: Counting,
+    ) -> Result<Writer<'a>> {
         let spool = Spool::new(room)?;
-        Ok(Writer::new(decisions, Style::Published, counting, Sink::Spool(Box::new(spool))))
+        Ok(Writer::new(
+            decisions,
+            Style::Published,
+            counting,
+            Sink::Spool(Box::new(spool)),
+        ))
     }
 
     /// Measures how large the file would be.
-    pub(crate) fn to_measure(head: &[u8], decisions: &'a Decisions, style: Style, counting: Counting) -> Writer<'a> {
+    pub(crate) fn to_measure(
+        head: &[u8],
+        decisions: &'a Decisions,
+        style: Style,
+        counting: Counting,
+    ) -> Writer<'a> {
         let measure = Measure {
             block: head.to_vec(),
             compressor: libdeflater::Compressor::new(libdeflater::CompressionLvl::default()),
@@ -208,7 +241,9 @@ impl<'a> Writer<'a> {
         self.rows.push((start, end, end));
         self.waiting.push(b' ');
         match (self.style, frequency.captures) {
-            (Style::Reference, Some(captures)) => row::push_digits(captures.value, &mut self.waiting),
+            (Style::Reference, Some(captures)) => {
+                row::push_digits(captures.value, &mut self.waiting)
+            }
             (Style::Reference, None) => self.waiting.push(b'1'),
             (Style::Published, _) => row::write_frequency(frequency, &mut self.waiting),
         }
@@ -225,7 +260,14 @@ impl<'a> Writer<'a> {
     }
 
     fn flush(&mut self) {
-        let Writer { waiting, rows, sink, last, style, .. } = self;
+        let Writer {
+            waiting,
+            rows,
+            sink,
+            last,
+            style,
+            ..
+        } = self;
         if rows.len() > 1 && !rows.is_sorted_by(|a, b| waiting[a.0..a.1] <= waiting[b.0..b.1]) {
             rows.sort_by(|a, b| waiting[a.0..a.1].cmp(&waiting[b.0..b.1]));
         }
@@ -236,8 +278,10 @@ impl<'a> Writer<'a> {
             }
             last.clear();
             last.extend_from_slice(key);
-            let plain = !matches!(key.first(), None | Some(b'!' | b'@' | b'{' | b'[' | b'"' | b'\\'))
-                && key.iter().all(|&byte| byte > b' ');
+            let plain = !matches!(
+                key.first(),
+                None | Some(b'!' | b'@' | b'{' | b'[' | b'"' | b'\\')
+            ) && key.iter().all(|&byte| byte > b' ');
             let mut escaped = Vec::new();
             let line = if plain || *style == Style::Reference {
                 &waiting[start..stop]
@@ -296,6 +340,9 @@ impl Visitor for Writer<'_> {
         let (state, written) = match above {
             State::Locked => (State::Locked, decision & (GIVEN_WILDCARD | GIVEN_VOID) != 0),
             _ if decision & GIVEN_VOID != 0 => (State::Locked, true),
+            State::Given => (State::Given, false),
+            State::Open if decision & GIVEN_WILDCARD != 0 => (State::Given, false),
+            State::Absent if decision & GIVEN_WILDCARD != 0 => (State::Given, true),
             State::Absent if decision & ROLL != 0 => (State::Open, true),
             State::Open if decision & VOID_BELOW != 0 => (State::Absent, true),
             above => (above, false),
@@ -308,7 +355,13 @@ impl Visitor for Writer<'_> {
             self.written.voids += 1;
             self.push(&VOID);
         }
-        Passed { state, above, written, total: None, given: None }
+        Passed {
+            state,
+            above,
+            written,
+            total: None,
+            given: None,
+        }
     }
 
     #[inline]
@@ -324,7 +377,7 @@ impl Visitor for Writer<'_> {
             self.key.clear();
             place.write_wildcard(&mut self.key);
             let frequency = match (node.state, node.above) {
-                (State::Open, _) => total.unwrap_or_default(),
+                (State::Open | State::Given, _) => total.unwrap_or_default(),
                 (State::Locked, State::Locked) => node.given.unwrap_or(VOID),
                 (State::Locked, _) => node.given.filter(Frequency::is_void).unwrap_or(VOID),
                 (State::Absent, _) => VOID,
@@ -348,14 +401,17 @@ impl Pass for Writer<'_> {
     fn row(&mut self, node: &mut Passed, row: &Row<'_>, reach: Reach) -> Result<()> {
         self.read += 1;
         if let Some(trace) = &mut self.trace
-            && self.read.is_power_of_two() | (self.read % 10_000 == 0)
+            && (self.read.is_power_of_two() || self.read.is_multiple_of(10_000))
         {
             trace.push((self.read, self.written.rows));
         }
         let void = row.frequency.is_void();
         match (reach, void, node.state) {
-            (Reach::Exact, false, State::Open) => {
-                node.total = Some(node.total.map_or(row.frequency, |sum| sum.plus(row.frequency)));
+            (Reach::Exact, false, State::Open | State::Given) => {
+                node.total = Some(
+                    node.total
+                        .map_or(row.frequency, |sum| sum.plus(row.frequency)),
+                );
             }
             (Reach::Exact, void, _) => {
                 self.key.clear();
@@ -366,7 +422,12 @@ impl Pass for Writer<'_> {
                 self.written.voids += u64::from(void);
                 self.push(&row.frequency);
             }
-            (_, _, _) => node.given = Some(node.given.map_or(row.frequency, |given| joined(given, row.frequency))),
+            (_, _, _) => {
+                node.given = Some(
+                    node.given
+                        .map_or(row.frequency, |given| joined(given, row.frequency)),
+                )
+            }
         }
         Ok(())
     }

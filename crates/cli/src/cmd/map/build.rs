@@ -54,13 +54,20 @@ impl Build {
             ..Input::new(self.inputs.sources(out)?)
         };
         let mut rejects = self.bad_lines.file()?;
-        let made = map::build(&input, &self.about.archive()?, rejects.as_mut(), &self.output)?;
+        let made = map::build(
+            &input,
+            &self.about.archive()?,
+            rejects.as_mut(),
+            &self.output,
+        )?;
         if let Some(rejects) = rejects {
             rejects.finish()?;
         }
         let whole = tell_bad(&made.reading, out);
         if made.rows == 0 {
-            out.warn("nothing was counted: is this an index or a list of URIs, and do the filters fit?");
+            out.warn(
+                "nothing was counted: is this an index or a list of URIs, and do the filters fit?",
+            );
         }
         out.note(format_args!(
             "wrote {} keys ({}) of {} captures and {} URI-Rs to {}",
@@ -70,15 +77,25 @@ impl Build {
             count(made.reading.urirs),
             self.output.display()
         ));
-        Ok(if whole && made.rows > 0 { Exit::Yes } else { Exit::No })
+        Ok(if whole && made.rows > 0 {
+            Exit::Yes
+        } else {
+            Exit::No
+        })
     }
 }
 
 /// Temporary files go where the output goes: there is room for it.
 pub(super) fn temporary(output: &Path) -> PathBuf {
     match output.parent() {
-        Some(folder) if folder.is_dir() && output.as_os_str() != "-" && !output.starts_with("/dev") => folder.to_owned(),
-        Some(folder) if folder.as_os_str().is_empty() && output.as_os_str() != "-" => PathBuf::from("."),
+        Some(folder)
+            if folder.is_dir() && output.as_os_str() != "-" && !output.starts_with("/dev") =>
+        {
+            folder.to_owned()
+        }
+        Some(folder) if folder.as_os_str().is_empty() && output.as_os_str() != "-" => {
+            PathBuf::from(".")
+        }
         _ => std::env::temp_dir(),
     }
 }

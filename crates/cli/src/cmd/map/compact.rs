@@ -3,7 +3,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use waypost_index::input::Source;
 use waypost_report::{Align, Table, bytes, count};
-use waypost_summary::map::{self, Budget, Given, LeastCost, Papers, PowerLaw, Report, Room, Rule, Style};
+use waypost_summary::map::{
+    self, Budget, Given, LeastCost, Papers, PowerLaw, Report, Room, Rule, Style,
+};
 
 use super::build::temporary;
 use super::price::Priced;
@@ -113,16 +115,31 @@ pub(super) struct PapersOptions {
 
 impl PapersOptions {
     pub(super) fn papers(&self) -> anyhow::Result<Papers> {
-        for (name, value) in [("wh", self.wh), ("wp", self.wp), ("ha", self.ha), ("hk", self.hk), ("pa", self.pa), ("pk", self.pk)] {
+        for (name, value) in [
+            ("wh", self.wh),
+            ("wp", self.wp),
+            ("ha", self.ha),
+            ("hk", self.hk),
+            ("pa", self.pa),
+            ("pk", self.pk),
+        ] {
             if value.is_nan() || value < 0.0 {
-                return Err(anyhow::anyhow!("--{name} must not be negative, but is {value}"));
+                return Err(anyhow::anyhow!(
+                    "--{name} must not be negative, but is {value}"
+                ));
             }
         }
         Ok(Papers {
             host_weight: self.wh,
             path_weight: self.wp,
-            host: PowerLaw { a: self.ha, k: self.hk },
-            path: PowerLaw { a: self.pa, k: self.pk },
+            host: PowerLaw {
+                a: self.ha,
+                k: self.hk,
+            },
+            path: PowerLaw {
+                a: self.pa,
+                k: self.pk,
+            },
             host_depth: self.hdepth,
             path_depth: self.pdepth,
             keep_suffixes: self.suffixes == Suffixes::Keep,
@@ -141,7 +158,9 @@ impl Compact {
             RuleArgument::Papers => Rule::Papers(self.papers.papers()?),
             RuleArgument::LeastCost => Rule::LeastCost(Box::new(LeastCost {
                 budget: self.budget()?,
-                sample: self.priced.sample(given.dialect()?, self.memory.memory, out)?,
+                sample: self
+                    .priced
+                    .sample(given.dialect()?, self.memory.memory, out)?,
                 voids: self.voids,
                 prior: None,
                 top: None,
@@ -164,7 +183,9 @@ impl Compact {
     fn budget(&self) -> anyhow::Result<Budget> {
         if let Some(lambda) = self.lambda {
             if !lambda.is_finite() || lambda < 0.0 {
-                return Err(anyhow::anyhow!("--lambda must be a number and not negative, but is {lambda}"));
+                return Err(anyhow::anyhow!(
+                    "--lambda must be a number and not negative, but is {lambda}"
+                ));
             }
             return Ok(Budget::Lambda(lambda));
         }
@@ -172,10 +193,15 @@ impl Compact {
             return Ok(Budget::Bytes(bytes as u64));
         }
         let Some(keys) = &self.keys else {
-            return Err(anyhow::anyhow!("how small should the map be?"))
-                .hint("say --keys 1.5%, --keys 100000, --bytes 200K or --lambda 0.1; or --rule papers");
+            return Err(anyhow::anyhow!("how small should the map be?")).hint(
+                "say --keys 1.5%, --keys 100000, --bytes 200K or --lambda 0.1; or --rule papers",
+            );
         };
-        let wrong = || anyhow::anyhow!("--keys: `{keys}` is neither a number nor a share: write 100000 or 1.5%");
+        let wrong = || {
+            anyhow::anyhow!(
+                "--keys: `{keys}` is neither a number nor a share: write 100000 or 1.5%"
+            )
+        };
         if let Some(share) = keys.strip_suffix('%') {
             let share: f64 = share.parse().map_err(|_| wrong())?;
             if !share.is_finite() || share <= 0.0 {
@@ -183,7 +209,9 @@ impl Compact {
             }
             return Ok(Budget::Share(share / 100.0));
         }
-        Ok(Budget::Keys(keys.replace([',', '_'], "").parse().map_err(|_| wrong())?))
+        Ok(Budget::Keys(
+            keys.replace([',', '_'], "").parse().map_err(|_| wrong())?,
+        ))
     }
 }
 
@@ -198,7 +226,10 @@ fn table(report: &Report) -> Table {
     if let Some(allowed) = report.allowed {
         let unused = allowed.saturating_sub(report.written.rows);
         let share = 100.0 * unused as f64 / allowed.max(1) as f64;
-        table.row(["unused of the budget", &format!("{} ({share:.1}%)", count(unused))]);
+        table.row([
+            "unused of the budget",
+            &format!("{} ({share:.1}%)", count(unused)),
+        ]);
     }
     table.row(["wildcards", &count(report.written.wildcards)]);
     if report.written.voids > 0 {

@@ -89,10 +89,9 @@ impl Lookup {
         }
         let at = match &self.at {
             None => None,
-            Some(text) => Some(
-                Span::parse(text.as_bytes())
-                    .with_context(|| format!("--at: `{text}` is no time: write 2012, 201203 or 2012:2014"))?,
-            ),
+            Some(text) => Some(Span::parse(text.as_bytes()).with_context(|| {
+                format!("--at: `{text}` is no time: write 2012, 201203 or 2012:2014")
+            })?),
         };
         let map = Map::open(&self.map, &Room::default())?;
         let asked: Vec<&[u8]> = self.uris.iter().map(String::as_bytes).collect();
@@ -100,9 +99,16 @@ impl Lookup {
         if let Some(path) = &self.batch {
             let source = Source::new(path).open()?;
             let mut blocks = Blocks::new(source);
-            while let Some(block) = blocks.next().with_context(|| format!("cannot read {}", path.display()))? {
+            while let Some(block) = blocks
+                .next()
+                .with_context(|| format!("cannot read {}", path.display()))?
+            {
                 if block.cut_short {
-                    return Err(anyhow::anyhow!("{}: line {} is too long", path.display(), block.first_line));
+                    return Err(anyhow::anyhow!(
+                        "{}: line {} is too long",
+                        path.display(),
+                        block.first_line
+                    ));
                 }
                 let asked: Vec<&[u8]> = lines(block.bytes).collect();
                 found |= self.answer(&map, at.as_ref(), &asked, out)?;
@@ -112,7 +118,13 @@ impl Lookup {
     }
 
     /// Answers some lookups, in their order. Whether any is present.
-    fn answer(&self, map: &Map, at: Option<&Span>, asked: &[&[u8]], out: &mut Printer) -> anyhow::Result<bool> {
+    fn answer(
+        &self,
+        map: &Map,
+        at: Option<&Span>,
+        asked: &[&[u8]],
+        out: &mut Printer,
+    ) -> anyhow::Result<bool> {
         let parts: Vec<(Vec<u8>, Vec<Said>, bool)> = asked
             .par_chunks(AT_ONCE)
             .map(|asked| {
@@ -157,7 +169,9 @@ impl Lookup {
                 table.row([
                     String::from_utf8_lossy(asked[at]).into_owned(),
                     said.word().to_owned(),
-                    found.map_or("-".into(), |found| String::from_utf8_lossy(&found.key).into_owned()),
+                    found.map_or("-".into(), |found| {
+                        String::from_utf8_lossy(&found.key).into_owned()
+                    }),
                     found.map_or("-".into(), |found| found.frequency.to_string()),
                     found.map_or("-".into(), |found| found.depth.to_string()),
                 ]);

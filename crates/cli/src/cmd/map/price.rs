@@ -26,7 +26,12 @@ pub(super) struct Priced {
 }
 
 impl Priced {
-    pub(super) fn sample(&self, dialect: Dialect, memory: usize, out: &Printer) -> anyhow::Result<Option<Sample>> {
+    pub(super) fn sample(
+        &self,
+        dialect: Dialect,
+        memory: usize,
+        out: &Printer,
+    ) -> anyhow::Result<Option<Sample>> {
         let Some(path) = &self.lookups else {
             return Ok(None);
         };
@@ -36,7 +41,11 @@ impl Priced {
                 .hint("a lookup is a URI, one a line, or a request in a log");
         }
         if lookups.rejected(false) > 0 {
-            out.note(format_args!("{}: {} lookups have no SURT", path.display(), count(lookups.rejected(false))));
+            out.note(format_args!(
+                "{}: {} lookups have no SURT",
+                path.display(),
+                count(lookups.rejected(false))
+            ));
         }
         if self.holdings.is_empty() {
             return Ok(Some(Sample::new(&lookups, None)));
@@ -50,6 +59,9 @@ impl Priced {
         };
         let samples = [lookups];
         let (held, _) = holdings.truth(&samples)?;
-        Ok(Some(Sample::new(&samples[0], held.first().map(|held| &held[..]))))
+        Ok(Some(Sample::new(
+            &samples[0],
+            held.first().map(|held| &held[..]),
+        )))
     }
 }
