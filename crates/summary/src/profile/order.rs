@@ -321,13 +321,26 @@ impl Rows {
         .and_then(|()| match &mut self.file {
             Some(file) => {
                 file.seek(SeekFrom::Start(0))?;
-                io::copy(file, &mut output).map(|_| ())
+                copy(file, &mut output)
             }
             None => Ok(()),
         });
         copied.map_err(|error| Error::io("write", path, error))?;
         output.commit()?;
         Ok(written)
+    }
+}
+
+/// Copies in large pieces: the files are, and small ones take a call to the system each.
+fn copy(from: &mut File, to: &mut Output) -> io::Result<()> {
+    let mut piece = vec![0; BLOCK];
+    loop {
+        match from.read(&mut piece) {
+            Ok(0) => return Ok(()),
+            Ok(length) => to.write_all(&piece[..length])?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 
