@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use waypost_index::key::Rekeyer;
-use waypost_index::layout::FileLayout;
+use waypost_index::layout::{FileLayout, Line};
 use waypost_index::{Field, Fields, Select};
 
 fuzz_target!(|bytes: &[u8]| {
@@ -12,12 +12,12 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = layout.to_string();
     let mut rekeyer = Rekeyer::new(Default::default());
     for line in bytes.split(|byte| *byte == b'\n') {
-        let (_, whole) = layout.read(line, Fields::ALL, true);
-        let (_, some) = layout.read(line, Field::Url | Field::Status, false);
-        let Some(whole) = whole else {
+        let Line::Capture(whole, _) = layout.read(line, Fields::ALL, true) else {
             continue;
         };
-        let some = some.expect("a line that is right to its end is right before it");
+        let Line::Capture(some, _) = layout.read(line, Field::Url | Field::Status, false) else {
+            panic!("a line that is right to its end is right before it");
+        };
         assert_eq!(whole.key(), some.key());
         assert_eq!(whole.text(Field::Url), some.text(Field::Url));
         assert_eq!(whole.status(), some.status());

@@ -7,6 +7,8 @@ mod basics;
 mod check;
 #[path = "command/keys.rs"]
 mod keys;
+#[path = "command/profile.rs"]
+mod profile;
 #[path = "command/sorting.rs"]
 mod sorting;
 

@@ -285,7 +285,7 @@ impl Random {
 mod tests {
     use super::*;
     use crate::capture::Fields;
-    use crate::layout::FileLayout;
+    use crate::layout::{FileLayout, Line};
     use waypost_surt::{Canonicalizer, Dialect};
 
     fn generate(kind: Kind, lines: u64, seed: u64) -> Vec<u8> {
@@ -309,7 +309,7 @@ mod tests {
             let mut canonicalizer = Canonicalizer::new(Dialect::Ia);
             let mut captures = 0;
             for line in lines {
-                if let (_, Some(capture)) = layout.read(line, Fields::ALL, true) {
+                if let Line::Capture(capture, _) = layout.read(line, Fields::ALL, true) {
                     captures += 1;
                     let mut surt = Vec::new();
                     canonicalizer

@@ -359,12 +359,12 @@ impl Resolver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::FileLayout;
+    use crate::layout::{FileLayout, Line};
 
     fn capture(line: &str) -> Capture<'_> {
         let layout = FileLayout::detect(line.as_bytes());
         match layout.read(line.as_bytes(), Fields::ALL, true) {
-            (_, Some(capture)) => capture,
+            Line::Capture(capture, _) => capture,
             other => panic!("{line}: {other:?}"),
         }
     }

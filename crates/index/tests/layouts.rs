@@ -76,6 +76,7 @@ fn get(row: &Row, field: Field) -> Option<&str> {
 fn columns_are_known_by_their_number_when_no_header_names_them() {
     let start = "org,example)/a 20110203040506 http://example.org/a text/html 200 QWERTY";
     let cases = [
+        ("org,example)/a 20110203040506 http://example.org/a".to_owned(), 3, None, None, None),
         ("org,example)/a 20110203040506 http://example.org/a 50 60 f.warc.gz".to_owned(), 6, Some("50"), Some("60"), Some("f.warc.gz")),
         (format!("{start} 50"), 7, Some("50"), None, None),
         (format!("{start} - 60 f.warc.gz"), 9, None, Some("60"), Some("f.warc.gz")),

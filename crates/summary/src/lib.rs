@@ -1,4 +1,48 @@
 //! What a web archive holds, written small, and the judge of how well that was done.
+//!
+//! An archive's index has a line for each capture. A *summary* says the same in less: a
+//! [`profile`](mod@profile) counts captures under keys that stand for many URIs. Those who look for
+//! captures ask the summary first, and the archive only if it may have something.
+//!
+//! ```
+//! use waypost_index::Source;
+//! use waypost_summary::holdings::Input;
+//! use waypost_summary::profile::{self, Profile};
+//! use waypost_summary::{Answer, Archive, Lookup, Summary};
+//! use waypost_surt::Surt;
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let uris = folder.path().join("uris.txt");
+//! std::fs::write(&uris, "http://example.com/a\nhttp://example.com/b\n")?;
+//! let options = profile::Options {
+//!     policies: vec!["H3P0".parse()?],
+//!     archive: Archive::default(),
+//!     date: None,
+//!     folder: Some(folder.path().to_owned()),
+//!     name: "small".into(),
+//!     gzip: false,
+//! };
+//! profile::build(&Input::new(vec![Source::File(uris)]), &options, None)?;
+//!
+//! let small = Profile::open(&folder.path().join("small.H3P0.cdxj"))?;
+//! let lookup = Lookup { uri: b"http://example.com/c", surt: Surt::new(b"com,example)/c") };
+//! let Answer::Present(found) = small.lookup(&lookup)? else { panic!("all of the host is present") };
+//! assert_eq!(found.key.as_deref(), Some(&b"com,example)/"[..]));
+//! assert_eq!(found.frequency.to_string(), "2/2");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The parts, in the order in which data passes them:
+//!
+//! - [`holdings`]: URI-Rs in order, with their captures, from indexes and lists of any size;
+//! - [`profile`](mod@profile): made under all policies in one pass, merged, looked up;
+//! - [`ukvs`] and [`frequency`]: the text formats, read leniently and written strictly;
+//! - [`Summary`]: the one face of every kind of summary;
+//! - [`evaluate`]: cost, accuracy, precision and recall on real lookups.
+//!
+//! When not to use it: to find captures. A summary says that there may be some; the index, in
+//! `waypost-index`, says which.
+
 mod about;
 mod error;
 pub mod evaluate;

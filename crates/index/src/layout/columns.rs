@@ -131,6 +131,8 @@ impl Columns {
     /// The layouts that lines of so many columns have when no header says it; likeliest first.
     pub(crate) fn standard(count: usize) -> &'static [&'static str] {
         match count {
+            // The rest of an index of which only the first part has the header.
+            3 => &["Nba"],
             6 => &["NbaSVg"],
             7 => &["NbamskS"],
             9 => &["NbamskrVg"],

@@ -33,8 +33,7 @@ impl FileLayout {
         let mut forms: Vec<(KeyForm, usize)> = Vec::new();
         let mut traits = Traits::default();
         for line in lines() {
-            let (Line::Capture(shape), Some(capture)) = layout.read(line, Fields::ALL, false)
-            else {
+            let Line::Capture(capture, shape) = layout.read(line, Fields::ALL, false) else {
                 continue;
             };
             vote(&mut shapes, shape);

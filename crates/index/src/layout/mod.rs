@@ -56,22 +56,34 @@ impl fmt::Display for Shape {
 }
 
 /// What a line is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line {
+#[derive(Clone, Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly every line is a capture, and a box for each would cost more than reading it"
+)]
+pub enum Line<'a> {
     /// A capture, or a row that looks like one and is none of the Web.
-    Capture(Shape),
+    Capture(Capture<'a>, Shape),
     /// A header or a comment of the format: ` CDX …`, `!meta …`.
     Header,
     /// Neither.
     Bad(Bad),
 }
 
-impl From<Result<Shape, Bad>> for Line {
+/// The same, of a line that was read into a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Read {
+    Capture(Shape),
+    Header,
+    Bad(Bad),
+}
+
+impl From<Result<Shape, Bad>> for Read {
     #[inline]
-    fn from(result: Result<Shape, Bad>) -> Line {
+    fn from(result: Result<Shape, Bad>) -> Read {
         match result {
-            Ok(shape) => Line::Capture(shape),
-            Err(kind) => Line::Bad(kind),
+            Ok(shape) => Read::Capture(shape),
+            Err(kind) => Read::Bad(kind),
         }
     }
 }
@@ -126,16 +138,13 @@ impl FileLayout {
     }
 
     /// Reads a line, without its end. With `whole`, JSON is checked to its end.
-    pub fn read<'a>(
-        &self,
-        line: &'a [u8],
-        wanted: Fields,
-        whole: bool,
-    ) -> (Line, Option<Capture<'a>>) {
+    pub fn read<'a>(&self, line: &'a [u8], wanted: Fields, whole: bool) -> Line<'a> {
         let mut capture = Capture::empty();
-        let read = self.read_into(line, wanted, whole, &mut capture);
-        let is_capture = matches!(read, Line::Capture(_));
-        (read, is_capture.then_some(capture))
+        match self.read_into(line, wanted, whole, &mut capture) {
+            Read::Capture(shape) => Line::Capture(capture, shape),
+            Read::Header => Line::Header,
+            Read::Bad(kind) => Line::Bad(kind),
+        }
     }
 
     /// Reads a line into a capture that is used again for line after line.
@@ -146,25 +155,25 @@ impl FileLayout {
         wanted: Fields,
         whole: bool,
         capture: &mut Capture<'a>,
-    ) -> Line {
+    ) -> Read {
         match line.first() {
-            None => return Line::Bad(Bad::Blank),
+            None => return Read::Bad(Bad::Blank),
             Some(b' ') => {
                 return if line.starts_with(b" CDX") {
-                    Line::Header
+                    Read::Header
                 } else if line.iter().all(|byte| *byte == b' ') {
-                    Line::Bad(Bad::Blank)
+                    Read::Bad(Bad::Blank)
                 } else {
-                    Line::Bad(Bad::Key)
+                    Read::Bad(Bad::Key)
                 };
             }
-            Some(b'!') => return Line::Header,
-            Some(b'@') if line.starts_with(b"@alias ") => return Line::Header,
+            Some(b'!') => return Read::Header,
+            Some(b'@') if line.starts_with(b"@alias ") => return Read::Header,
             Some(b'{') => return read_ndjson(line, wanted, whole, capture),
             Some(_) => {}
         }
         let Some(first) = memchr(b' ', line) else {
-            return Line::Bad(Bad::Text);
+            return Read::Bad(Bad::Text);
         };
         let rest = &line[first + 1..];
         let Some(second) = memchr(b' ', rest) else {
@@ -173,7 +182,7 @@ impl FileLayout {
         if rest.get(second + 1) == Some(&b'{') {
             let timestamp = &rest[..second];
             if !is_timestamp(timestamp) {
-                return Line::Bad(key_or_timestamp(&line[..first], timestamp));
+                return Read::Bad(key_or_timestamp(&line[..first], timestamp));
             }
             capture.begin(line, &line[..first], timestamp);
             return read_json(capture, first + second + 2, wanted, whole)
@@ -190,14 +199,14 @@ impl FileLayout {
         wanted: Fields,
         whole: bool,
         capture: &mut Capture<'a>,
-    ) -> Line {
+    ) -> Read {
         let split = Split::new(line);
         let count = split.count();
         let mut wrong = None;
         for columns in self.headers.iter().chain(&self.unnamed) {
             if columns.count() == count {
                 match columns.read(&split, wanted, capture) {
-                    Ok(()) => return Line::Capture(Shape::Cdx(count as u8)),
+                    Ok(()) => return Read::Capture(Shape::Cdx(count as u8)),
                     Err(kind) => wrong = wrong.or(Some(kind)),
                 }
             }
@@ -299,7 +308,7 @@ fn read_json(capture: &mut Capture<'_>, at: usize, wanted: Fields, whole: bool) 
     }
 }
 
-fn read_ndjson<'a>(line: &'a [u8], wanted: Fields, whole: bool, capture: &mut Capture<'a>) -> Line {
+fn read_ndjson<'a>(line: &'a [u8], wanted: Fields, whole: bool, capture: &mut Capture<'a>) -> Read {
     let mut key: Option<Cow<'_, [u8]>> = None;
     let mut timestamp: Option<Cow<'_, [u8]>> = None;
     capture.begin(line, b"", b"");
@@ -319,24 +328,24 @@ fn read_ndjson<'a>(line: &'a [u8], wanted: Fields, whole: bool, capture: &mut Ca
         Next::More
     });
     if read.is_err() {
-        return Line::Bad(Bad::Json);
+        return Read::Bad(Bad::Json);
     }
     // Some servers leave the key out; then the URL is the key, as with wget.
     let Some(key) = key.or_else(|| capture.url()) else {
-        return Line::Bad(Bad::Key);
+        return Read::Bad(Bad::Key);
     };
     let Some(timestamp) = timestamp.filter(|timestamp| is_timestamp(timestamp)) else {
-        return Line::Bad(Bad::Timestamp);
+        return Read::Bad(Bad::Timestamp);
     };
     if capture
         .raw(Field::Url)
         .is_some_and(|url| !web::can_be_url(url))
     {
-        return Line::Bad(Bad::Url);
+        return Read::Bad(Bad::Url);
     }
     capture.set_key(key);
     capture.set_timestamp(timestamp);
-    Line::Capture(Shape::Ndjson)
+    Read::Capture(Shape::Ndjson)
 }
 
 /// `(com,example,)/ 2015-09-03T13:27:52Z response {json}`; none if it is something else.

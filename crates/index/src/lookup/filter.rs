@@ -126,7 +126,7 @@ mod tests {
         let layout = FileLayout::detect(line);
         let filter = Filter::parse(filter).unwrap();
         match layout.read(line, filter.wanted(), false) {
-            (Line::Capture(_), Some(capture)) => filter.passes(&capture),
+            Line::Capture(capture, _) => filter.passes(&capture),
             other => panic!("{other:?}"),
         }
     }

@@ -341,12 +341,12 @@ impl Judge<'_> {
         let fields = *self.fields;
         let layout = self.layout(line)?;
         let (capture, shape) = match layout.read(line, fields, false) {
-            (Line::Capture(shape), Some(capture)) => (capture, shape),
-            (Line::Header, _) => {
+            Line::Capture(capture, shape) => (capture, shape),
+            Line::Header => {
                 layout.learn(line);
                 return Ok(None);
             }
-            (Line::Bad(_) | Line::Capture(_), _) => {
+            Line::Bad(_) => {
                 self.stats.bad_lines += 1;
                 return Ok(None);
             }
@@ -405,7 +405,7 @@ impl Judge<'_> {
     ) -> Result<()> {
         let fields = *self.fields;
         match self.layout(line)?.read(line, fields, false) {
-            (Line::Capture(shape), Some(capture)) => {
+            Line::Capture(capture, shape) => {
                 let found = Found {
                     capture,
                     shape,
@@ -414,7 +414,7 @@ impl Judge<'_> {
                 self.give(&found, take)
             }
             // It was a capture when it was kept.
-            _ => Ok(()),
+            Line::Header | Line::Bad(_) => Ok(()),
         }
     }
 }

@@ -4,7 +4,7 @@ use memchr::{memchr, memrchr};
 
 use super::{At, Job, Tally};
 use crate::capture::{Capture, Fields};
-use crate::layout::{FileLayout, Line, Shape};
+use crate::layout::{FileLayout, Read, Shape};
 use crate::rejects::Bad;
 use crate::select::{Resolver, Select};
 use crate::timestamp::is_plausible;
@@ -85,12 +85,12 @@ pub(super) fn read<J: Job>(
         reading.job.line(&mut found.partial, line, at);
         let current = learned.as_ref().unwrap_or(layout);
         let read = if nuls && memchr(0, line).is_some() {
-            Line::Bad(Bad::Nul)
+            Read::Bad(Bad::Nul)
         } else {
             current.read_into(line, reading.wanted, reading.whole, &mut capture)
         };
         match read {
-            Line::Capture(shape) => {
+            Read::Capture(shape) => {
                 shapes.add(shape, &mut found.tally);
                 let non_web = web::non_web(&capture);
                 match non_web {
@@ -114,13 +114,13 @@ pub(super) fn read<J: Job>(
                     }
                 }
             }
-            Line::Header => {
+            Read::Header => {
                 found.tally.headers += 1;
                 if current.is_news(line) {
                     learned.get_or_insert_with(|| layout.clone()).learn(line);
                 }
             }
-            Line::Bad(kind) => found.bad.push(BadLine {
+            Read::Bad(kind) => found.bad.push(BadLine {
                 kind,
                 line: number,
                 start,

@@ -135,6 +135,8 @@ pub(crate) fn read<C: Consumer>(
             input.sources.len()
         )));
     }
+    let kept = keep_stdin(input)?;
+    let input = kept.as_ref().map_or(input, |(_, input)| input);
     let sniffed = sniff::sniff(input)?;
     let mut reading = Reading {
         contents: sniffed.contents,
@@ -155,6 +157,24 @@ pub(crate) fn read<C: Consumer>(
     };
     spool::read(input, rejects, consumer, &mut reading)?;
     Ok(reading)
+}
+
+/// Standard input can be read only once, and what it is must be known before: it is written down.
+fn keep_stdin(input: &Input) -> Result<Option<(tempfile::TempDir, Input)>> {
+    let Some(number) = input.sources.iter().position(|s| *s == Source::Stdin) else {
+        return Ok(None);
+    };
+    let fail = |error| Error::io("write", &input.temporary, error);
+    let folder = tempfile::Builder::new()
+        .prefix(".waypost-")
+        .tempdir_in(&input.temporary)
+        .map_err(fail)?;
+    let path = folder.path().join("standard-input");
+    let mut file = std::fs::File::create(&path).map_err(fail)?;
+    std::io::copy(&mut std::io::stdin().lock(), &mut file).map_err(fail)?;
+    let mut input = input.clone();
+    input.sources[number] = Source::File(path);
+    Ok(Some((folder, input)))
 }
 
 /// Reads sorted indexes. `false` if they are not sorted.

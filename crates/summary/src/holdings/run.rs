@@ -170,24 +170,13 @@ impl<P: Send> Block<P> {
 }
 
 /// Blocks put together.
+#[derive(Default)]
 pub(crate) struct Joiner {
     carry: Option<Run>,
     disorder: bool,
     error: Option<Error>,
     pub(crate) urirs: u64,
     pub(crate) span: Span,
-}
-
-impl Default for Joiner {
-    fn default() -> Joiner {
-        Joiner {
-            carry: None,
-            disorder: false,
-            error: None,
-            urirs: 0,
-            span: Span::default(),
-        }
-    }
 }
 
 impl Joiner {

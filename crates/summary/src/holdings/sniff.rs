@@ -32,12 +32,6 @@ pub(super) fn sniff(input: &Input) -> Result<Sniffed> {
     let mut in_order = true;
     let mut last: Vec<u8> = Vec::new();
     for source in &input.sources {
-        if let Source::Stdin = source {
-            // It can be read only once: whoever reads it finds out.
-            contents.push((source.to_string(), Content::Index("standard input".into())));
-            in_order = false;
-            continue;
-        }
         let start = beginning(source)?;
         let content = content_of(&start);
         if let Content::Index(_) = content {
@@ -92,7 +86,7 @@ fn is_in_order(input: &Input, start: &[u8], last: &mut Vec<u8>) -> bool {
     for line in whole.split(|&byte| byte == b'\n') {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let fields = Field::Url | Field::Mime;
-        let (Line::Capture(_), Some(capture)) = layout.read(line, fields, false) else {
+        let Line::Capture(capture, _) = layout.read(line, fields, false) else {
             continue;
         };
         if waypost_index::web::non_web(&capture).is_some() {

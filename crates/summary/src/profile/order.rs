@@ -23,12 +23,17 @@ use crate::ukvs::Lines;
 /// How much is compressed and written at once.
 const BLOCK: usize = 1 << 20;
 
+/// Of plain files so many blocks are compressed to know their gzipped size, and behind them one of
+/// so many.
+const SAMPLE: u64 = 8;
+
 /// How rows are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Not at all: only counted.
     Count,
-    /// As they are; their gzipped size is found out, too.
+    /// As they are. Their gzipped size is found out, too: of large files from a sample, because
+    /// compressing takes longer than all the rest.
     Plain,
     /// As gzip.
     Gzip,
@@ -42,6 +47,8 @@ pub(crate) struct Written {
     pub(crate) bytes: u64,
     /// Bytes, compressed; not known of what was only counted.
     pub(crate) gzip_bytes: Option<u64>,
+    /// Whether the compressed size is known to the byte.
+    pub(crate) gzip_exact: bool,
 }
 
 pub(crate) struct Order {
@@ -118,8 +125,10 @@ impl Order {
         if count == 0 {
             return Ok(());
         }
+        // The few rows of registered domains are kept in any case: see `low`.
+        let needed = forced || matches!(self.policy, Policy::Domain(_));
         for (key, counts) in self.held.iter().take(count) {
-            self.out.row(key, &row(counts), forced)?;
+            self.out.row(key, &row(counts), needed)?;
         }
         self.mark.clear();
         self.mark.extend_from_slice(self.held.key(count - 1));
@@ -190,6 +199,10 @@ pub(crate) struct Rows {
     keys: u64,
     bytes: u64,
     gzip_bytes: u64,
+    blocks: u64,
+    /// Bytes that were compressed, and bytes that were not.
+    packed_bytes: u64,
+    unpacked_bytes: u64,
     /// Rows that were counted and not kept.
     only_counted: u64,
     only_counted_bytes: u64,
@@ -208,6 +221,9 @@ impl Rows {
             keys: 0,
             bytes: 0,
             gzip_bytes: 0,
+            blocks: 0,
+            packed_bytes: 0,
+            unpacked_bytes: 0,
             only_counted: 0,
             only_counted_bytes: 0,
         })
@@ -242,15 +258,19 @@ impl Rows {
                 self.file.insert(file)
             }
         };
-        let written = if self.mode == Mode::Count {
-            file.write_all(&self.buffer)
-        } else {
-            let size = pack(&mut self.compressor, &self.buffer, &mut self.packed)?;
+        let sampled = self.blocks < SAMPLE || self.blocks.is_multiple_of(SAMPLE);
+        self.blocks += 1;
+        let mut size = 0;
+        if self.mode == Mode::Gzip || (self.mode == Mode::Plain && sampled) {
+            size = pack(&mut self.compressor, &self.buffer, &mut self.packed)?;
             self.gzip_bytes += size as u64;
-            match self.mode {
-                Mode::Gzip => file.write_all(&self.packed[..size]),
-                _ => file.write_all(&self.buffer),
-            }
+            self.packed_bytes += self.buffer.len() as u64;
+        } else {
+            self.unpacked_bytes += self.buffer.len() as u64;
+        }
+        let written = match self.mode {
+            Mode::Gzip => file.write_all(&self.packed[..size]),
+            Mode::Plain | Mode::Count => file.write_all(&self.buffer),
         };
         written.map_err(|error| Error::io("write", &self.folder, error))?;
         self.buffer.clear();
@@ -271,6 +291,13 @@ impl Rows {
         Ok(Stream::new("rows on their way", source)?)
     }
 
+    /// The gzipped size of all rows, from those that were compressed.
+    fn estimate(&self) -> u64 {
+        let rest = u128::from(self.gzip_bytes) * u128::from(self.unpacked_bytes)
+            / u128::from(self.packed_bytes.max(1));
+        self.gzip_bytes + rest as u64
+    }
+
     /// Puts the file in its place, with `header` before the rows.
     pub(crate) fn finish(mut self, header: &[u8], path: Option<&Path>) -> Result<Written> {
         if self.mode != Mode::Count {
@@ -280,7 +307,8 @@ impl Rows {
         let written = Written {
             keys: self.keys,
             bytes: self.bytes + header.len() as u64,
-            gzip_bytes: (self.mode != Mode::Count).then_some(self.gzip_bytes + size as u64),
+            gzip_bytes: (self.mode != Mode::Count).then_some(self.estimate() + size as u64),
+            gzip_exact: self.unpacked_bytes == 0,
         };
         let Some(path) = path.filter(|_| self.mode != Mode::Count) else {
             return Ok(written);
@@ -293,13 +321,26 @@ impl Rows {
         .and_then(|()| match &mut self.file {
             Some(file) => {
                 file.seek(SeekFrom::Start(0))?;
-                io::copy(file, &mut output).map(|_| ())
+                copy(file, &mut output)
             }
             None => Ok(()),
         });
         copied.map_err(|error| Error::io("write", path, error))?;
         output.commit()?;
         Ok(written)
+    }
+}
+
+/// Copies in large pieces: the files are, and small ones take a call to the system each.
+fn copy(from: &mut File, to: &mut Output) -> io::Result<()> {
+    let mut piece = vec![0; BLOCK];
+    loop {
+        match from.read(&mut piece) {
+            Ok(0) => return Ok(()),
+            Ok(length) => to.write_all(&piece[..length])?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 

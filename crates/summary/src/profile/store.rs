@@ -8,11 +8,12 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use libdeflater::{CompressionLvl, Compressor};
 use rayon::prelude::*;
 use waypost_index::input::{Compression, Source};
-use waypost_surt::{Policy, Surt};
+use waypost_surt::Policy;
 
 use super::row::Row;
 use crate::about::About;
@@ -29,7 +30,11 @@ pub struct Profile {
     policy: Policy,
     /// How many keys a row has.
     fields: usize,
-    size: Size,
+    keys: u64,
+    bytes: u64,
+    compression: Compression,
+    /// Found out when someone asks: compressing takes longer than a lookup.
+    gzip_bytes: OnceLock<u64>,
     rows: Rows,
 }
 
@@ -81,7 +86,9 @@ impl Profile {
             std::mem::swap(&mut before, &mut key);
             keys += 1;
         }
-        let (bytes, gzip_bytes) = sizes(path, compression)?;
+        let bytes = std::fs::metadata(path)
+            .map_err(|error| Error::io("read", path, error))?
+            .len();
         let rows = if plain {
             let file = File::open(path).map_err(|error| Error::io("open", path, error))?;
             Rows::File(file, rows_start(path)?, bytes)
@@ -93,11 +100,10 @@ impl Profile {
             about,
             policy,
             fields,
-            size: Size {
-                keys,
-                bytes,
-                gzip_bytes,
-            },
+            keys,
+            bytes,
+            compression,
+            gzip_bytes: OnceLock::new(),
             rows,
         })
     }
@@ -282,13 +288,12 @@ fn rows_start(path: &Path) -> Result<u64> {
     Ok(start)
 }
 
-/// The size of a file as it is, and gzipped at level 6.
-fn sizes(path: &Path, compression: Compression) -> Result<(u64, u64)> {
+/// The size of a file, gzipped at level 6; of one that is compressed, as it is.
+fn gzip_size(path: &Path, compression: Compression) -> Result<u64> {
     let fail = |error| Error::io("read", path, error);
     let mut file = File::open(path).map_err(fail)?;
-    let bytes = file.metadata().map_err(fail)?.len();
     if compression != Compression::Plain {
-        return Ok((bytes, bytes));
+        return Ok(file.metadata().map_err(fail)?.len());
     }
     let mut blocks = Vec::new();
     let mut gzip_bytes = 0;
@@ -317,7 +322,7 @@ fn sizes(path: &Path, compression: Compression) -> Result<(u64, u64)> {
                 .sum::<u64>();
         }
         if length == 0 {
-            return Ok((bytes, gzip_bytes));
+            return Ok(gzip_bytes);
         }
     }
 }
@@ -332,7 +337,15 @@ impl Summary for Profile {
     }
 
     fn size(&self) -> Size {
-        self.size
+        let gzip_bytes = *self.gzip_bytes.get_or_init(|| {
+            // The file was read to its end a moment ago; if it cannot be now, lookups will say so.
+            gzip_size(&self.path, self.compression).unwrap_or(self.bytes)
+        });
+        Size {
+            keys: self.keys,
+            bytes: self.bytes,
+            gzip_bytes,
+        }
     }
 
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer> {
@@ -375,7 +388,7 @@ impl Summary for Profile {
 
     fn answer_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Answer>> {
         // A search takes about twenty reads, and a pass reads every row.
-        if (lookups.len() as u64) * 100 < self.size.keys {
+        if (lookups.len() as u64) * 100 < self.keys {
             return lookups
                 .par_iter()
                 .map(|lookup| self.lookup(lookup))
@@ -401,51 +414,76 @@ impl Summary for Profile {
 }
 
 /// Keys of lookups, sorted, to be met by sorted rows.
+///
+/// Lookups mostly come sorted by SURT. Then neighbours often have the same key, which is kept
+/// once, and what is left is nearly sorted.
 struct Sought {
     /// All keys, one behind the other.
     bytes: Vec<u8>,
-    /// Where each is, and whose it is; sorted by key.
-    keys: Vec<(u64, u32, u32, u32)>,
+    /// Sorted by key.
+    keys: Vec<SoughtKey>,
     next: usize,
 }
 
+/// A key that some lookups that follow each other have.
+#[derive(Clone, Copy)]
+struct SoughtKey {
+    start: usize,
+    length: u32,
+    /// The first lookup, and how many there are.
+    first: u32,
+    count: u32,
+}
+
+impl SoughtKey {
+    fn slice<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        &bytes[self.start..self.start + self.length as usize]
+    }
+}
+
+/// Lookups that one thread cuts at a time.
+const CHUNK: usize = 50_000;
+
 impl Sought {
     fn new(policy: Policy, lookups: &[Lookup<'_>]) -> Sought {
-        let parts: Vec<(Vec<u8>, Vec<u32>)> = lookups
-            .par_chunks(50_000)
-            .map(|lookups| {
+        let parts: Vec<(Vec<u8>, Vec<SoughtKey>)> = lookups
+            .par_chunks(CHUNK)
+            .enumerate()
+            .map(|(chunk, lookups)| {
                 let mut bytes = Vec::new();
-                let ends = lookups
-                    .iter()
-                    .map(|lookup| {
-                        policy.cut(&Surt::new(lookup.surt.as_bytes()), &mut bytes);
-                        bytes.len() as u32
-                    })
-                    .collect();
-                (bytes, ends)
+                let mut keys: Vec<SoughtKey> = Vec::new();
+                for (index, lookup) in lookups.iter().enumerate() {
+                    let start = bytes.len();
+                    policy.cut(&lookup.surt, &mut bytes);
+                    match keys.last_mut() {
+                        Some(last) if last.slice(&bytes) == &bytes[start..] => {
+                            last.count += 1;
+                            bytes.truncate(start);
+                        }
+                        _ => keys.push(SoughtKey {
+                            start,
+                            length: (bytes.len() - start) as u32,
+                            first: (chunk * CHUNK + index) as u32,
+                            count: 1,
+                        }),
+                    }
+                }
+                (bytes, keys)
             })
             .collect();
         let mut bytes = Vec::with_capacity(parts.iter().map(|(bytes, _)| bytes.len()).sum());
-        let mut keys = Vec::with_capacity(lookups.len());
-        for (part, ends) in parts {
-            let base = bytes.len() as u64;
-            let mut start = 0;
-            for end in ends {
-                let index = keys.len() as u32;
-                keys.push((
-                    base + u64::from(start),
-                    end - start,
-                    index,
-                    prefix(&part[start as usize..end as usize]),
-                ));
-                start = end;
-            }
+        let mut keys = Vec::with_capacity(parts.iter().map(|(_, keys)| keys.len()).sum());
+        for (part, part_keys) in parts {
+            let base = bytes.len();
+            keys.extend(part_keys.into_iter().map(|key| SoughtKey {
+                start: base + key.start,
+                ..key
+            }));
             bytes.extend_from_slice(&part);
         }
-        keys.par_sort_unstable_by(|a, b| {
-            a.3.cmp(&b.3)
-                .then_with(|| slice(&bytes, a).cmp(slice(&bytes, b)))
-        });
+        if !keys.is_sorted_by(|a, b| a.slice(&bytes) <= b.slice(&bytes)) {
+            keys.par_sort_by(|a, b| a.slice(&bytes).cmp(b.slice(&bytes)));
+        }
         Sought {
             bytes,
             keys,
@@ -456,28 +494,16 @@ impl Sought {
     /// Gives the lookups that have this key. Keys must ascend.
     fn answer(&mut self, key: &[u8], mut give: impl FnMut(usize)) {
         while let Some(sought) = self.keys.get(self.next) {
-            if slice(&self.bytes, sought) >= key {
+            if sought.slice(&self.bytes) >= key {
                 break;
             }
             self.next += 1;
         }
         for sought in &self.keys[self.next..] {
-            if slice(&self.bytes, sought) != key {
+            if sought.slice(&self.bytes) != key {
                 break;
             }
-            give(sought.2 as usize);
+            (sought.first..sought.first + sought.count).for_each(|index| give(index as usize));
         }
     }
-}
-
-fn slice<'a>(bytes: &'a [u8], key: &(u64, u32, u32, u32)) -> &'a [u8] {
-    &bytes[key.0 as usize..key.0 as usize + key.1 as usize]
-}
-
-/// The first bytes as a number that orders as they do: most comparisons end with it.
-fn prefix(key: &[u8]) -> u32 {
-    let mut first = [0; 4];
-    let length = key.len().min(4);
-    first[..length].copy_from_slice(&key[..length]);
-    u32::from_be_bytes(first)
 }

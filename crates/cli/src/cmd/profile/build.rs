@@ -210,7 +210,10 @@ fn text(report: &Report) -> String {
             count(made.keys),
             format!("{:.6}", cost(report, made.keys)),
             bytes(made.bytes),
-            made.gzip_bytes.map_or("-".to_owned(), bytes),
+            made.gzip_bytes.map_or("-".to_owned(), |size| {
+                let about = if made.gzip_exact { "" } else { "~" };
+                format!("{about}{}", bytes(size))
+            }),
         ]);
     }
     format!("{about}\n{table}")
@@ -240,6 +243,7 @@ fn object(report: &Report) -> Value {
                 "relative_cost": cost(report, profile.made.keys),
                 "bytes": profile.made.bytes,
                 "gzip_bytes": profile.made.gzip_bytes,
+                "gzip_bytes_exact": profile.made.gzip_exact,
             })
         })
         .collect();

@@ -31,7 +31,7 @@ pub(crate) struct Profile {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    build: Option<build::Build>,
+    build: build::Build,
 }
 
 #[derive(Subcommand)]
@@ -43,12 +43,11 @@ enum Command {
 
 impl Profile {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
-        match (self.command, self.build) {
-            (Some(Command::Merge(command)), _) => command.run(out),
-            (Some(Command::Lookup(command)), _) => command.run(out),
-            (Some(Command::Growth(command)), _) => command.run(out),
-            (None, Some(build)) => build.run(out),
-            (None, None) => Err(anyhow::anyhow!("name an input, or merge, lookup or growth")),
+        match self.command {
+            Some(Command::Merge(command)) => command.run(out),
+            Some(Command::Lookup(command)) => command.run(out),
+            Some(Command::Growth(command)) => command.run(out),
+            None => self.build.run(out),
         }
     }
 }
