@@ -1,7 +1,9 @@
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use waypost_index::input::Source;
+use waypost_index::output::Output;
 use waypost_report::{Align, Table, bytes, count};
 use waypost_summary::map::{
     self, Budget, Given, LeastCost, Papers, PowerLaw, Report, Room, Rule, Style,
@@ -52,6 +54,9 @@ pub(crate) struct Compact {
     /// How keys and frequencies are written
     #[arg(long, value_enum, default_value_t = StyleArgument::Published)]
     style: StyleArgument,
+    /// Write how many keys were read and written on the way, tab-separated
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     #[command(flatten)]
     memory: Memory,
 }
@@ -170,7 +175,14 @@ impl Compact {
             StyleArgument::Published => Style::Published,
             StyleArgument::Reference => Style::Reference,
         };
-        let report = map::compact(&mut given, &rule, style, &self.output, false)?;
+        let report = map::compact(&mut given, &rule, style, &self.output, self.trace.is_some())?;
+        if let Some(path) = &self.trace {
+            let mut file = Output::create(path)?;
+            for (read, written) in &report.trace {
+                writeln!(file, "{read}\t{written}")?;
+            }
+            file.commit()?;
+        }
         if report.sorted {
             out.note("the map was not sorted, or had keys twice: it was put in order on the way");
         }
