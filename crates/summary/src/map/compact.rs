@@ -9,7 +9,7 @@ use super::cost::{Cost, Prices, Sites, Top};
 use super::decision::Decisions;
 use super::judge::Judge;
 use super::papers::{Decide, Papers};
-use super::pass::{Pass, Walked, walk};
+use super::pass::{Pass, Walked, walk, walk_again};
 use super::prior::{Learning, Prior};
 use super::rows::{Order, Rows};
 use super::sample::Sample;
@@ -230,7 +230,7 @@ fn write(
     if !has_ports || style == Style::Reference {
         let mut writer = Writer::to_file(out, head, decisions, style, counting)?;
         writer.trace = traced.then(Vec::new);
-        if let Walked::Untidy(untidy) = walk(&given.source, sample, &mut writer)? {
+        if let Walked::Untidy(untidy) = walk_again(&given.source, sample, &mut writer)? {
             return Err(untidy.error(&given.source));
         }
         if !writer.gave_up {
@@ -246,7 +246,7 @@ fn write(
     }
     let mut writer = Writer::to_spool(&given.room, decisions, counting)?;
     writer.trace = traced.then(Vec::new);
-    if let Walked::Untidy(untidy) = walk(&given.source, sample, &mut writer)? {
+    if let Walked::Untidy(untidy) = walk_again(&given.source, sample, &mut writer)? {
         return Err(untidy.error(&given.source));
     }
     report.trace = writer.trace.take().unwrap_or_default();
@@ -515,7 +515,7 @@ impl<'a> Search<'a> {
         };
         let head = head(&self.given.headers, &rule, &report);
         let mut writer = Writer::to_measure(&head, &decisions, self.style, self.given.counting);
-        walk(&self.given.source, self.least.sample.as_ref(), &mut writer)?;
+        walk_again(&self.given.source, self.least.sample.as_ref(), &mut writer)?;
         match writer.finish()? {
             Finished::Measured(bytes) => Ok(bytes),
             _ => Ok(0),
@@ -530,7 +530,7 @@ impl<'a> Search<'a> {
             let found = self.cost(top, price, 0.0, [lambda], true)?;
             let decisions = found.decisions.unwrap_or_default();
             let mut judge = Judge::new(&decisions);
-            walk(&self.given.source, self.least.sample.as_ref(), &mut judge)?;
+            walk_again(&self.given.source, self.least.sample.as_ref(), &mut judge)?;
             if judge.false_positives < best.0 {
                 best = (judge.false_positives, price);
             }

@@ -34,7 +34,25 @@ pub(crate) fn walk<P: Pass>(
     sample: Option<&Sample>,
     pass: &mut P,
 ) -> Result<Walked> {
-    let mut rows = Rows::open(source, Order::Watch)?;
+    walk_in(source, sample, Order::Watch, pass)
+}
+
+/// Walks over rows that an earlier walk found tidy, without looking at their order again.
+pub(crate) fn walk_again<P: Pass>(
+    source: &Source,
+    sample: Option<&Sample>,
+    pass: &mut P,
+) -> Result<Walked> {
+    walk_in(source, sample, Order::Any, pass)
+}
+
+fn walk_in<P: Pass>(
+    source: &Source,
+    sample: Option<&Sample>,
+    order: Order,
+    pass: &mut P,
+) -> Result<Walked> {
+    let mut rows = Rows::open(source, order)?;
     let mut walk = Walk::new(pass);
     let mut asked = sample.map(Sample::iter).into_iter().flatten().peekable();
     let mut count = 0;
@@ -42,13 +60,9 @@ pub(crate) fn walk<P: Pass>(
         while let Some((key, found)) = asked.next_if(|(key, _)| *key < row.key.as_ref()) {
             ask(&mut walk, key, found, pass);
         }
-        let key = Key::new(&row.key);
-        let host = match key.reach() {
-            Reach::Exact => has_host(key.stem()),
-            _ => true,
-        };
-        let node = walk.at(key.stem(), host, pass);
-        pass.row(node, &row, key.reach())?;
+        let (stem, reach, host) = place(&row.key);
+        let node = walk.at(stem, host, pass);
+        pass.row(node, &row, reach)?;
         count += 1;
         if count % 4096 == 0 && rows.untidy().is_some() {
             break;
@@ -68,6 +82,20 @@ fn ask<P: Pass>(walk: &mut Walk<P::Node>, key: &[u8], asked: &Asked, pass: &mut 
     let key = Key::new(key);
     let node = walk.at(key.stem(), has_host(key.stem()), pass);
     pass.lookups(node, asked);
+}
+
+/// The place of a key, how far it reaches, and whether it is on a host. Most keys need only a look at
+/// their last byte.
+#[inline]
+fn place(key: &[u8]) -> (&[u8], Reach, bool) {
+    match key.last() {
+        None | Some(b'*' | b'/' | b')') => {
+            let key = Key::new(key);
+            let host = key.reach() != Reach::Exact || has_host(key.stem());
+            (key.stem(), key.reach(), host)
+        }
+        Some(_) => (key, Reach::Exact, has_host(key)),
+    }
 }
 
 /// Whether a place is on a host: a `)` comes before the first slash.

@@ -25,7 +25,7 @@ pub(crate) struct Map {
 
 #[derive(Subcommand)]
 enum Command {
-    Build(build::Build),
+    Build(Box<build::Build>),
     Check(check::Check),
     Compact(Box<compact::Compact>),
     Compare(compare::Compare),
