@@ -1,4 +1,5 @@
 //! The commands on maps, as a newcomer runs them.
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::path::{Path, PathBuf};
 

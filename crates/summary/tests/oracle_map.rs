@@ -1,4 +1,9 @@
 //! The papers' authors' own tool and maps, against ours.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "tests fail by panicking and say what they skip"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
