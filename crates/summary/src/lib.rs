@@ -49,6 +49,7 @@ pub mod evaluate;
 pub mod filter;
 pub mod frequency;
 pub mod holdings;
+pub mod map;
 mod open;
 pub mod profile;
 mod summary;

@@ -44,6 +44,8 @@ pub enum Kind {
     Profile,
     /// Hashed keys.
     Filter,
+    /// Keys of mixed depth with wildcards.
+    Map,
 }
 
 impl fmt::Display for Kind {
@@ -51,6 +53,7 @@ impl fmt::Display for Kind {
         f.pad(match self {
             Kind::Profile => "profile",
             Kind::Filter => "filter",
+            Kind::Map => "map",
         })
     }
 }

@@ -13,6 +13,7 @@ mod filter;
 mod index;
 mod keys;
 mod man;
+mod map;
 mod profile;
 
 /// Learns from their indexes what web archives hold, writes that down small, and sends every
@@ -43,6 +44,7 @@ enum Command {
     Profile(Box<profile::Profile>),
     Evaluate(evaluate::Evaluate),
     Filter(filter::Filter),
+    Map(map::Map),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -55,6 +57,7 @@ impl Cli {
             Command::Profile(command) => command.run(out),
             Command::Evaluate(command) => command.run(out),
             Command::Filter(command) => command.run(out),
+            Command::Map(command) => command.run(out),
             Command::Completions(command) => command.run(out),
             Command::Man(command) => command.run(out),
         }

@@ -1,0 +1,261 @@
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use waypost_index::input::Source;
+use waypost_index::output::Output;
+use waypost_report::{Align, Table, bytes, count};
+use waypost_summary::map::{
+    self, Budget, Given, LeastCost, Papers, PowerLaw, Report, Room, Rule, Style,
+};
+
+use super::build::temporary;
+use super::price::Priced;
+use crate::args::Memory;
+use crate::exit::Exit;
+use crate::hint::Hint;
+use crate::printer::Printer;
+
+/// Make a map smaller by rolling subtrees up into wildcard keys
+///
+/// By default the map of least cost is made: of all maps of its size, the one with the fewest false
+/// positives on the lookups given, or those to be expected. What the map called present stays
+/// present.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    waypost map compact full.ukvs --keys 1.5% --lookups log.txt --holdings archive.cdxj.gz -o small.ukvs\n  \
+    waypost map compact full.ukvs --bytes 200K -o small.ukvs.gz\n  \
+    waypost map compact full.ukvs --rule papers --wh 4 --wp 2 -o small.ukvs")]
+pub(crate) struct Compact {
+    /// The map to make smaller
+    map: PathBuf,
+    /// The map to write, gzipped if its name ends with .gz
+    #[arg(short, long, value_name = "MAP")]
+    output: PathBuf,
+    /// How to choose what is rolled up
+    #[arg(long, value_enum, default_value_t = RuleArgument::LeastCost)]
+    rule: RuleArgument,
+    /// As many keys as this, or as this share of the URI-Rs: 100000, 1.5%
+    #[arg(long, value_name = "N|N%", conflicts_with_all = ["bytes", "lambda"])]
+    keys: Option<String>,
+    /// As many bytes as this, gzipped: 200K, 50M
+    #[arg(long, value_name = "SIZE", conflicts_with = "lambda", value_parser = crate::args::memory)]
+    bytes: Option<usize>,
+    /// What a false positive costs, in keys
+    #[arg(long, value_name = "PRICE")]
+    lambda: Option<f64>,
+    /// Allow zero keys for subtrees that are asked for in vain
+    #[arg(long, requires = "lookups")]
+    voids: bool,
+    #[command(flatten)]
+    priced: Priced,
+    #[command(flatten)]
+    papers: PapersOptions,
+    /// How keys and frequencies are written
+    #[arg(long, value_enum, default_value_t = StyleArgument::Published)]
+    style: StyleArgument,
+    /// Write how many keys were read and written on the way, tab-separated
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    #[command(flatten)]
+    memory: Memory,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum RuleArgument {
+    /// The fewest false positives of all maps of its size
+    LeastCost,
+    /// More children than a power law grants, as published
+    Papers,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum StyleArgument {
+    /// Headers, and captures/URI-Rs
+    Published,
+    /// As the papers' tool writes: no headers, captures alone
+    Reference,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Suffixes {
+    /// They may roll up, as published
+    Roll,
+    /// They never roll up
+    Keep,
+}
+
+/// The papers' rule.
+#[derive(Args)]
+#[command(next_help_heading = "The papers' rule")]
+pub(super) struct PapersOptions {
+    /// The weight of hosts; inf: hosts never roll up
+    #[arg(long, value_name = "W", default_value_t = 4.0)]
+    wh: f64,
+    /// The weight of paths
+    #[arg(long, value_name = "W", default_value_t = 2.0)]
+    wp: f64,
+    /// Children of a host at depth 1
+    #[arg(long, value_name = "A", default_value_t = 16.329)]
+    ha: f64,
+    /// How fast they become fewer with the depth
+    #[arg(long, value_name = "K", default_value_t = 0.714)]
+    hk: f64,
+    /// Children of a path at depth 1
+    #[arg(long, value_name = "A", default_value_t = 24.546)]
+    pa: f64,
+    /// How fast they become fewer with the depth
+    #[arg(long, value_name = "K", default_value_t = 1.429)]
+    pk: f64,
+    /// Levels of hosts looked at
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
+    hdepth: u32,
+    /// Levels of paths looked at
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..))]
+    pdepth: u32,
+    /// What to do with public suffixes, such as uk,co
+    #[arg(long, value_enum, default_value_t = Suffixes::Roll)]
+    suffixes: Suffixes,
+}
+
+impl PapersOptions {
+    pub(super) fn papers(&self) -> anyhow::Result<Papers> {
+        for (name, value) in [
+            ("wh", self.wh),
+            ("wp", self.wp),
+            ("ha", self.ha),
+            ("hk", self.hk),
+            ("pa", self.pa),
+            ("pk", self.pk),
+        ] {
+            if value.is_nan() || value < 0.0 {
+                return Err(anyhow::anyhow!(
+                    "--{name} must not be negative, but is {value}"
+                ));
+            }
+        }
+        Ok(Papers {
+            host_weight: self.wh,
+            path_weight: self.wp,
+            host: PowerLaw {
+                a: self.ha,
+                k: self.hk,
+            },
+            path: PowerLaw {
+                a: self.pa,
+                k: self.pk,
+            },
+            host_depth: self.hdepth,
+            path_depth: self.pdepth,
+            keep_suffixes: self.suffixes == Suffixes::Keep,
+        })
+    }
+}
+
+impl Compact {
+    pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let room = Room {
+            memory: self.memory.memory,
+            temporary: temporary(&self.output),
+        };
+        let mut given = Given::open(&Source::new(&self.map), &room)?;
+        let rule = match self.rule {
+            RuleArgument::Papers => Rule::Papers(self.papers.papers()?),
+            RuleArgument::LeastCost => Rule::LeastCost(Box::new(LeastCost {
+                budget: self.budget()?,
+                sample: self
+                    .priced
+                    .sample(given.dialect()?, self.memory.memory, out)?,
+                voids: self.voids,
+                prior: None,
+                top: None,
+            })),
+        };
+        let style = match self.style {
+            StyleArgument::Published => Style::Published,
+            StyleArgument::Reference => Style::Reference,
+        };
+        let report = map::compact(&mut given, &rule, style, &self.output, self.trace.is_some())?;
+        if let Some(path) = &self.trace {
+            let mut file = Output::create(path)?;
+            for (read, written) in &report.trace {
+                writeln!(file, "{read}\t{written}")?;
+            }
+            file.commit()?;
+        }
+        if report.sorted {
+            out.note("the map was not sorted, or had keys twice: it was put in order on the way");
+        }
+        let table = table(&report);
+        out.note(table.to_string().trim_end());
+        out.flush()?;
+        Ok(Exit::Yes)
+    }
+
+    fn budget(&self) -> anyhow::Result<Budget> {
+        if let Some(lambda) = self.lambda {
+            if !lambda.is_finite() || lambda < 0.0 {
+                return Err(anyhow::anyhow!(
+                    "--lambda must be a number and not negative, but is {lambda}"
+                ));
+            }
+            return Ok(Budget::Lambda(lambda));
+        }
+        if let Some(bytes) = self.bytes {
+            return Ok(Budget::Bytes(bytes as u64));
+        }
+        let Some(keys) = &self.keys else {
+            return Err(anyhow::anyhow!("how small should the map be?")).hint(
+                "say --keys 1.5%, --keys 100000, --bytes 200K or --lambda 0.1; or --rule papers",
+            );
+        };
+        let wrong = || {
+            anyhow::anyhow!(
+                "--keys: `{keys}` is neither a number nor a share: write 100000 or 1.5%"
+            )
+        };
+        if let Some(share) = keys.strip_suffix('%') {
+            let share: f64 = share.parse().map_err(|_| wrong())?;
+            if !share.is_finite() || share <= 0.0 {
+                return Err(wrong());
+            }
+            return Ok(Budget::Share(share / 100.0));
+        }
+        Ok(Budget::Keys(
+            keys.replace([',', '_'], "").parse().map_err(|_| wrong())?,
+        ))
+    }
+}
+
+fn table(report: &Report) -> Table {
+    let mut table = Table::new(&[("compacted", Align::Left), ("", Align::Right)]);
+    table.row(["keys before", &count(report.rows_in)]);
+    table.row(["keys", &count(report.written.rows)]);
+    if report.urirs > 0 {
+        let share = 100.0 * report.written.rows as f64 / report.urirs as f64;
+        table.row(["of URI-Rs", &format!("{share:.3}%")]);
+    }
+    if let Some(allowed) = report.allowed {
+        let unused = allowed.saturating_sub(report.written.rows);
+        let share = 100.0 * unused as f64 / allowed.max(1) as f64;
+        table.row([
+            "unused of the budget",
+            &format!("{} ({share:.1}%)", count(unused)),
+        ]);
+    }
+    table.row(["wildcards", &count(report.written.wildcards)]);
+    if report.written.voids > 0 {
+        table.row(["voids", &count(report.written.voids)]);
+    }
+    table.row(["bytes", &bytes(report.bytes)]);
+    if let Some(lambda) = report.lambda {
+        table.row(["λ", &format!("{lambda:.4e}")]);
+    }
+    if let Some(false_positives) = report.false_positives {
+        table.row(["false positives expected", &format!("{false_positives:.0}")]);
+    }
+    if let Some(rolled) = report.rolled {
+        table.row(["roll-ups", &count(rolled)]);
+    }
+    table
+}

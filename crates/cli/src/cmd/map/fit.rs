@@ -1,0 +1,76 @@
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use waypost_index::input::Source;
+use waypost_report::{Align, Table, count};
+use waypost_summary::map::{PowerLaw, Room, fit};
+
+use crate::exit::Exit;
+use crate::hint::Hint;
+use crate::printer::Printer;
+
+/// Fit the power laws of the papers' rule to a map's own mean children per depth
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    waypost map fit full.ukvs\n  \
+    waypost map compact full.ukvs --rule papers $(waypost map fit full.ukvs --options) -o small.ukvs")]
+pub(crate) struct Fit {
+    /// The map, with exact keys
+    map: PathBuf,
+    /// Print just the options for `waypost map compact`
+    #[arg(long)]
+    options: bool,
+}
+
+impl Fit {
+    pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let fitted = fit::fit(&Source::new(&self.map), &Room::default())?;
+        if self.options {
+            let (Some(host), Some(path)) = (fitted.host, fitted.path) else {
+                return Err(anyhow::anyhow!("too few depths to fit a law to"))
+                    .hint("a law needs hosts and paths of two depths at least");
+            };
+            writeln!(
+                out.data(),
+                "--ha {:.4} --hk {:.4} --pa {:.4} --pk {:.4}",
+                host.a,
+                host.k.max(0.0),
+                path.a,
+                path.k.max(0.0)
+            )?;
+            return Ok(Exit::Yes);
+        }
+        for (name, means, law) in [
+            ("hosts", &fitted.hosts, fitted.host),
+            ("paths", &fitted.paths, fitted.path),
+        ] {
+            let mut table = Table::new(&[
+                (name, Align::Right),
+                ("places", Align::Right),
+                ("mean children", Align::Right),
+                ("law", Align::Right),
+            ]);
+            for (at, (places, mean)) in means.iter().enumerate() {
+                let depth = at as f64 + 1.0;
+                let by_law = law.map_or("-".to_owned(), |law| {
+                    format!("{:.3}", law.a * depth.powf(-law.k))
+                });
+                table.row([
+                    count(at as u64 + 1),
+                    count(*places),
+                    format!("{mean:.3}"),
+                    by_law,
+                ]);
+            }
+            writeln!(out.data(), "{table}{}\n", told(law))?;
+        }
+        Ok(Exit::Yes)
+    }
+}
+
+fn told(law: Option<PowerLaw>) -> String {
+    law.map_or("too few depths to fit a law to".to_owned(), |law| {
+        format!("a = {:.4}, k = {:.4}", law.a, law.k)
+    })
+}

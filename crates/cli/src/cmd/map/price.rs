@@ -1,0 +1,67 @@
+//! Lookups that price false positives, and what they are labelled by.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use waypost_index::input::{self, Source};
+use waypost_report::count;
+use waypost_summary::evaluate::{Holdings, Lookups};
+use waypost_summary::holdings::Input;
+use waypost_summary::map::sample::Sample;
+use waypost_surt::Dialect;
+
+use crate::hint::Hint;
+use crate::printer::Printer;
+
+/// Which lookups to learn from.
+#[derive(Args)]
+#[command(next_help_heading = "Lookups")]
+pub(super) struct Priced {
+    /// Lookups to price false positives by: URIs, an access log, or a log of MemGator
+    #[arg(long, value_name = "FILE")]
+    lookups: Option<PathBuf>,
+    /// What is truly held, to tell which lookups were in vain; the map's own keys if not given
+    #[arg(long, value_name = "INPUT", requires = "lookups")]
+    holdings: Vec<PathBuf>,
+}
+
+impl Priced {
+    pub(super) fn sample(
+        &self,
+        dialect: Dialect,
+        memory: usize,
+        out: &Printer,
+    ) -> anyhow::Result<Option<Sample>> {
+        let Some(path) = &self.lookups else {
+            return Ok(None);
+        };
+        let lookups = Lookups::read(&Source::new(path), dialect)?;
+        if lookups.is_empty() {
+            return Err(anyhow::anyhow!("{}: no lookups", path.display()))
+                .hint("a lookup is a URI, one a line, or a request in a log");
+        }
+        if lookups.rejected(false) > 0 {
+            out.note(format_args!(
+                "{}: {} lookups have no SURT",
+                path.display(),
+                count(lookups.rejected(false))
+            ));
+        }
+        if self.holdings.is_empty() {
+            return Ok(Some(Sample::new(&lookups, None)));
+        }
+        let holdings = Holdings {
+            input: Input {
+                dialect,
+                memory,
+                ..Input::new(input::expand(&self.holdings)?.sources)
+            },
+        };
+        let samples = [lookups];
+        let (held, _) = holdings.truth(&samples)?;
+        Ok(Some(Sample::new(
+            &samples[0],
+            held.first().map(|held| &held[..]),
+        )))
+    }
+}

@@ -1,0 +1,112 @@
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use waypost_index::input::Source;
+use waypost_report::{Align, Table, bytes, count};
+use waypost_summary::Summary;
+use waypost_summary::map::{self, Given, Map, Papers, Room, Rule, Style};
+
+use crate::args::Memory;
+use crate::exit::Exit;
+use crate::printer::Printer;
+
+/// Compact a map at many weights of the papers' rule, each map made from the next larger one
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  waypost map sweep full.ukvs --wh 4,1,0.25,0 --wp 4,1,0.25,0 -o maps"
+)]
+pub(crate) struct Sweep {
+    /// The map, with exact keys
+    map: PathBuf,
+    /// Weights of hosts
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "4,2,1,0.5,0.25,0"
+    )]
+    wh: Vec<f64>,
+    /// Weights of paths
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "4,2,1,0.5,0.25,0"
+    )]
+    wp: Vec<f64>,
+    /// The folder to write to; made if missing
+    #[arg(short, long, value_name = "FOLDER")]
+    output: PathBuf,
+    #[command(flatten)]
+    memory: Memory,
+}
+
+impl Sweep {
+    pub(crate) fn run(mut self, out: &mut Printer) -> anyhow::Result<Exit> {
+        std::fs::create_dir_all(&self.output)?;
+        if self
+            .wh
+            .iter()
+            .chain(&self.wp)
+            .any(|weight| weight.is_nan() || *weight < 0.0)
+        {
+            return Err(anyhow::anyhow!("weights must not be negative"));
+        }
+        // From the largest down: each map is made from the one before it.
+        self.wh.sort_by(|a, b| b.total_cmp(a));
+        self.wp.sort_by(|a, b| b.total_cmp(a));
+        let room = Room {
+            memory: self.memory.memory,
+            temporary: self.output.clone(),
+        };
+        let mut table = Table::new(&[
+            ("Wh", Align::Right),
+            ("Wp", Align::Right),
+            ("keys", Align::Right),
+            ("bytes", Align::Right),
+            ("gzipped", Align::Right),
+            ("roll-ups", Align::Right),
+            ("seconds", Align::Right),
+        ]);
+        let mut row_start = self.map.clone();
+        for &wh in &self.wh {
+            let mut from = row_start.clone();
+            for (at, &wp) in self.wp.iter().enumerate() {
+                let path = self.output.join(format!("wh{wh}-wp{wp}.ukvs"));
+                let start = Instant::now();
+                let mut given = Given::open(&Source::new(&from), &room)?;
+                let papers = Papers {
+                    host_weight: wh,
+                    path_weight: wp,
+                    ..Papers::default()
+                };
+                let report = map::compact(
+                    &mut given,
+                    &Rule::Papers(papers),
+                    Style::Published,
+                    &path,
+                    false,
+                )?;
+                let seconds = start.elapsed().as_secs_f64();
+                let gzipped = Map::open(&path, &room)?.size().gzip_bytes;
+                table.row([
+                    wh.to_string(),
+                    wp.to_string(),
+                    count(report.written.rows),
+                    bytes(report.bytes),
+                    bytes(gzipped),
+                    count(report.rolled.unwrap_or(0)),
+                    format!("{seconds:.2}"),
+                ]);
+                if at == 0 {
+                    row_start.clone_from(&path);
+                }
+                from = path;
+            }
+        }
+        write!(out.data(), "{table}")?;
+        Ok(Exit::Yes)
+    }
+}

@@ -1,0 +1,150 @@
+//! The commands on maps, as a newcomer runs them.
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use tempfile::TempDir;
+
+fn waypost() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_waypost"))
+}
+
+fn example() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/small.cdxj")
+}
+
+#[test]
+fn a_map_is_made_made_small_and_answers() {
+    let folder = TempDir::new().unwrap();
+    let (full, small) = (
+        folder.path().join("full.ukvs"),
+        folder.path().join("small.ukvs"),
+    );
+    waypost()
+        .args(["map", "build"])
+        .arg(example())
+        .arg("-o")
+        .arg(&full)
+        .assert()
+        .code(0);
+    waypost()
+        .args(["map", "check"])
+        .arg(&full)
+        .arg("--holdings")
+        .arg(example())
+        .assert()
+        .code(0);
+    for rule in [
+        &["--keys", "20%"][..],
+        &["--bytes", "2K"],
+        &["--lambda", "0.1"],
+        &["--rule", "papers", "--wh", "0.5", "--wp", "0.5"],
+    ] {
+        waypost()
+            .args(["map", "compact"])
+            .arg(&full)
+            .args(rule)
+            .arg("-o")
+            .arg(&small)
+            .assert()
+            .code(0);
+        assert!(std::fs::metadata(&small).unwrap().len() < std::fs::metadata(&full).unwrap().len());
+        waypost()
+            .args(["map", "check"])
+            .arg(&small)
+            .arg("--holdings")
+            .arg(example())
+            .assert()
+            .code(0);
+    }
+    waypost()
+        .args(["map", "lookup"])
+        .arg(&full)
+        .args(["--format", "tsv", "http://library.example.org/", "net,nowhere)/", "http://"])
+        .assert()
+        .code(0)
+        .stdout("http://library.example.org/\tpresent\torg,example,library)/\t3/1\nnet,nowhere)/\tabsent\t-\t-\nhttp://\trejected\t-\t-\n");
+    waypost()
+        .args(["map", "lookup"])
+        .arg(&full)
+        .arg("http://nowhere.net/")
+        .assert()
+        .code(1);
+}
+
+#[test]
+fn maps_are_merged_compared_fitted_swept_and_shown() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("a"), "com,a)/ 1/1\ncom,b)/* 5/2\ncom,c)/x 0\n").unwrap();
+    std::fs::write(at("b"), "com,a)/ 2/1\ncom,c)/* 3/1\n").unwrap();
+    waypost()
+        .args(["map", "merge"])
+        .args([at("a"), at("b")])
+        .arg("-o")
+        .arg(at("c"))
+        .assert()
+        .code(0);
+    let text = std::fs::read_to_string(at("c")).unwrap();
+    let rows: Vec<&str> = text.lines().filter(|line| !line.starts_with('!')).collect();
+    assert_eq!(rows, ["com,a)/ 3/2-", "com,b)/* 5/2-", "com,c)/* 3/1-"]);
+    waypost()
+        .args(["map", "compare"])
+        .args([at("a"), at("b")])
+        .assert()
+        .code(0);
+    waypost()
+        .args(["map", "compare"])
+        .args([at("a"), at("c")])
+        .assert()
+        .code(1);
+    waypost()
+        .args(["map", "build"])
+        .arg(example())
+        .arg("-o")
+        .arg(at("full"))
+        .assert()
+        .code(0);
+    waypost()
+        .args(["map", "fit"])
+        .arg(at("full"))
+        .assert()
+        .code(0);
+    waypost()
+        .args(["map", "show"])
+        .arg(at("full"))
+        .assert()
+        .code(0);
+    waypost()
+        .args(["map", "sweep"])
+        .arg(at("full"))
+        .args(["--wh", "1,0", "--wp", "1,0", "-o"])
+        .arg(at("maps"))
+        .assert()
+        .code(0);
+    assert_eq!(std::fs::read_dir(at("maps")).unwrap().count(), 4);
+}
+
+#[test]
+fn broken_maps_are_errors_with_their_line() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("bad.ukvs");
+    for (text, line) in [
+        ("com,a)/ 1\ncom,b)/ -5\n", "line 2"),
+        ("com,a)/", "line 1"),
+        ("\u{0}\u{1}\n", "line 1"),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        for command in ["lookup", "check"] {
+            let mut run = waypost();
+            run.args(["map", command]).arg(&path);
+            if command == "lookup" {
+                run.arg("http://a.com/");
+            }
+            let said = run.assert().code(2).get_output().stderr.clone();
+            let said = String::from_utf8_lossy(&said).into_owned();
+            assert!(said.contains(line) && said.contains("error:"), "{said}");
+        }
+    }
+}

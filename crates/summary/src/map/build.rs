@@ -1,0 +1,377 @@
+//! Making a map of what an archive holds: each place once, without wildcards.
+//!
+//! URI-Rs come in the order of their SURTs. Taking off queries and slashes breaks that order: `/a`,
+//! `/a-b`, `/a?x` are the keys `/a`, `/a-b`, `/a`. What is its own key stays in order; the rest is
+//! sorted by itself, and the two are merged.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use waypost_index::Source;
+use waypost_index::output::{Format, LineWriter};
+use waypost_index::rejects::RejectsFile;
+use waypost_surt::Surt;
+
+use super::row::{self, push_digits, write_exact};
+use super::tidy::{Room, Spool, Spooled, joined, push_tidy};
+use crate::about::{About, Archive, Texts};
+use crate::error::{Error, Result};
+use crate::frequency::Number;
+use crate::holdings::{self, Consumer, Content, Input, Reading, Run};
+use crate::ukvs::{Header, Headers, Reader, Value};
+
+/// What was made.
+#[derive(Debug)]
+pub struct Made {
+    /// What was read.
+    pub reading: Reading,
+    /// Rows written.
+    pub rows: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Profiles that were read.
+    pub profiles: usize,
+}
+
+/// Makes a map of captures, lists of URIs and `HxPx` profiles.
+///
+/// # Errors
+/// When the input cannot be read, or the map cannot be written.
+pub fn build(
+    input: &Input,
+    archive: &Archive,
+    rejects: Option<&mut RejectsFile>,
+    out: &Path,
+) -> Result<Made> {
+    let room = Room {
+        memory: input.memory / 2,
+        temporary: input.temporary.clone(),
+    };
+    let mut profiles = Vec::new();
+    let mut others = Vec::new();
+    for source in &input.sources {
+        match profile_keys(source)? {
+            Some(keys) => profiles.push((source.clone(), keys)),
+            None => others.push(source.clone()),
+        }
+    }
+    let maker = Maker {
+        by: input.by.is_some(),
+        room: room.clone(),
+        state: Mutex::new(State::new(&room)?),
+    };
+    let reading = if others.is_empty() {
+        Reading::default()
+    } else {
+        let input = Input {
+            sources: others,
+            ..input.clone()
+        };
+        holdings::read(&input, rejects, &maker)?
+    };
+    let mut state = maker
+        .state
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let keys = 1 + usize::from(input.by.is_some());
+    let mut about = about(input, archive, &reading);
+    for (source, profile) in &profiles {
+        if *profile != keys {
+            return Err(Error::invalid(
+                "a profile with a second key needs --by, and one without none",
+            )
+            .in_file(source));
+        }
+        read_profile(source, keys, &mut state.rest, &mut about)?;
+    }
+    let mut head = Vec::new();
+    headers(&about).write(&mut head);
+    let (rows, bytes) = write(state.main.finish()?, state.rest.finish()?, &head, keys, out)?;
+    Ok(Made {
+        reading,
+        rows,
+        bytes,
+        profiles: profiles.len(),
+    })
+}
+
+/// How many keys a row of an `HxPx` profile has. `None` if it is something else.
+fn profile_keys(source: &Source) -> Result<Option<usize>> {
+    if *source == Source::Stdin {
+        return Ok(None);
+    }
+    let mut start = [0];
+    if source.open()?.read_full(&mut start).0 == 0 || !matches!(start[0], b'!' | b'@') {
+        return Ok(None);
+    }
+    let Ok(reader) = Reader::new(source.to_string(), source.open()?) else {
+        return Ok(None);
+    };
+    let Ok(about) = About::from_headers(reader.headers()) else {
+        return Ok(None);
+    };
+    match about.policy {
+        Some(policy) if policy.to_string() == "HxPx" => {
+            Ok(Some(1 + usize::from(about.by.is_some())))
+        }
+        Some(policy) => Err(Error::invalid(format!(
+            "a map is made of exact keys, but this is a profile of {policy}; only HxPx has them"
+        ))
+        .in_file(source)),
+        None => Ok(None),
+    }
+}
+
+fn read_profile(source: &Source, keys: usize, spool: &mut Spool, about: &mut About) -> Result<()> {
+    let mut reader = Reader::new(source.to_string(), source.open()?)?;
+    let mut text = Vec::new();
+    let mut key = Vec::new();
+    loop {
+        let parsed = match reader.next_line()? {
+            None => break,
+            Some(line) => crate::profile::Row::parse(line, keys, &mut text),
+        };
+        let found = parsed.map_err(|error| reader.error(error))?;
+        let mut fields = text.splitn(2, |&byte| byte == b' ');
+        let row = row::Row {
+            key: fields.next().unwrap_or_default().into(),
+            second: fields.next().map(Into::into),
+            frequency: found.frequency,
+        };
+        push_tidy(spool, &row, &mut key)?;
+    }
+    let said = About::from_headers(reader.headers())?;
+    let fresh = about.sources == 0;
+    let merged = if fresh {
+        said
+    } else {
+        std::mem::take(about).merged(said)
+    };
+    *about = About {
+        policy: None,
+        ..merged
+    };
+    Ok(())
+}
+
+fn about(input: &Input, archive: &Archive, reading: &Reading) -> About {
+    let lists = reading
+        .contents
+        .iter()
+        .any(|(_, content)| matches!(content, Content::List));
+    let read = !reading.contents.is_empty();
+    About {
+        archive: archive.clone(),
+        policy: None,
+        by: input.by,
+        dialect: input.dialect,
+        source: if !read {
+            Texts::default()
+        } else {
+            Texts::from(if lists { "uris" } else { "cdx" }.to_owned())
+        },
+        sources: u64::from(read),
+        first: reading.first,
+        last: reading.last,
+        updated: reading.last,
+        captures: read.then(|| Number::exact(reading.captures)),
+        urirs: read.then(|| Number::exact(reading.urirs)),
+    }
+}
+
+/// The headers of a map of exact keys.
+pub(crate) fn headers(about: &About) -> Headers {
+    let mut headers = Headers::default();
+    let mut keys: Vec<Value> = vec!["surt".into()];
+    keys.extend(about.by.map(|by| Value::from(by.field())));
+    for (name, content) in about.headers().iter() {
+        match name {
+            "keys" => {
+                let fields = vec![
+                    ("keys".into(), Value::List(keys.clone())),
+                    ("values".into(), Value::List(vec!["frequency".into()])),
+                ];
+                headers.add(Header::new("fields", Value::Object(fields)));
+            }
+            "meta" => {
+                let meta = vec![
+                    ("type".into(), "MementoMap".into()),
+                    ("wildcards".into(), "partition".into()),
+                ];
+                headers.add(Header::new("meta", Value::Object(meta)));
+                headers.add(Header {
+                    old: false,
+                    name: name.to_owned(),
+                    content: content.clone(),
+                });
+            }
+            "context" => {
+                let context = Value::List(vec!["https://oduwsdl.github.io/contexts/ukvs".into()]);
+                headers.add(Header::new("context", context));
+            }
+            _ => headers.add(Header {
+                old: false,
+                name: name.to_owned(),
+                content: content.clone(),
+            }),
+        }
+    }
+    headers
+}
+
+/// Merges what came in order with what had to be sorted.
+fn write(
+    mut main: Spooled,
+    mut rest: Spooled,
+    head: &[u8],
+    keys: usize,
+    path: &Path,
+) -> Result<(u64, u64)> {
+    let mut out = LineWriter::create(path, &Format::of_name(path), 1)?;
+    for line in head
+        .split(|&byte| byte == b'\n')
+        .filter(|line| !line.is_empty())
+    {
+        out.push(line)?;
+    }
+    let mut rows = 0;
+    let mut line = Vec::new();
+    let (mut more_main, mut more_rest) = (main.advance()?, rest.advance()?);
+    while more_main || more_rest {
+        let order = match (more_main, more_rest) {
+            (true, true) => main
+                .key
+                .cmp(&rest.key)
+                .then_with(|| main.second.cmp(&rest.second)),
+            (true, false) => std::cmp::Ordering::Less,
+            _ => std::cmp::Ordering::Greater,
+        };
+        let from = if order.is_le() { &main } else { &rest };
+        let frequency = if order.is_eq() {
+            joined(main.frequency, rest.frequency)
+        } else {
+            from.frequency
+        };
+        line.clear();
+        let second = from.second().or((keys > 1).then_some(&b"-"[..]));
+        row::write(&from.key, second, &frequency, &mut line);
+        line.pop();
+        out.push(&line)?;
+        rows += 1;
+        if order.is_le() {
+            more_main = main.advance()?;
+        }
+        if order.is_ge() {
+            more_rest = rest.advance()?;
+        }
+    }
+    let written = out.finish()?;
+    Ok((rows, written.bytes_out))
+}
+
+struct Maker {
+    by: bool,
+    room: Room,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// URI-Rs that are their own keys, in order.
+    main: Spool,
+    /// Keys of others.
+    rest: Spool,
+}
+
+impl State {
+    fn new(room: &Room) -> Result<State> {
+        Ok(State {
+            main: Spool::new(room)?,
+            rest: Spool::new(room)?,
+        })
+    }
+}
+
+/// Rows of some URI-Rs, as lines to be written down.
+#[derive(Default)]
+struct Rows {
+    main: Vec<u8>,
+    rest: Vec<u8>,
+    /// The last key of the rest, which may come again.
+    key: Vec<u8>,
+    captures: u64,
+    urirs: u64,
+    scratch: Vec<u8>,
+}
+
+impl Rows {
+    fn flush(&mut self) {
+        if self.urirs > 0 {
+            push_line(&mut self.rest, &self.key, b"", self.captures, self.urirs);
+            self.urirs = 0;
+            self.captures = 0;
+        }
+    }
+}
+
+fn push_line(out: &mut Vec<u8>, key: &[u8], second: &[u8], captures: u64, urirs: u64) {
+    super::tidy::push_head(key, second, out);
+    push_digits(captures, out);
+    out.push(b'/');
+    push_digits(urirs, out);
+    out.push(b'\n');
+}
+
+impl Consumer for Maker {
+    type Part = Rows;
+
+    fn part(&self) -> Rows {
+        Rows::default()
+    }
+
+    #[inline]
+    fn run(&self, rows: &mut Rows, run: &Run) {
+        let mut key = std::mem::take(&mut rows.scratch);
+        key.clear();
+        write_exact(Surt::new(&run.surt).without_query(), &mut key);
+        if self.by {
+            let mut seconds: Vec<_> = run.seconds.iter().collect();
+            seconds.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+            let out = if key == run.surt {
+                &mut rows.main
+            } else {
+                &mut rows.rest
+            };
+            for (second, counts) in seconds {
+                push_line(out, &key, second, counts.captures, counts.urirs);
+            }
+        } else if key == run.surt {
+            push_line(&mut rows.main, &key, b"", run.counts.captures, 1);
+        } else {
+            if key != rows.key {
+                rows.flush();
+                rows.key.clear();
+                rows.key.extend_from_slice(&key);
+            }
+            rows.captures += run.counts.captures;
+            rows.urirs += 1;
+        }
+        rows.scratch = key;
+    }
+
+    fn take(&self, mut part: Rows, _: &[u8]) -> Result<()> {
+        part.flush();
+        let Ok(mut state) = self.state.lock() else {
+            return Err(Error::format("another thread has failed"));
+        };
+        state.main.push_lines(&part.main, true)?;
+        state.rest.push_lines(&part.rest, false)
+    }
+
+    fn restart(&self) -> Result<()> {
+        let state = State::new(&self.room)?;
+        if let Ok(mut old) = self.state.lock() {
+            *old = state;
+        }
+        Ok(())
+    }
+}

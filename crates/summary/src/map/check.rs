@@ -1,0 +1,195 @@
+//! Looking over a map: is it well formed, in order, free of rows that say nothing, and right?
+
+use waypost_index::Source;
+use waypost_index::rejects::printable;
+use waypost_surt::{Key, Reach, Surt};
+
+use super::row::Row;
+use super::rows::{Order, Rows, Why};
+use super::store::Map;
+use super::tidy::Room;
+use super::write::Counting;
+use crate::error::Result;
+use crate::frequency::Frequency;
+use crate::holdings::{self, Consumer, Input, Reading, Run};
+
+/// How many examples are kept.
+const EXAMPLES: usize = 5;
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct Checked {
+    /// Rows.
+    pub rows: u64,
+    /// Of them with a wildcard that hold something.
+    pub wildcards: u64,
+    /// Of them voids.
+    pub voids: u64,
+    /// All that the rows count; `None` where a row does not say.
+    pub total: Option<Frequency>,
+    /// The first row that is out of order, twice there, or spelled in another way: line and key.
+    pub disorder: Option<(u64, String, &'static str)>,
+    /// Rows that change no answer: positive below a wildcard, void below nothing.
+    pub shadowed: u64,
+    /// The first of them, with their lines.
+    pub shadowed_examples: Vec<(u64, String)>,
+    /// Whether wildcards count what rows below them count.
+    pub counting: Option<Counting>,
+}
+
+/// Rows above the current one that cover it.
+struct Above {
+    stem: Vec<u8>,
+    reach: Reach,
+    void: bool,
+}
+
+/// Looks over the format, the order and the sense of a map.
+///
+/// # Errors
+/// When a line is no row, with its place.
+pub fn check(source: &Source) -> Result<Checked> {
+    let mut rows = Rows::open(source, Order::Watch)?;
+    let mut checked = Checked::default();
+    let mut above: Vec<Above> = Vec::new();
+    let mut first = true;
+    while let Some(row) = rows.next()? {
+        let row = Row {
+            key: row.key.into_owned().into(),
+            second: row.second.map(|second| second.into_owned().into()),
+            frequency: row.frequency,
+        };
+        let line = rows.line_number();
+        checked.rows += 1;
+        let key = Key::new(&row.key);
+        let void = row.frequency.is_void();
+        checked.voids += u64::from(void);
+        checked.wildcards += u64::from(!void && key.reach() != Reach::Exact);
+        checked.total = if first {
+            Some(row.frequency)
+        } else {
+            checked.total.map(|sum| sum.plus(row.frequency))
+        };
+        first = false;
+        above.retain(|other| covers(other, &key));
+        let nearest = above.last().map(|other| other.void);
+        // A wildcard may stand behind rows that it covers; those few are not looked at.
+        if nearest == Some(void) || (nearest.is_none() && void) {
+            checked.shadowed += 1;
+            if checked.shadowed_examples.len() < EXAMPLES {
+                checked.shadowed_examples.push((line, printable(&row.key)));
+            }
+        }
+        if key.reach() != Reach::Exact && above.last().is_none_or(|other| other.stem != key.stem())
+        {
+            above.push(Above {
+                stem: key.stem().to_vec(),
+                reach: key.reach(),
+                void,
+            });
+        }
+    }
+    checked.counting = Some(super::compact::counting(rows.headers()));
+    checked.disorder = rows.untidy().map(|untidy| {
+        let why = match untidy.why {
+            Why::Order => "comes after a larger key",
+            Why::Twice => "comes a second time",
+            Why::Spelling => "is not spelled as maps spell it, or has a query",
+        };
+        (untidy.line, printable(&untidy.here), why)
+    });
+    Ok(checked)
+}
+
+fn covers(above: &Above, key: &Key<'_>) -> bool {
+    let Some(below) = key.stem().strip_prefix(&above.stem[..]) else {
+        return false;
+    };
+    match above.reach {
+        Reach::All => true,
+        Reach::Hosts => matches!(below.first(), None | Some(b',' | b':' | b')')),
+        _ => {
+            below.is_empty() && key.reach() == Reach::Exact
+                || matches!(below.first(), Some(b'/' | b'?'))
+        }
+    }
+}
+
+/// Held URIs that a map calls absent.
+#[derive(Debug, Default)]
+pub struct Missed {
+    /// URI-Rs looked at.
+    pub urirs: u64,
+    /// Of them called absent.
+    pub missed: u64,
+    /// The first of them.
+    pub examples: Vec<String>,
+    /// What was read.
+    pub reading: Reading,
+}
+
+/// Looks every held URI up.
+///
+/// # Errors
+/// When the map or the holdings cannot be read.
+pub fn prove(map: &std::path::Path, holdings: &Input) -> Result<Missed> {
+    let room = Room {
+        memory: holdings.memory,
+        temporary: holdings.temporary.clone(),
+    };
+    let prover = Prover {
+        map: Map::open(map, &room)?,
+        found: std::sync::Mutex::new(Missed::default()),
+    };
+    let reading = holdings::read(holdings, None, &prover)?;
+    let mut missed = prover
+        .found
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    missed.reading = reading;
+    Ok(missed)
+}
+
+struct Prover {
+    map: Map,
+    found: std::sync::Mutex<Missed>,
+}
+
+impl Consumer for Prover {
+    type Part = Missed;
+
+    fn part(&self) -> Missed {
+        Missed::default()
+    }
+
+    fn run(&self, part: &mut Missed, run: &Run) {
+        part.urirs += 1;
+        let present = self
+            .map
+            .find(&Surt::new(&run.surt), None)
+            .is_some_and(|found| !found.frequency.is_void());
+        if !present {
+            part.missed += 1;
+            if part.examples.len() < EXAMPLES {
+                part.examples.push(printable(&run.surt));
+            }
+        }
+    }
+
+    fn take(&self, part: Missed, _: &[u8]) -> Result<()> {
+        if let Ok(mut found) = self.found.lock() {
+            found.urirs += part.urirs;
+            found.missed += part.missed;
+            let room = EXAMPLES.saturating_sub(found.examples.len());
+            found.examples.extend(part.examples.into_iter().take(room));
+        }
+        Ok(())
+    }
+
+    fn restart(&self) -> Result<()> {
+        if let Ok(mut found) = self.found.lock() {
+            *found = Missed::default();
+        }
+        Ok(())
+    }
+}

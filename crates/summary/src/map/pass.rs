@@ -1,0 +1,110 @@
+//! One walk over a map's rows and, with them, a sample of lookups.
+
+use waypost_index::Source;
+use waypost_surt::{Key, Reach, Surt};
+
+use super::row::Row;
+use super::rows::{Order, Rows, Untidy};
+use super::sample::{Asked, Sample};
+use super::tree::{Visitor, Walk};
+use crate::error::Result;
+
+/// What is done with rows and lookups at their places.
+pub(crate) trait Pass: Visitor {
+    /// A row at its place.
+    fn row(&mut self, node: &mut Self::Node, row: &Row<'_>, reach: Reach) -> Result<()>;
+
+    /// Lookups of exactly this place.
+    fn lookups(&mut self, node: &mut Self::Node, asked: &Asked) {
+        let _ = (node, asked);
+    }
+}
+
+/// How a walk ended.
+pub(crate) enum Walked {
+    /// All was seen: so many rows.
+    Whole { rows: u64 },
+    /// The rows are not tidy, and what was found is worth nothing.
+    Untidy(Untidy),
+}
+
+/// Walks over all rows and lookups.
+pub(crate) fn walk<P: Pass>(
+    source: &Source,
+    sample: Option<&Sample>,
+    pass: &mut P,
+) -> Result<Walked> {
+    walk_in(source, sample, Order::Watch, pass)
+}
+
+/// Walks over rows that an earlier walk found tidy, without looking at their order again.
+pub(crate) fn walk_again<P: Pass>(
+    source: &Source,
+    sample: Option<&Sample>,
+    pass: &mut P,
+) -> Result<Walked> {
+    walk_in(source, sample, Order::Any, pass)
+}
+
+fn walk_in<P: Pass>(
+    source: &Source,
+    sample: Option<&Sample>,
+    order: Order,
+    pass: &mut P,
+) -> Result<Walked> {
+    let mut rows = Rows::open(source, order)?;
+    let mut walk = Walk::new(pass);
+    let mut asked = sample.map(Sample::iter).into_iter().flatten().peekable();
+    let mut count = 0;
+    while let Some(row) = rows.next()? {
+        while let Some((key, found)) = asked.next_if(|(key, _)| *key < row.key.as_ref()) {
+            ask(&mut walk, key, found, pass);
+        }
+        let (stem, reach, host) = place(&row.key);
+        let node = walk.at(stem, host, pass);
+        pass.row(node, &row, reach)?;
+        count += 1;
+        if count % 4096 == 0 && rows.untidy().is_some() {
+            break;
+        }
+    }
+    if let Some(untidy) = rows.untidy() {
+        return Ok(Walked::Untidy(untidy.clone()));
+    }
+    for (key, found) in asked {
+        ask(&mut walk, key, found, pass);
+    }
+    walk.finish(pass);
+    Ok(Walked::Whole { rows: count })
+}
+
+fn ask<P: Pass>(walk: &mut Walk<P::Node>, key: &[u8], asked: &Asked, pass: &mut P) {
+    let key = Key::new(key);
+    let node = walk.at(key.stem(), has_host(key.stem()), pass);
+    pass.lookups(node, asked);
+}
+
+/// The place of a key, how far it reaches, and whether it is on a host. Most keys need only a look at
+/// their last byte.
+#[inline]
+fn place(key: &[u8]) -> (&[u8], Reach, bool) {
+    match key.last() {
+        None | Some(b'*' | b'/' | b')') => {
+            let key = Key::new(key);
+            let host = key.reach() != Reach::Exact || has_host(key.stem());
+            (key.stem(), key.reach(), host)
+        }
+        Some(_) => (key, Reach::Exact, has_host(key)),
+    }
+}
+
+/// Whether a place is on a host: a `)` comes before the first slash.
+#[inline]
+fn has_host(stem: &[u8]) -> bool {
+    memchr::memchr2(b')', b'/', stem).is_some_and(|at| stem[at] == b')')
+}
+
+/// The exact key under which a SURT is asked for.
+pub(crate) fn place_of(surt: &Surt<'_>, out: &mut Vec<u8>) {
+    super::row::write_exact(surt.without_query(), out);
+}

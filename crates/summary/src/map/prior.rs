@@ -1,0 +1,144 @@
+//! How many lookups in vain to expect at places of which no lookup is known.
+//!
+//! Each place that holds something expects lookups of children that it does not have: more if it has
+//! many children, for a place that has many is asked for many others. What a subtree expects is the
+//! sum over its places. It must be a sum: any function of a whole subtree that grows more slowly than
+//! the subtree would make either everything or nothing roll up.
+//!
+//! With lookups, what to expect is learned from them: the mean of all places alike (hosts or paths,
+//! of the same depth, with about as many children, on sites that are asked for about as much), mixed
+//! with what was asked at the place itself. How much a site is asked for is taken from one half of the
+//! lookups and what that leads to from the other: else every lookup would explain itself.
+
+use super::tree::Part;
+
+/// Classes of depth, and of children by powers of two.
+const DEPTHS: usize = 6;
+const SIZES: usize = 16;
+const PARTS: usize = 3;
+
+/// Classes of how much a site is asked for; 0 is not known.
+pub(crate) const DENSITIES: usize = 8;
+const CLASSES: usize = DENSITIES * PARTS * DEPTHS * SIZES;
+
+/// What to expect.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prior {
+    /// Lookups in vain below a place with so many children, by class.
+    rates: Vec<f64>,
+    /// How many places' worth of evidence the class has against the place itself.
+    strength: f64,
+    /// The exponent, if it is a power of the children.
+    power: Option<(f64, f64)>,
+}
+
+/// A class of places.
+#[inline]
+pub(crate) fn class(part: Part, level: u32, children: u32, density: u8) -> usize {
+    let part = match part {
+        Part::Root | Part::Host | Part::Port => 0,
+        Part::Site => 1,
+        _ => 2,
+    };
+    let density = if part == 0 { 0 } else { usize::from(density) };
+    let depth = (level as usize).min(DEPTHS - 1);
+    let size = (u32::BITS - children.leading_zeros()).min(SIZES as u32 - 1) as usize;
+    ((density * PARTS + part) * DEPTHS + depth) * SIZES + size
+}
+
+/// The class of a site with so many lookups in vain and so many rows.
+pub(crate) fn density(asked: f64, rows: f64) -> u8 {
+    if asked <= 0.0 {
+        return 1;
+    }
+    let ratio = asked / rows.max(1.0);
+    // From 1/64 on in steps of four.
+    let step = ((ratio * 64.0).log2() / 2.0).floor() + 3.0;
+    step.clamp(2.0, DENSITIES as f64 - 1.0) as u8
+}
+
+impl Default for Prior {
+    fn default() -> Prior {
+        Prior::power(0.02, 1.0)
+    }
+}
+
+impl Prior {
+    /// `rate · (children + 1)^exponent` at every place.
+    pub fn power(rate: f64, exponent: f64) -> Prior {
+        Prior {
+            rates: Vec::new(),
+            strength: f64::INFINITY,
+            power: Some((rate, exponent)),
+        }
+    }
+
+    /// How many lookups in vain more than the `seen` ones to expect at a place. Less than none where
+    /// many were seen: the next sample will have fewer.
+    #[inline]
+    pub(crate) fn more(&self, class: usize, children: u32, stem: &[u8], seen: f64) -> f64 {
+        if let Some((rate, exponent)) = self.power {
+            if rate == 0.0 {
+                return 0.0;
+            }
+            // Thousands of places are alike. A grain of difference lets some of them roll up and
+            // others not, so that every budget can be spent.
+            let grain = (xxhash_rust::xxh3::xxh3_64(stem) >> 40) as f64 / (1u64 << 24) as f64;
+            return rate * f64::from(children + 1).powf(exponent) * (1.0 + 0.01 * grain);
+        }
+        let rate = self.rates.get(class).copied().unwrap_or(0.0);
+        (rate - seen) * self.strength / (1.0 + self.strength)
+    }
+}
+
+/// Counts by class, to learn from.
+#[derive(Clone, Debug)]
+pub(crate) struct Learning {
+    places: Vec<f64>,
+    seen: Vec<f64>,
+}
+
+impl Default for Learning {
+    fn default() -> Learning {
+        Learning {
+            places: vec![0.0; CLASSES],
+            seen: vec![0.0; CLASSES],
+        }
+    }
+}
+
+impl Learning {
+    /// A place and the lookups in vain whose nearest place with holdings it is.
+    #[inline]
+    pub(crate) fn add(&mut self, class: usize, seen: f64) {
+        self.places[class] += 1.0;
+        self.seen[class] += seen;
+    }
+
+    /// The mean of each class, times the share of the lookups that it was learned from; of small
+    /// classes, drawn towards that of all depths.
+    pub(crate) fn finish(&self, times: f64, strength: f64) -> Prior {
+        let mean = |places: f64, seen: f64, towards: f64| (seen + 20.0 * towards) / (places + 20.0);
+        let all = mean(self.places.iter().sum(), self.seen.iter().sum(), 0.0);
+        let rates = (0..self.places.len())
+            .map(|class| {
+                let size = class % SIZES;
+                let part = class / (DEPTHS * SIZES);
+                // Of the same part and density.
+                let alike = (0..DEPTHS).map(|depth| (part * DEPTHS + depth) * SIZES + size);
+                let (mut places, mut seen) = (0.0, 0.0);
+                for other in alike {
+                    places += self.places[other];
+                    seen += self.seen[other];
+                }
+                let towards = mean(places, seen, all);
+                times * mean(self.places[class], self.seen[class], towards)
+            })
+            .collect();
+        Prior {
+            rates,
+            strength,
+            power: None,
+        }
+    }
+}

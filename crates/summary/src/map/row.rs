@@ -1,0 +1,264 @@
+//! A row of a map: `com,example)/a/* 54321/20000`, perhaps with a second key before the frequency.
+
+use std::borrow::Cow;
+
+use waypost_surt::{Key, Reach, Surt};
+
+use crate::error::{Error, Result};
+use crate::frequency::{Frequency, Number, Sureness};
+use crate::ukvs::{self, Line};
+
+/// A row of a map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row<'a> {
+    /// The key as it is spelled.
+    pub key: Cow<'a, [u8]>,
+    /// The second key, if there is one.
+    pub second: Option<Cow<'a, [u8]>>,
+    /// What is known under it.
+    pub frequency: Frequency,
+}
+
+impl<'a> Row<'a> {
+    /// Reads a line of `keys` key fields, 1 or 2.
+    ///
+    /// # Errors
+    /// When it is no row of a map.
+    #[inline]
+    pub fn parse(line: &'a [u8], keys: usize) -> Result<Row<'a>> {
+        if keys == 1
+            && let Some(row) = usual(line)
+        {
+            return Ok(row);
+        }
+        Row::parse_any(line, keys)
+    }
+
+    #[cold]
+    fn parse_any(line: &'a [u8], keys: usize) -> Result<Row<'a>> {
+        let Line::Row(row) = Line::parse(line)? else {
+            return Err(Error::syntax(
+                "a header or nothing where a row should be",
+                1,
+            ));
+        };
+        let found = row.fields.len();
+        let mut fields = row.fields.into_iter();
+        let key = fields.next().unwrap_or_default();
+        let second = (keys > 1).then(|| fields.next()).flatten();
+        let column = (key.len() + second.as_ref().map_or(0, |second| second.len() + 1) + 2)
+            .min(line.len() + 1);
+        let frequency = match (fields.next(), &row.json) {
+            (Some(field), _) => text_of(&field).parse::<Frequency>(),
+            (None, Some(json)) => match json.get("frequency") {
+                Some(ukvs::Value::Number(text) | ukvs::Value::Text(text)) => text.parse(),
+                _ => return Err(Error::syntax("the frequency is missing", column)),
+            },
+            (None, None) => {
+                return Err(Error::syntax(
+                    format!("the frequency is missing: {} of {} fields", found, keys + 1),
+                    column,
+                ));
+            }
+        }
+        .map_err(|error| Error::syntax(error.to_string(), column))?;
+        Ok(Row {
+            key,
+            second,
+            frequency,
+        })
+    }
+
+    /// Appends the row and a line feed.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        write(&self.key, self.second.as_deref(), &self.frequency, out);
+    }
+}
+
+/// Appends a row and a line feed.
+pub(crate) fn write(key: &[u8], second: Option<&[u8]>, frequency: &Frequency, out: &mut Vec<u8>) {
+    write_head(key, second, out);
+    write_frequency(frequency, out);
+    out.push(b'\n');
+}
+
+/// Appends keys and the space behind them.
+pub(crate) fn write_head(key: &[u8], second: Option<&[u8]>, out: &mut Vec<u8>) {
+    ukvs::write_field(key, true, out);
+    out.push(b' ');
+    if let Some(second) = second {
+        ukvs::write_field(second, false, out);
+        out.push(b' ');
+    }
+}
+
+/// Appends a frequency as it is written in rows.
+pub(crate) fn write_frequency(frequency: &Frequency, out: &mut Vec<u8>) {
+    let number = |number: Number, out: &mut Vec<u8>| {
+        push_digits(number.value, out);
+        out.extend_from_slice(number.sureness.sign().as_bytes());
+    };
+    if let Some(captures) = frequency.captures {
+        number(captures, out);
+    }
+    if let Some(urirs) = frequency.urirs {
+        out.push(b'/');
+        number(urirs, out);
+    } else if frequency.captures.is_none() {
+        out.push(b'/');
+    }
+}
+
+/// Appends a number: formatting it would take longer than all the rest of a row.
+pub(crate) fn push_digits(mut number: u64, out: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+fn text_of(field: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(field)
+}
+
+/// `key captures[/urirs]` with one space and nothing odd, without a detour.
+#[inline]
+fn usual(line: &[u8]) -> Option<Row<'_>> {
+    let space = memchr::memchr2(b' ', b'\t', line)?;
+    if line[space] != b' ' || matches!(line[0], b' ' | b'"' | b'\\' | b'{' | b'[') {
+        return None;
+    }
+    let (captures, rest) = digits(&line[space + 1..])?;
+    let urirs = match rest {
+        [] => None,
+        [b'/', rest @ ..] => {
+            let (urirs, rest) = digits(rest)?;
+            if !rest.is_empty() {
+                return None;
+            }
+            Some(urirs)
+        }
+        _ => return None,
+    };
+    let exact = |value| Number {
+        value,
+        sureness: Sureness::Exact,
+    };
+    Some(Row {
+        key: Cow::Borrowed(&line[..space]),
+        second: None,
+        frequency: Frequency {
+            captures: Some(exact(captures)),
+            urirs: urirs.map(exact),
+        },
+    })
+}
+
+fn digits(text: &[u8]) -> Option<(u64, &[u8])> {
+    let mut value = 0u64;
+    let mut length = 0;
+    while let Some(digit) = text.get(length).filter(|byte| byte.is_ascii_digit()) {
+        value = value * 10 + u64::from(digit - b'0');
+        length += 1;
+        if length > 18 {
+            return None;
+        }
+    }
+    (length > 0).then(|| (value, &text[length..]))
+}
+
+/// A key without its query and without slashes at its end; wildcards as they are. Appended as maps
+/// spell it.
+pub(crate) fn tidy_key(text: &[u8], out: &mut Vec<u8>) {
+    let key = Key::new(text);
+    match key.reach() {
+        Reach::Exact => write_exact(Surt::new(key.stem()).without_query(), out),
+        _ => key.write(out),
+    }
+}
+
+/// The exact key of a place, as maps spell it: no slash at the end but of a root.
+#[inline]
+pub(crate) fn write_exact(place: &[u8], out: &mut Vec<u8>) {
+    let place = trim_slashes(place);
+    out.extend_from_slice(place);
+    if place.last() == Some(&b')') && memchr::memchr2(b')', b'/', place) == Some(place.len() - 1) {
+        out.push(b'/');
+    }
+}
+
+/// A place without the slashes at its end.
+#[inline]
+pub(crate) fn trim_slashes(mut place: &[u8]) -> &[u8] {
+    while let [rest @ .., b'/'] = place {
+        place = rest;
+    }
+    place
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn rows_of_the_paper_are_read_and_written_back() {
+        for (line, keys) in [
+            ("* 54321/20000", 1),
+            ("com,* 10000+", 1),
+            ("org,arxiv)/ 100", 1),
+            ("uk,co,bbc)/images/* 300+/20-", 1),
+            ("com,cnn)/profiles/* 0", 1),
+            ("com,cnn)/ 2008 4/1", 2),
+            ("org,x)/* 1996:1999 /", 2),
+        ] {
+            let row = Row::parse(line.as_bytes(), keys).unwrap();
+            let mut out = Vec::new();
+            row.write(&mut out);
+            assert_eq!(String::from_utf8(out).unwrap().trim_end(), line);
+        }
+        for bad in [
+            "com,x)/",
+            "com,x)/ -5",
+            "com,x)/ x",
+            "com,x)/ 1/2/3",
+            "com,x)/ 1_000",
+            "",
+        ] {
+            assert!(Row::parse(bad.as_bytes(), 1).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn keys_are_spelled_in_one_way() {
+        for (key, tidy) in [
+            ("com,x)", "com,x)/"),
+            ("com,x)/?q", "com,x)/"),
+            ("com,x)/a/", "com,x)/a"),
+            ("com,x)/a?b/c", "com,x)/a"),
+            ("com,x)/a/*", "com,x)/a/*"),
+            ("uk,gov,*)/", "uk,gov,*"),
+            ("urn:a?b", "urn:a"),
+        ] {
+            let mut out = Vec::new();
+            tidy_key(key.as_bytes(), &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), tidy);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_short_way_reads_what_the_long_way_reads(line in "[a-z,)/*\\\\\"{ \t]{0,12} ?[0-9]{0,3}[/+~-]?[0-9]{0,2}") {
+            let short = Row::parse(line.as_bytes(), 1);
+            let long = Row::parse_any(line.as_bytes(), 1);
+            prop_assert_eq!(short.ok(), long.ok());
+        }
+    }
+}

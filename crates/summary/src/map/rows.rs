@@ -1,0 +1,240 @@
+//! The rows of a map file, one after the other, with their order watched.
+//!
+//! Every walk over a map needs its rows tidy: sorted by the bytes of their keys, none twice, keys
+//! spelled in one way and without query. Maps that we wrote are. A map that is not is found out on
+//! the first walk and [made tidy](super::tidy) before another.
+
+use std::cmp::Ordering;
+
+use waypost_index::Source;
+use waypost_index::input::Stream;
+use waypost_surt::{Key, Reach};
+
+use super::row::{Row, tidy_key};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ukvs::{Headers, Line, Lines, Value};
+
+/// What to do with rows that are not tidy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Say so: [`Rows::is_tidy`].
+    Watch,
+    /// It does not matter.
+    Any,
+}
+
+/// Reads rows.
+pub(crate) struct Rows {
+    lines: Lines<Stream>,
+    name: String,
+    headers: Headers,
+    keys: usize,
+    order: Order,
+    /// The first row was met while the headers were read.
+    waiting: bool,
+    last: Vec<u8>,
+    last_second: Vec<u8>,
+    any: bool,
+    untidy: Option<Untidy>,
+}
+
+/// The first row that is not tidy.
+#[derive(Clone, Debug)]
+pub(crate) struct Untidy {
+    pub(crate) line: u64,
+    pub(crate) why: Why,
+    pub(crate) before: Vec<u8>,
+    pub(crate) here: Vec<u8>,
+}
+
+/// What is not tidy about a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// It comes after a larger one.
+    Order,
+    /// It comes a second time.
+    Twice,
+    /// Its key has another spelling, or a query.
+    Spelling,
+}
+
+impl Rows {
+    /// Reads the headers.
+    pub(crate) fn open(source: &Source, order: Order) -> Result<Rows> {
+        let mut rows = Rows {
+            lines: Lines::new(source.open()?),
+            name: source.to_string(),
+            headers: Headers::default(),
+            keys: 1,
+            order,
+            waiting: false,
+            last: Vec::new(),
+            last_second: Vec::new(),
+            any: false,
+            untidy: None,
+        };
+        rows.waiting = rows.advance()?;
+        rows.keys = key_fields(&rows.headers).map_err(|error| error.in_file(source))?;
+        Ok(rows)
+    }
+
+    /// The headers met so far.
+    pub(crate) fn headers(&self) -> &Headers {
+        &self.headers
+    }
+
+    /// How many key fields rows have: 1 or 2.
+    pub(crate) fn keys(&self) -> usize {
+        self.keys
+    }
+
+    /// The line of the current row.
+    pub(crate) fn line_number(&self) -> u64 {
+        self.lines.number()
+    }
+
+    /// The first row that was not tidy, if there was one.
+    pub(crate) fn untidy(&self) -> Option<&Untidy> {
+        self.untidy.as_ref()
+    }
+
+    /// The next row.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<Option<Row<'_>>> {
+        if !std::mem::take(&mut self.waiting) && !self.advance()? {
+            return Ok(None);
+        }
+        let line = self.lines.line();
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let row = Row::parse(line, self.keys)
+            .map_err(|error| error.in_file(&self.name).at_line(self.lines.number()))?;
+        if self.order == Order::Watch && self.untidy.is_none() {
+            let ascends = !self.any
+                || match row.key.as_ref().cmp(&self.last[..]) {
+                    Ordering::Greater => true,
+                    Ordering::Less => false,
+                    Ordering::Equal => {
+                        let second = row.second.as_deref();
+                        second.is_some_and(|second| second > &self.last_second[..])
+                    }
+                };
+            if !ascends || !is_tidy(&row) {
+                let second = row.second.as_deref().unwrap_or_default();
+                let why = if ascends {
+                    Why::Spelling
+                } else if row.key.as_ref() == self.last && second == self.last_second {
+                    Why::Twice
+                } else {
+                    Why::Order
+                };
+                self.untidy = Some(Untidy {
+                    line: self.lines.number(),
+                    why,
+                    before: self.last.clone(),
+                    here: row.key.to_vec(),
+                });
+            }
+            self.any = true;
+            self.last.clear();
+            self.last.extend_from_slice(&row.key);
+            if let Some(second) = &row.second {
+                self.last_second.clear();
+                self.last_second.extend_from_slice(second);
+            }
+        }
+        Ok(Some(row))
+    }
+
+    /// Moves on to the next row, taking in headers.
+    #[inline]
+    fn advance(&mut self) -> Result<bool> {
+        loop {
+            let advanced = self.lines.advance();
+            if !advanced.map_err(|error| error.in_file(&self.name))? {
+                return Ok(false);
+            }
+            match self.lines.line().first() {
+                Some(b' ' | b'\t' | b'\r' | b'!' | b'@') | None => {
+                    if self.take_odd_line()? {
+                        return Ok(true);
+                    }
+                }
+                Some(_) => return Ok(true),
+            }
+        }
+    }
+
+    /// Takes in a header or an empty line. `true` if it is a row.
+    #[cold]
+    fn take_odd_line(&mut self) -> Result<bool> {
+        let number = self.lines.number();
+        let line = Line::parse(self.lines.line());
+        match line.map_err(|error| error.in_file(&self.name).at_line(number))? {
+            Line::Blank => Ok(false),
+            Line::Header(header) => {
+                self.headers.add(header);
+                Ok(false)
+            }
+            Line::Row(_) => Ok(true),
+        }
+    }
+}
+
+/// How many key fields the headers speak of: `!fields {keys: […]}`, or `!keys […]`.
+pub(crate) fn key_fields(headers: &Headers) -> Result<usize> {
+    let fields = headers.get("fields");
+    let keys = fields
+        .as_ref()
+        .and_then(|fields| fields.get("keys").cloned())
+        .or_else(|| headers.get("keys"));
+    let Some(Value::List(keys)) = keys else {
+        return Ok(1);
+    };
+    match keys.len() {
+        0 | 1 => Ok(1),
+        2 => Ok(2),
+        more => Err(Error::format(format!(
+            "maps have one or two keys a row, but here are {more}"
+        ))),
+    }
+}
+
+/// Whether a key is spelled as we spell it, and has no query unless it is a void.
+#[inline]
+fn is_tidy(row: &Row<'_>) -> bool {
+    let key = row.key.as_ref();
+    let usual = match key {
+        [.., b'/' | b')' | b'*'] => false,
+        [] => false,
+        _ => memchr::memchr(b'?', key).is_none(),
+    };
+    usual || is_tidy_slowly(row)
+}
+
+fn is_tidy_slowly(row: &Row<'_>) -> bool {
+    let mut tidy = Vec::with_capacity(row.key.len() + 1);
+    let key = Key::new(&row.key);
+    if is_void_of_query(&key, row) {
+        return true;
+    }
+    tidy_key(&row.key, &mut tidy);
+    tidy == row.key.as_ref() && (!tidy.is_empty() || key.reach() == Reach::All)
+}
+
+/// Voids of single queries are kept as they are: without their query they would say more.
+pub(crate) fn is_void_of_query(key: &Key<'_>, row: &Row<'_>) -> bool {
+    row.frequency.is_void() && waypost_surt::Surt::new(key.stem()).query().is_some()
+}
+
+impl Untidy {
+    /// As an error.
+    pub(crate) fn error(&self, source: &Source) -> Error {
+        let text = |bytes: &[u8]| waypost_index::rejects::printable(bytes);
+        Error::new(ErrorKind::NotSorted {
+            before: text(&self.before),
+            here: text(&self.here),
+        })
+        .in_file(source)
+        .at_line(self.line)
+    }
+}

@@ -1,0 +1,108 @@
+//! A sample of lookups: which places were asked for, how often, and how often in vain.
+
+use waypost_surt::Surt;
+
+use super::pass::place_of;
+use crate::evaluate::Lookups;
+
+/// What was asked of one place.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Asked {
+    /// Lookups in vain, those that teach.
+    pub absent: f64,
+    /// Lookups in vain that were set aside to judge voids by.
+    pub aside: f64,
+    /// Whether it was in vain is known. If not, what the map holds at the place decides.
+    pub labelled: bool,
+}
+
+/// Lookups by place, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Sample {
+    bytes: Vec<u8>,
+    entries: Vec<(usize, usize, Asked)>,
+    lookups: u64,
+}
+
+impl Sample {
+    /// Sorts lookups by place. `held` says which are held by the whole SURT; without it, what the map
+    /// has at their places says so. A half, chosen by a hash, is set aside.
+    pub fn new(lookups: &Lookups, held: Option<&[bool]>) -> Sample {
+        let mut places: Vec<(Vec<u8>, f64, f64)> = Vec::with_capacity(lookups.len());
+        let mut count = 0;
+        for (at, (_, surt, times)) in lookups.iter().enumerate() {
+            count += times;
+            let mut key = Vec::with_capacity(surt.len() + 1);
+            place_of(&Surt::new(surt), &mut key);
+            let is_held = held.and_then(|held| held.get(at)).copied().unwrap_or(false);
+            // That somebody asks again and again says less than that many ask once.
+            let weight = if is_held {
+                0.0
+            } else {
+                1.0 + (times.max(1) as f64).ln()
+            };
+            let aside = xxhash_rust::xxh3::xxh3_64_with_seed(surt, 0x5e7_a51de) & 1 == 1;
+            places.push(if aside {
+                (key, 0.0, weight)
+            } else {
+                (key, weight, 0.0)
+            });
+        }
+        Sample::of_places(places, held.is_some(), count)
+    }
+
+    /// From keys with lookups in vain that teach and that were set aside.
+    pub(crate) fn of_places(
+        mut places: Vec<(Vec<u8>, f64, f64)>,
+        labelled: bool,
+        lookups: u64,
+    ) -> Sample {
+        places.sort_by(|a, b| {
+            a.0.cmp(&b.0)
+                .then(a.1.total_cmp(&b.1))
+                .then(a.2.total_cmp(&b.2))
+        });
+        let mut sample = Sample {
+            lookups,
+            ..Sample::default()
+        };
+        for (key, absent, aside) in places {
+            if let Some((start, end, asked)) = sample.entries.last_mut()
+                && sample.bytes[*start..*end] == key[..]
+            {
+                asked.absent += absent;
+                asked.aside += aside;
+                continue;
+            }
+            let start = sample.bytes.len();
+            sample.bytes.extend_from_slice(&key);
+            sample.entries.push((
+                start,
+                sample.bytes.len(),
+                Asked {
+                    absent,
+                    aside,
+                    labelled,
+                },
+            ));
+        }
+        sample
+    }
+
+    /// The places that were asked for, in the order of their keys.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Asked)> {
+        self.entries
+            .iter()
+            .map(|(start, end, asked)| (&self.bytes[*start..*end], asked))
+    }
+
+    /// How many lookups were taken in.
+    pub fn lookups(&self) -> u64 {
+        self.lookups
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}

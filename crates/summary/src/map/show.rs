@@ -1,0 +1,108 @@
+//! The largest subtrees of a map.
+
+use waypost_index::Source;
+use waypost_surt::Reach;
+
+use super::pass::{Pass, Walked, walk};
+use super::row::Row;
+use super::tidy::{Room, tidied};
+use super::tree::{Part, Place, Visitor};
+use crate::error::Result;
+
+/// A place and what is below it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tree {
+    /// Its key, as a wildcard.
+    pub name: Vec<u8>,
+    /// Captures here and below.
+    pub captures: u64,
+    /// Rows here and below.
+    pub keys: u64,
+    /// The largest children.
+    pub children: Vec<Tree>,
+    /// Children that are not shown.
+    pub left_out: u64,
+}
+
+/// The largest subtrees, `depth` levels down, `top` children each.
+///
+/// # Errors
+/// When the map cannot be read.
+pub fn tree(source: &Source, depth: usize, top: usize, room: &Room) -> Result<Tree> {
+    let mut grow = Grow {
+        depth,
+        top,
+        whole: Tree::default(),
+    };
+    if let Walked::Untidy(_) = walk(source, None, &mut grow)? {
+        let tidy = tidied(source, room)?;
+        if let Walked::Untidy(untidy) = walk(&Source::File(tidy.to_path_buf()), None, &mut grow)? {
+            return Err(untidy.error(source));
+        }
+    }
+    Ok(grow.whole)
+}
+
+struct Grow {
+    depth: usize,
+    top: usize,
+    whole: Tree,
+}
+
+struct Growing {
+    depth: usize,
+    tree: Tree,
+}
+
+impl Visitor for Grow {
+    type Node = Growing;
+
+    fn open(&mut self, place: Place<'_>, parent: Option<&Growing>) -> Growing {
+        // A host and its own pages are one level.
+        let step = usize::from(!matches!(place.part, Part::Root | Part::Site));
+        Growing {
+            depth: parent.map_or(0, |parent| parent.depth) + step,
+            tree: Tree::default(),
+        }
+    }
+
+    fn close(&mut self, place: Place<'_>, mut node: Growing, parent: Option<&mut Growing>) {
+        let Some(parent) = parent else {
+            node.tree.name = b"*".to_vec();
+            self.whole = node.tree;
+            return;
+        };
+        parent.tree.captures += node.tree.captures;
+        parent.tree.keys += node.tree.keys;
+        if place.part == Part::Site {
+            // What is below the site is shown beside the hosts below the host.
+            for child in node.tree.children {
+                keep(&mut parent.tree, child, self.top);
+            }
+            parent.tree.left_out += node.tree.left_out;
+        } else if node.depth <= self.depth {
+            place.write_wildcard(&mut node.tree.name);
+            keep(&mut parent.tree, node.tree, self.top);
+        }
+    }
+}
+
+/// Adds a child and drops the smallest if there are too many.
+fn keep(parent: &mut Tree, child: Tree, top: usize) {
+    let at = parent
+        .children
+        .partition_point(|other| other.captures >= child.captures);
+    parent.children.insert(at, child);
+    if parent.children.len() > top {
+        parent.children.pop();
+        parent.left_out += 1;
+    }
+}
+
+impl Pass for Grow {
+    fn row(&mut self, node: &mut Growing, row: &Row<'_>, _: Reach) -> Result<()> {
+        node.tree.keys += 1;
+        node.tree.captures += row.frequency.captures.map_or(0, |captures| captures.value);
+        Ok(())
+    }
+}

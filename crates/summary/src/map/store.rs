@@ -1,0 +1,457 @@
+//! A map that answers lookups.
+//!
+//! The text stays where it is, under a memory map, and a [table](super::table) says where the rows
+//! are. Tables of large maps are kept beside the text as `.wmap` and made anew when the text changes;
+//! with one, opening a map takes no time, however large it is.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use libdeflater::{CompressionLvl, Compressor};
+use tempfile::TempPath;
+use waypost_index::Source;
+use waypost_index::input::Compression;
+use waypost_index::timestamp::Time;
+use waypost_surt::{Key, Reach, Surt};
+
+use super::memory::Bytes;
+use super::row::{Row, trim_slashes};
+use super::rows::{Order, Rows, key_fields};
+use super::table::{self, Prefix, Table};
+use super::tidy::{Room, joined, tidied};
+use crate::about::About;
+use crate::error::{Error, Result};
+use crate::frequency::Frequency;
+use crate::summary::{Answer, Kind, Lookup, Match, Size, Summary};
+use crate::ukvs::{Headers, Line};
+
+/// Tables of texts smaller than this are made anew each time.
+const SMALL: usize = 8 << 20;
+
+/// A map.
+#[derive(Debug)]
+pub struct Map {
+    text: Bytes,
+    table: Table,
+    keys: usize,
+    headers: Headers,
+    about: About,
+    file_bytes: u64,
+    gzip_bytes: OnceLock<u64>,
+    _temporary: Option<TempPath>,
+}
+
+/// What a map says of a lookup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The key that decides, as it is spelled in the map.
+    pub key: Vec<u8>,
+    /// What is known under it. A void is an answer, too: absent.
+    pub frequency: Frequency,
+    /// How many labels and segments of the lookup the key speaks of.
+    pub depth: usize,
+    /// How many keys more specific than this one were not in the map.
+    pub distance: usize,
+}
+
+impl Map {
+    /// Opens a map, plain or compressed, sorted or not.
+    ///
+    /// # Errors
+    /// When it cannot be read, or a line is no row.
+    pub fn open(path: &Path, room: &Room) -> Result<Map> {
+        let source = Source::new(path);
+        let name = |error: Error| error.in_file(path.display());
+        let plain = source != Source::Stdin && source.open()?.compression() == Compression::Plain;
+        if plain {
+            let text = Bytes::map(path)?;
+            if let Some(table) = table::load(path, &text) {
+                return Map::new(text, table, path, None).map_err(name);
+            }
+            if is_tidy(&source)? {
+                let keys = key_fields(&headers_of(&text).map_err(name)?).map_err(name)?;
+                let mut bytes = Table::build(&text, keys).map_err(name)?;
+                if text.len() >= SMALL {
+                    table::store(path, &text, &mut bytes);
+                }
+                let table = Table::new(Bytes::Owned(bytes))
+                    .ok_or_else(damaged)
+                    .map_err(name)?;
+                return Map::new(text, table, path, None).map_err(name);
+            }
+        }
+        let tidy = tidied(&source, room)?;
+        let text = Bytes::map(&tidy)?;
+        let keys = key_fields(&headers_of(&text).map_err(name)?).map_err(name)?;
+        let bytes = Table::build(&text, keys).map_err(name)?;
+        let table = Table::new(Bytes::Owned(bytes))
+            .ok_or_else(damaged)
+            .map_err(name)?;
+        Map::new(text, table, path, Some(tidy)).map_err(name)
+    }
+
+    fn new(text: Bytes, table: Table, path: &Path, temporary: Option<TempPath>) -> Result<Map> {
+        let headers = headers_of(&text)?;
+        Ok(Map {
+            keys: key_fields(&headers)?,
+            about: About::from_headers(&headers)?,
+            headers,
+            file_bytes: std::fs::metadata(path)
+                .map_or(text.len() as u64, |metadata| metadata.len()),
+            text,
+            table,
+            gzip_bytes: OnceLock::new(),
+            _temporary: temporary,
+        })
+    }
+
+    /// The headers.
+    pub fn headers(&self) -> &Headers {
+        &self.headers
+    }
+
+    /// How many rows it has.
+    pub fn rows(&self) -> u64 {
+        self.table.rows
+    }
+
+    /// What the map says of a SURT; at a time, if one is given and the map knows times.
+    pub fn find(&self, surt: &Surt<'_>, at: Option<&Span>) -> Option<Found> {
+        let mut candidates = Candidates::new(surt, self.table.has_queries());
+        let slots = candidates.slots(&self.table);
+        for (distance, (candidate, slot)) in candidates.iter().zip(slots).enumerate() {
+            let found = self.table.find(candidate.hash, slot, |offset| {
+                self.is_key(offset, candidate.stem, candidate.reach)
+            });
+            let Some(offset) = found else {
+                continue;
+            };
+            let Some((key, frequency)) = self.row(offset, at) else {
+                continue;
+            };
+            return Some(Found {
+                depth: depth(candidate.stem),
+                key,
+                frequency,
+                distance,
+            });
+        }
+        None
+    }
+
+    /// Whether something is held at or below the place of a wildcard key: a row there, or a wildcard
+    /// above it that no void takes it from.
+    pub(crate) fn holds_at_or_below(&self, key: &Key<'_>) -> bool {
+        let mut stem = key.stem().to_vec();
+        if key.reach() == Reach::Hosts {
+            stem.push(b')');
+        }
+        if self.frequency(&Surt::new(&stem)).is_some() {
+            return true;
+        }
+        // Rows below stand together; the first of them is found by halving.
+        let text: &[u8] = &self.text;
+        let (mut low, mut high) = (0, text.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let start = memchr::memrchr(b'\n', &text[..middle]).map_or(0, |at| at + 1);
+            let line = line_at(&text[start..]);
+            let header = matches!(line.first(), None | Some(b'!' | b'@'));
+            if header || line < key.stem() {
+                low = (start + line.len() + 1).min(text.len()).max(middle + 1);
+            } else {
+                high = start;
+            }
+        }
+        let mut at = low.min(text.len());
+        while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+            let line = line_at(rest);
+            if !line.starts_with(key.stem()) {
+                return false;
+            }
+            if let Ok(row) = Row::parse(line, self.keys)
+                && !row.frequency.is_void()
+                && (key.reach() == Reach::All || covers(key, &Key::new(&row.key)))
+            {
+                return true;
+            }
+            at += line.len() + 1;
+        }
+        false
+    }
+
+    /// What is known of a SURT that is called present.
+    #[inline]
+    fn frequency(&self, surt: &Surt<'_>) -> Option<Frequency> {
+        self.find(surt, None)
+            .map(|found| found.frequency)
+            .filter(|frequency| !frequency.is_void())
+    }
+
+    /// Whether the row there has this key.
+    #[inline]
+    fn is_key(&self, offset: usize, stem: &[u8], reach: Reach) -> bool {
+        let Some(line) = self.text.get(offset..) else {
+            return false;
+        };
+        if let Some(rest) = line.strip_prefix(stem) {
+            let suffix: &[u8] = match reach {
+                Reach::Exact => b" ",
+                Reach::Paths => b"/* ",
+                Reach::Hosts => b",* ",
+                Reach::All => b"* ",
+            };
+            if rest.starts_with(suffix) || (reach == Reach::Exact && rest.starts_with(b"/ ")) {
+                return true;
+            }
+        }
+        let Ok(row) = Row::parse(line_at(line), self.keys) else {
+            return false;
+        };
+        let key = Key::new(&row.key);
+        key.stem() == stem && key.reach() == reach
+    }
+
+    /// The key of the rows there, and what they say together. `None` if none is of the time.
+    fn row(&self, offset: usize, at: Option<&Span>) -> Option<(Vec<u8>, Frequency)> {
+        let first = Row::parse(line_at(self.text.get(offset..)?), self.keys).ok()?;
+        if self.keys == 1 {
+            return Some((first.key.into_owned(), first.frequency));
+        }
+        let mut found: Option<Frequency> = None;
+        let mut start = offset;
+        while let Some(rest) = self.text.get(start..) {
+            let line = line_at(rest);
+            let Ok(row) = Row::parse(line, self.keys) else {
+                break;
+            };
+            if row.key != first.key {
+                break;
+            }
+            let second = row.second.as_deref().unwrap_or(b":");
+            if at.is_none_or(|at| at.meets(second)) {
+                found = Some(found.map_or(row.frequency, |sum| joined(sum, row.frequency)));
+            }
+            start += line.len() + 1;
+        }
+        Some((first.key.into_owned(), found?))
+    }
+}
+
+/// Whether a key lies at or below the place of a wildcard.
+fn covers(wildcard: &Key<'_>, key: &Key<'_>) -> bool {
+    let Some(below) = key.stem().strip_prefix(wildcard.stem()) else {
+        return false;
+    };
+    match wildcard.reach() {
+        Reach::All => true,
+        Reach::Hosts => matches!(below.first(), None | Some(b',' | b':' | b')')),
+        _ => matches!(below.first(), None | Some(b'/' | b'?')) || wildcard.stem().ends_with(b")"),
+    }
+}
+
+fn damaged() -> Error {
+    Error::format("the table of its rows is damaged")
+}
+
+fn line_at(text: &[u8]) -> &[u8] {
+    let line = &text[..memchr::memchr(b'\n', text).unwrap_or(text.len())];
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// The headers before the first row, and those behind rows if it begins with none.
+fn headers_of(text: &[u8]) -> Result<Headers> {
+    let mut headers = Headers::default();
+    for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
+        match line.first() {
+            None | Some(b'!' | b'@' | b' ' | b'\t' | b'\r') => {}
+            Some(_) => break,
+        }
+        match Line::parse(line).map_err(|error| error.at_line(number as u64 + 1))? {
+            Line::Header(header) => headers.add(header),
+            Line::Blank => {}
+            Line::Row(_) => break,
+        }
+    }
+    Ok(headers)
+}
+
+fn is_tidy(source: &Source) -> Result<bool> {
+    let mut rows = Rows::open(source, Order::Watch)?;
+    let mut seen_header_after_row = false;
+    let headers = rows.headers().clone();
+    while rows.next()?.is_some() {
+        if rows.untidy().is_some() {
+            return Ok(false);
+        }
+    }
+    seen_header_after_row |= *rows.headers() != headers;
+    Ok(!seen_header_after_row)
+}
+
+/// Labels and segments of a place.
+fn depth(stem: &[u8]) -> usize {
+    if stem.is_empty() {
+        return 0;
+    }
+    let surt = Surt::new(stem);
+    match surt.authority() {
+        [] => 1 + memchr::memchr_iter(b',', stem).count(),
+        _ => surt.labels().count() + surt.segments().count(),
+    }
+}
+
+struct Candidate<'a> {
+    stem: &'a [u8],
+    reach: Reach,
+    hash: u64,
+}
+
+/// Keys that may speak of a lookup, the most specific first, with their hashes.
+struct Candidates<'a> {
+    keys: Vec<Candidate<'a>>,
+}
+
+impl<'a> Candidates<'a> {
+    fn new(surt: &Surt<'a>, with_query: bool) -> Candidates<'a> {
+        let place = trim_slashes(surt.without_query());
+        let mut keys = Vec::with_capacity(16);
+        let mut prefix = Prefix::EMPTY;
+        let mut add = |stem: &'a [u8], reach, prefix: Prefix| {
+            keys.push(Candidate {
+                stem,
+                reach,
+                hash: prefix.key(reach),
+            });
+        };
+        add(b"", Reach::All, prefix);
+        let authority = surt.authority().len();
+        let host = authority > 0 || surt.as_bytes().first() == Some(&b')');
+        if host {
+            for (at, &byte) in place.iter().enumerate() {
+                if at < authority {
+                    if (byte == b',' || byte == b':') && at > 0 {
+                        add(&place[..at], Reach::Hosts, prefix);
+                    }
+                } else if at == authority {
+                    add(&place[..at], Reach::Hosts, prefix);
+                } else if byte == b'/' || at == authority + 1 {
+                    add(&place[..at], Reach::Paths, prefix);
+                }
+                prefix.push(byte);
+            }
+            add(place, Reach::Paths, prefix);
+        } else {
+            for &byte in place {
+                prefix.push(byte);
+            }
+        }
+        add(place, Reach::Exact, prefix);
+        if with_query && surt.query().is_some() {
+            let whole = surt.as_bytes();
+            let mut prefix = Prefix::EMPTY;
+            for &byte in whole {
+                prefix.push(byte);
+            }
+            add(whole, Reach::Exact, prefix);
+        }
+        Candidates { keys }
+    }
+
+    /// The slots of all of them, read before any is looked at.
+    fn slots(&mut self, table: &Table) -> Vec<(u64, u64)> {
+        self.keys
+            .iter()
+            .rev()
+            .map(|key| table.first(key.hash))
+            .collect()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Candidate<'a>> {
+        self.keys.iter().rev()
+    }
+}
+
+/// A span of time: `2012`, `2012:2014`, `:2014`, `2012:`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    from: Option<Time>,
+    to: Option<Time>,
+}
+
+impl Span {
+    /// Reads a span. `None` if it is none.
+    pub fn parse(text: &[u8]) -> Option<Span> {
+        let first = |digits: &[u8]| (!digits.is_empty()).then(|| Time::first_of(digits));
+        let last = |digits: &[u8]| (!digits.is_empty()).then(|| Time::last_of(digits));
+        let (from, to) = match memchr::memchr(b':', text) {
+            Some(colon) => (first(&text[..colon]), last(&text[colon + 1..])),
+            None if text.is_empty() => return None,
+            None => (first(text), last(text)),
+        };
+        if from == Some(None) || to == Some(None) {
+            return None;
+        }
+        Some(Span {
+            from: from.flatten(),
+            to: to.flatten(),
+        })
+    }
+
+    /// Whether a row's span has a moment of this one. What is no time, such as a language, is of all
+    /// times.
+    fn meets(&self, second: &[u8]) -> bool {
+        let Some(other) = Span::parse(second) else {
+            return true;
+        };
+        let before = |to: Option<Time>, from: Option<Time>| matches!((to, from), (Some(to), Some(from)) if to < from);
+        !before(self.to, other.from) && !before(other.to, self.from)
+    }
+}
+
+impl Summary for Map {
+    fn kind(&self) -> Kind {
+        Kind::Map
+    }
+
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn size(&self) -> Size {
+        let gzip_bytes = *self.gzip_bytes.get_or_init(|| {
+            let mut compressor = Compressor::new(CompressionLvl::default());
+            let mut out = Vec::new();
+            self.text
+                .chunks(1 << 20)
+                .map(|chunk| {
+                    out.resize(compressor.gzip_compress_bound(chunk.len()), 0);
+                    compressor.gzip_compress(chunk, &mut out).unwrap_or(0) as u64
+                })
+                .sum()
+        });
+        Size {
+            keys: self.table.rows,
+            bytes: self.file_bytes,
+            gzip_bytes,
+        }
+    }
+
+    fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer> {
+        Ok(match self.find(&lookup.surt, None) {
+            Some(found) if !found.frequency.is_void() => Answer::Present(Match {
+                key: Some(found.key),
+                frequency: found.frequency,
+            }),
+            _ => Answer::Absent,
+        })
+    }
+
+    fn lookup_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Option<Frequency>>> {
+        use rayon::prelude::*;
+        Ok(lookups
+            .par_iter()
+            .map(|lookup| self.frequency(&lookup.surt))
+            .collect())
+    }
+}

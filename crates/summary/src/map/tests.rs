@@ -1,0 +1,548 @@
+//! What holds of maps however they are made: nothing held is lost, and least cost is least.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+use waypost_index::Source;
+use waypost_surt::{Key, Reach, Surt};
+
+use super::compact::{Budget, Given, LeastCost, Rule, compact};
+use super::cost::{Cost, Prices, Top};
+use super::papers::{Papers, PowerLaw};
+use super::pass::walk;
+use super::prior::Prior;
+use super::sample::Sample;
+use super::store::Map;
+use super::tidy::Room;
+use super::write::Style;
+
+fn given(path: &Path) -> Given {
+    Given::open(&Source::File(path.to_owned()), &Room::default()).unwrap()
+}
+
+fn write_map(folder: &TempDir, name: &str, text: &str) -> std::path::PathBuf {
+    let path = folder.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn compacted(text: &str, rule: &Rule, style: Style) -> String {
+    let folder = TempDir::new().unwrap();
+    let path = write_map(&folder, "a.ukvs", text);
+    let out = folder.path().join("b.ukvs");
+    compact(&mut given(&path), rule, style, &out, false).unwrap();
+    String::from_utf8(std::fs::read(out).unwrap()).unwrap()
+}
+
+fn papers(wh: f64, wp: f64) -> Papers {
+    Papers {
+        host_weight: wh,
+        path_weight: wp,
+        ..Papers::default()
+    }
+}
+
+fn by_papers(text: &str, papers: Papers) -> String {
+    compacted(text, &Rule::Papers(papers), Style::Reference)
+}
+
+fn least(budget: Budget, sample: Option<Sample>, voids: bool) -> Rule {
+    Rule::LeastCost(Box::new(LeastCost {
+        budget,
+        sample,
+        voids,
+        prior: None,
+        top: None,
+    }))
+}
+
+fn rows(text: &str) -> Vec<&str> {
+    text.lines().filter(|line| !line.starts_with('!')).collect()
+}
+
+fn opened(text: &str) -> (TempDir, Map) {
+    let folder = TempDir::new().unwrap();
+    let path = write_map(&folder, "m.ukvs", text);
+    let map = Map::open(&path, &Room::default()).unwrap();
+    (folder, map)
+}
+
+fn is_present(map: &Map, surt: &str) -> bool {
+    map.find(&Surt::new(surt.as_bytes()), None)
+        .is_some_and(|found| !found.frequency.is_void())
+}
+
+mod faults_of_the_reference_tool {
+    use super::*;
+
+    #[test]
+    fn b1_keys_behind_the_last_line_are_absent_and_end_nothing() {
+        let (_folder, map) = opened("com,a)/ 1\n");
+        assert!(is_present(&map, "com,a)/"));
+        assert!(!is_present(&map, "zz,z)/"));
+        let (_folder, empty) = opened("");
+        assert!(!is_present(&empty, "com,a)/"));
+    }
+
+    #[test]
+    fn b2_the_first_line_is_found() {
+        let (_folder, map) = opened("br,com,* 5\ncom,a)/ 1\n");
+        assert!(is_present(&map, "com,a)/"));
+        assert!(is_present(&map, "br,com,x)/y"));
+    }
+
+    #[test]
+    fn b3_a_host_below_a_rolled_one_leaves_no_stale_lines() {
+        let mut text = String::new();
+        for i in 0..30 {
+            text += &format!("com,a)/x{i:02} 1\n");
+        }
+        for i in 0..20 {
+            text += &format!("com,a,b,h{i:02}) 1\n");
+        }
+        text += "com,b) 1\n";
+        assert_eq!(
+            by_papers(&text, papers(1.0, 1.0)),
+            "com,a)/* 30\ncom,a,b,* 20\ncom,b) 1\n"
+        );
+    }
+
+    #[test]
+    fn b4_children_are_counted_once() {
+        let mut keys = Vec::new();
+        for i in 0..10 {
+            keys.extend([
+                format!("com,a)/s{i}"),
+                format!("com,a)/s{i}-1"),
+                format!("com,a)/s{i}/1"),
+            ]);
+        }
+        keys.sort();
+        let text: String = keys.iter().map(|key| format!("{key} 1\n")).collect();
+        assert_eq!(
+            by_papers(&text, papers(1.0, 1.0)),
+            text,
+            "20 children are fewer than 24.5"
+        );
+    }
+
+    #[test]
+    fn b5_queries_and_slashes_leave_no_disorder_and_no_key_twice() {
+        let text = "com,a)/a 1\ncom,a)/a-b 1\ncom,a)/a/ 1\ncom,a)/a/b 1\ncom,a)/a?x 1\n";
+        let out = by_papers(text, papers(f64::INFINITY, f64::INFINITY));
+        assert_eq!(out, "com,a)/a 3\ncom,a)/a-b 1\ncom,a)/a/b 1\n");
+    }
+
+    #[test]
+    fn b6_double_slashes_skip_no_candidate() {
+        let (_folder, map) = opened("com,example)/* 5\n");
+        assert!(is_present(&map, "com,example)//a"));
+        let (_folder, map) = opened("com,example,* 5\n");
+        assert!(is_present(&map, "com,example)//a//b"));
+    }
+
+    #[test]
+    fn b7_single_labels_and_addresses_are_kept() {
+        let text = "127.0.0.1) 1\n127.0.0.1)/a 1\nlocalhost)/a 2\nurn:x 3\n";
+        assert_eq!(by_papers(text, papers(1.0, 1.0)), text);
+        let (_folder, map) = opened("127.0.0.1)/* 1\nlocalhost)/* 2\n");
+        assert!(is_present(&map, "127.0.0.1)/b"));
+        assert!(is_present(&map, "localhost)/a/b"));
+    }
+
+    #[test]
+    fn b8_public_suffixes_can_be_kept() {
+        let text: String = (10..21).map(|i| format!("uk,co,d{i}) 1\n")).collect();
+        assert_eq!(
+            by_papers(&text, papers(1.0, 1.0)),
+            "uk,co,* 11\n",
+            "as published"
+        );
+        let keep = Papers {
+            keep_suffixes: true,
+            ..papers(1.0, 1.0)
+        };
+        assert_eq!(by_papers(&text, keep), text);
+    }
+
+    #[test]
+    fn b9_headers_are_kept() {
+        let out = compacted(
+            "!meta {\"name\": \"A\"}\ncom,a)/ 1\n",
+            &Rule::Papers(papers(1.0, 1.0)),
+            Style::Published,
+        );
+        assert!(out.starts_with("!meta {\"name\": \"A\""), "{out}");
+        assert!(out.ends_with("com,a)/ 1\n"));
+    }
+
+    #[test]
+    fn b10_and_b11_a_bad_line_is_an_error_with_its_place_and_leaves_no_file() {
+        let folder = TempDir::new().unwrap();
+        for (text, line) in [
+            ("com,a)/ 1\ncom,b)/ -5\n", 2),
+            ("com,a)/\n", 1),
+            ("com,a)/ 1\n\0\u{1}\u{2}\n", 2),
+        ] {
+            let path = write_map(&folder, "bad.ukvs", text);
+            let out = folder.path().join("out.ukvs");
+            let error = compact(
+                &mut given(&path),
+                &Rule::Papers(papers(1.0, 1.0)),
+                Style::Published,
+                &out,
+                false,
+            )
+            .unwrap_err();
+            assert_eq!(error.place().line, Some(line), "{error}");
+            assert!(!out.exists());
+        }
+    }
+}
+
+#[test]
+fn examples_of_the_papers_figures_answer_as_meant() {
+    let figure = "!context [\"http://oduwsdl.github.io/contexts/ukvs\"]\n\
+        !id {uri: \"http://archive.example.org/\"}\n\
+        !fields {keys: [\"surt\"], values: [\"frequency\"]}\n\
+        !meta {type: \"MementoMap\", name: \"A Test Web Archive\", year: 1996}\n\
+        * 54321/20000\ncom,* 10000+\ncom,twitter)/ 250\ncom,twitter)/* 100\norg,arxiv)/ 100\norg,arxiv)/* 2500~/900\norg,arxiv)/pdf/* 0\nuk,co,bbc)/images/* 300+/20-\n";
+    let (_folder, map) = opened(figure);
+    let key = |surt: &str| {
+        String::from_utf8(map.find(&Surt::new(surt.as_bytes()), None).unwrap().key).unwrap()
+    };
+    assert_eq!(key("com,twitter)/"), "com,twitter)/");
+    assert_eq!(key("com,twitter)/a"), "com,twitter)/*");
+    assert_eq!(key("com,other)/a"), "com,*");
+    assert_eq!(key("net,other)/a"), "*");
+    assert_eq!(key("org,arxiv)/pdf/1"), "org,arxiv)/pdf/*");
+    assert!(
+        !is_present(&map, "org,arxiv)/pdf/1"),
+        "a void wins over the wildcard above it"
+    );
+    assert!(is_present(&map, "org,arxiv)/abs/1"));
+
+    let dated = "!fields {keys: [\"surt\", \"datetime\"], values: [\"frequency\"]}\n\
+        com,cnn)/* 2008 20\ncom,cnn)/* 2010:2012 30\norg,x)/ : 1\n";
+    let (_folder, map) = opened(dated);
+    let at = |surt: &str, time: &str| {
+        let span = super::Span::parse(time.as_bytes()).unwrap();
+        map.find(&Surt::new(surt.as_bytes()), Some(&span))
+            .map(|found| found.frequency.to_string())
+    };
+    assert_eq!(at("com,cnn)/a", "2008").as_deref(), Some("20"));
+    assert_eq!(at("com,cnn)/a", "200805").as_deref(), Some("20"));
+    assert_eq!(at("com,cnn)/a", "2009"), None);
+    assert_eq!(at("com,cnn)/a", "2011").as_deref(), Some("30"));
+    assert_eq!(at("com,cnn)/a", "2008:2011").as_deref(), Some("50"));
+    assert_eq!(at("org,x)/", "1999").as_deref(), Some("1"));
+}
+
+#[test]
+fn both_spellings_of_the_root_are_found_and_the_order_of_rows_does_not_matter() {
+    for text in ["com,x) 1\n", "com,x)/ 1\n", "org,a)/ 2\ncom,x) 1\n"] {
+        let (_folder, map) = opened(text);
+        assert!(is_present(&map, "com,x)/"), "{text}");
+        assert!(is_present(&map, "com,x)/?q"), "{text}");
+        assert!(!is_present(&map, "com,x)/a"), "{text}");
+    }
+}
+
+#[test]
+fn voids_that_the_map_came_with_are_never_swallowed() {
+    let mut text = String::new();
+    for i in 10..60 {
+        text += &format!("com,a)/b{i}/x 1\n");
+    }
+    text += "com,a)/c/* 0\ncom,a)/c/held 2\ncom,a)/d 0\n";
+    for rule in [
+        Rule::Papers(papers(0.0, 0.0)),
+        least(Budget::Lambda(1e-9), None, false),
+        least(Budget::Keys(4), None, false),
+    ] {
+        let out = compacted(&text, &rule, Style::Published);
+        let (_folder, map) = opened(&out);
+        assert!(is_present(&map, "com,a)/b10/x"));
+        assert!(!is_present(&map, "com,a)/c/other"), "{out}");
+        assert!(is_present(&map, "com,a)/c/held"), "{out}");
+        assert!(!is_present(&map, "com,a)/d"), "{out}");
+    }
+}
+
+#[test]
+fn frequencies_add_up_when_rows_partition_and_when_they_accumulate() {
+    let text = "!meta {\"wildcards\": \"partition\"}\ncom,a)/ 1/1\ncom,a)/x 2/1\ncom,a)/y/* 30/9\ncom,a)/y/z 4/1\n";
+    let out = compacted(
+        text,
+        &least(Budget::Lambda(0.0), None, false),
+        Style::Published,
+    );
+    assert_eq!(rows(&out), ["com,a)/* 37/12"], "{out}");
+    let cumulative = text.replace("partition", "accumulate");
+    let out = compacted(
+        &cumulative,
+        &least(Budget::Lambda(0.0), None, false),
+        Style::Published,
+    );
+    assert_eq!(rows(&out), ["com,a)/* 33/11"], "{out}");
+}
+
+/// Small trees: hosts of up to three labels, paths of up to two segments.
+fn places() -> impl Strategy<Value = String> {
+    ("[ab](,[ab]){0,2}", "(/[ab-]{1,2}){0,2}").prop_map(|(host, path)| {
+        if path.is_empty() {
+            format!("{host})/")
+        } else {
+            format!("{host}){path}")
+        }
+    })
+}
+
+fn map_text(held: &BTreeSet<String>) -> String {
+    held.iter().map(|key| format!("{key} 2/1\n")).collect()
+}
+
+fn sample_of(asked: &BTreeMap<String, u32>, labelled: bool) -> Sample {
+    let places = asked
+        .iter()
+        .map(|(key, times)| (key.clone().into_bytes(), f64::from(*times), 0.0))
+        .collect();
+    Sample::of_places(places, labelled, 1)
+}
+
+/// What a map costs by its definition: rows, and λ for what is wrongly called present.
+fn cost_of(
+    map: &BTreeMap<(String, bool), bool>,
+    nodes: &BTreeMap<String, (bool, f64)>,
+    lambda: f64,
+    void_price: f64,
+) -> Option<f64> {
+    let mut cost = 0.0;
+    for &present in map.values() {
+        cost += if present { 1.0 } else { void_price };
+    }
+    for (place, &(held, asked)) in nodes {
+        let surt = Surt::new(place.as_bytes());
+        let decided = surt.candidates().find_map(|key| {
+            let wild = key.reach() != Reach::Exact;
+            map.get(&(String::from_utf8(key.stem().to_vec()).unwrap(), wild))
+                .copied()
+        });
+        match decided {
+            Some(true) => cost += lambda * asked,
+            _ if held => return None,
+            _ => {}
+        }
+    }
+    Some(cost)
+}
+
+/// The least cost over all maps, by trying every set of rows at every place.
+fn brute(nodes: &BTreeMap<String, (bool, f64)>, lambda: f64, void_price: Option<f64>) -> f64 {
+    let mut spots: BTreeSet<(String, bool)> = BTreeSet::new();
+    for place in nodes.keys() {
+        for key in Surt::new(place.as_bytes()).candidates() {
+            let stem = String::from_utf8(key.stem().to_vec()).unwrap();
+            let wild = key.reach() != Reach::Exact;
+            let root =
+                key.reach() == Reach::All || (key.reach() == Reach::Hosts && !stem.contains(','));
+            let real = wild || Key::new(stem.as_bytes()) == Key::new(place.as_bytes());
+            if !root && real {
+                // Hosts and sites are told apart by their parenthesis.
+                spots.insert((stem, wild));
+            }
+        }
+    }
+    let spots: Vec<_> = spots.into_iter().collect();
+    let choices: u32 = if void_price.is_some() { 3 } else { 2 };
+    let mut best = f64::INFINITY;
+    for code in 0..u64::from(choices).pow(spots.len() as u32) {
+        let mut code = code;
+        let mut map = BTreeMap::new();
+        for spot in &spots {
+            match code % u64::from(choices) {
+                1 => {
+                    map.insert(spot.clone(), true);
+                }
+                2 => {
+                    map.insert(spot.clone(), false);
+                }
+                _ => {}
+            }
+            code /= u64::from(choices);
+        }
+        if let Some(cost) = cost_of(&map, nodes, lambda, void_price.unwrap_or(1.0)) {
+            best = best.min(cost);
+        }
+    }
+    best
+}
+
+fn spots(nodes: &BTreeMap<String, (bool, f64)>) -> usize {
+    let mut spots = BTreeSet::new();
+    for place in nodes.keys() {
+        for key in Surt::new(place.as_bytes()).candidates() {
+            spots.insert((key.stem().to_vec(), key.reach() == Reach::Exact));
+        }
+    }
+    spots.len()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_global_rejects: 200_000, ..ProptestConfig::with_cases(1500) })]
+
+    #[test]
+    fn least_cost_is_least_of_all_maps(
+        held in prop::collection::btree_set(places(), 1..4),
+        asked in prop::collection::btree_map(places(), 1..4u32, 0..3),
+        lambda in prop::sample::select(vec![0.05, 0.3, 0.45, 0.7, 1.1, 2.3]),
+        price in prop::option::of(prop::sample::select(vec![1.0, 1.5])),
+    ) {
+        let mut nodes: BTreeMap<String, (bool, f64)> = BTreeMap::new();
+        for key in &held {
+            nodes.entry(key.clone()).or_default().0 = true;
+        }
+        for (key, times) in &asked {
+            nodes.entry(key.clone()).or_default().1 += f64::from(*times);
+        }
+        let most = if price.is_some() { 11 } else { 16 };
+        prop_assume!(spots(&nodes) <= most);
+        let folder = TempDir::new().unwrap();
+        let path = write_map(&folder, "a.ukvs", &map_text(&held));
+        let sample = sample_of(&asked, true);
+        let flat = Prior::power(0.0, 1.0);
+        let prices = Prices { prior: &flat, top: Top::SecondLevel, void: price, teach: 1.0, aside: 1.0, densities: &[] };
+        let mut cost = Cost::new(prices, [lambda]);
+        walk(&Source::File(path), Some(&sample), &mut cost).unwrap();
+        let expected = brute(&nodes, lambda, price);
+        prop_assert!((cost.costs[0] - expected).abs() < 1e-9, "{} but {}", cost.costs[0], expected);
+    }
+}
+
+fn any_rule() -> impl Strategy<Value = (Rule, bool)> {
+    let weights = || prop::sample::select(vec![0.0, 0.05, 0.2, 1.0, f64::INFINITY]);
+    prop_oneof![
+        (weights(), weights(), 1..5u32, 1..5u32, any::<bool>()).prop_map(
+            |(wh, wp, host_depth, path_depth, keep)| {
+                let law = PowerLaw { a: 3.0, k: 0.7 };
+                let papers = Papers {
+                    host: law,
+                    path: law,
+                    host_depth,
+                    path_depth,
+                    keep_suffixes: keep,
+                    ..papers(wh, wp)
+                };
+                (Rule::Papers(papers), false)
+            }
+        ),
+        (
+            prop::sample::select(vec![
+                Budget::Keys(1),
+                Budget::Keys(3),
+                Budget::Share(0.5),
+                Budget::Lambda(0.0),
+                Budget::Lambda(0.3),
+                Budget::Lambda(5.0),
+                Budget::Bytes(300)
+            ]),
+            any::<bool>()
+        )
+            .prop_map(|(budget, voids)| (least(budget, None, voids), true)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(250))]
+
+    #[test]
+    fn every_held_uri_is_called_present_however_often_the_map_is_compacted(
+        held in prop::collection::btree_set(odd_places(), 1..25),
+        asked in prop::collection::btree_map(odd_places(), 1..4u32, 0..12),
+        labelled: bool,
+        rules in prop::collection::vec(any_rule(), 1..4),
+    ) {
+        let folder = TempDir::new().unwrap();
+        let mut path = write_map(&folder, "0.ukvs", &map_text(&held));
+        let mut total = None;
+        for (at, (rule, learns)) in rules.into_iter().enumerate() {
+            let rule = match rule {
+                Rule::LeastCost(mut least) if learns && !asked.is_empty() => {
+                    least.sample = Some(sample_of(&asked, labelled));
+                    Rule::LeastCost(least)
+                }
+                rule => rule,
+            };
+            let out = folder.path().join(format!("{}.ukvs", at + 1));
+            compact(&mut given(&path), &rule, Style::Published, &out, false).unwrap();
+            let text = String::from_utf8(std::fs::read(&out).unwrap()).unwrap();
+            let map = Map::open(&out, &Room::default()).unwrap();
+            for key in &held {
+                prop_assert!(is_present(&map, key), "{key} is lost: {text}");
+                prop_assert!(is_present(&map, &format!("{key}?q=1")), "{key}?q=1 is lost: {text}");
+            }
+            let keys: Vec<&str> = rows(&text).iter().filter_map(|row| row.split(' ').next()).collect();
+            prop_assert!(keys.windows(2).all(|pair| pair[0] < pair[1]), "not sorted: {text}");
+            let sum: u64 = rows(&text).iter().map(|row| row.split([' ', '/']).rev().nth(1).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0)).sum();
+            if let Some(total) = total {
+                prop_assert_eq!(total, sum, "frequencies do not add up: {}", text);
+            }
+            total = Some(sum);
+            path = out;
+        }
+    }
+
+    #[test]
+    fn parts_by_host_compacted_apart_and_joined_are_the_whole(
+        held in prop::collection::btree_set(places(), 1..30),
+        asked in prop::collection::btree_map(places(), 1..4u32, 0..12),
+        lambda in 0.01..2.0f64,
+    ) {
+        let rule = |prefix: &str| {
+            let asked = asked.iter().filter(|(key, _)| key.starts_with(prefix)).map(|(key, n)| (key.clone(), *n)).collect();
+            let prior = Prior::power(0.1, 0.7);
+            Rule::LeastCost(Box::new(LeastCost { budget: Budget::Lambda(lambda), sample: Some(sample_of(&asked, true)), voids: false, prior: Some(prior), top: Some(Top::SecondLevel) }))
+        };
+        let whole = compacted(&map_text(&held), &rule(""), Style::Published);
+        let mut joined = Vec::new();
+        for prefix in ["a", "b"] {
+            let part: BTreeSet<String> = held.iter().filter(|key| key.starts_with(prefix)).cloned().collect();
+            let text = compacted(&map_text(&part), &rule(prefix), Style::Published);
+            joined.extend(rows(&text).into_iter().map(str::to_owned));
+        }
+        prop_assert_eq!(rows(&whole), joined);
+    }
+
+    #[test]
+    fn a_map_answers_as_its_candidates_do(
+        entries in prop::collection::btree_map(prop_oneof![odd_places(), odd_places().prop_map(|key| format!("{}/*", key.trim_end_matches('/'))), "[ab](,[ab]){0,1}".prop_map(|host| format!("{host},*")), Just("*".to_owned())], 0..2u64, 0..12),
+        asked in prop::collection::vec(odd_places(), 1..12),
+    ) {
+        let text: String = entries.iter().map(|(key, n)| format!("{key} {n}\n")).collect();
+        let (_folder, map) = opened(&text);
+        let mut known: BTreeMap<(Vec<u8>, String), u64> = BTreeMap::new();
+        for (key, n) in &entries {
+            let key = Key::new(key.as_bytes());
+            *known.entry((key.stem().to_vec(), format!("{:?}", key.reach()))).or_default() += n;
+        }
+        for surt in asked {
+            let expected = Surt::new(surt.as_bytes()).candidates().find_map(|key| known.get(&(key.stem().to_vec(), format!("{:?}", key.reach()))).copied());
+            let found = map.find(&Surt::new(surt.as_bytes()), None).map(|found| found.frequency.captures.unwrap().value);
+            prop_assert_eq!(found, expected, "{} in {}", surt, text);
+        }
+    }
+}
+
+/// With ports, single labels, dashes, double slashes and what has no host.
+fn odd_places() -> impl Strategy<Value = String> {
+    prop_oneof![
+        8 => ("[ab0](,[ab-]{1,2}){0,3}(:8[01])?", "(/[ab0.!-]{0,2}){0,3}").prop_map(|(host, path)| {
+            let path = path.trim_end_matches('/');
+            if path.is_empty() { format!("{host})/") } else { format!("{host}){path}") }
+        }),
+        1 => Just("urn:a".to_owned()),
+        1 => Just("b".to_owned()),
+    ]
+}

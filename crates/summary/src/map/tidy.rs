@@ -1,0 +1,315 @@
+//! Rows in any order, and several of one key, made into a tidy map.
+//!
+//! Rows are written down as lines whose bytes sort as their keys do, sorted within the memory that
+//! is granted, and those of one key added up: what either calls present stays present.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::{NamedTempFile, TempPath};
+use waypost_index::Source;
+use waypost_index::output::{Format, LineWriter};
+use waypost_index::sort;
+use waypost_surt::Key;
+
+use super::row::{self, Row, tidy_key};
+use super::rows::{Order, Rows, is_void_of_query};
+use crate::error::{Error, Result};
+use crate::frequency::Frequency;
+use crate::ukvs::{LONGEST, Lines};
+
+/// How much memory to use and where to put what does not fit.
+#[derive(Clone, Debug)]
+pub struct Room {
+    /// In bytes.
+    pub memory: usize,
+    /// The folder for temporary files.
+    pub temporary: PathBuf,
+}
+
+impl Default for Room {
+    fn default() -> Room {
+        Room {
+            memory: 1 << 30,
+            temporary: std::env::temp_dir(),
+        }
+    }
+}
+
+/// Lines that are written down to be sorted.
+pub(crate) struct Spool {
+    file: BufWriter<NamedTempFile>,
+    room: Room,
+    line: Vec<u8>,
+    last: Vec<u8>,
+    in_order: bool,
+}
+
+impl Spool {
+    pub(crate) fn new(room: &Room) -> Result<Spool> {
+        let file = NamedTempFile::new_in(&room.temporary)
+            .map_err(|source| Error::io("write", &room.temporary, source))?;
+        Ok(Spool {
+            file: BufWriter::with_capacity(1 << 18, file),
+            room: room.clone(),
+            line: Vec::new(),
+            last: Vec::new(),
+            in_order: true,
+        })
+    }
+
+    /// Writes down lines that [`push_head`] began, which are in order or not.
+    pub(crate) fn push_lines(&mut self, lines: &[u8], in_order: bool) -> Result<()> {
+        self.in_order &= in_order;
+        self.file
+            .write_all(lines)
+            .map_err(|source| Error::io("write", &self.room.temporary, source))
+    }
+
+    /// Writes down a row.
+    pub(crate) fn push(
+        &mut self,
+        key: &[u8],
+        second: Option<&[u8]>,
+        frequency: &Frequency,
+    ) -> Result<()> {
+        self.line.clear();
+        push_head(key, second.unwrap_or_default(), &mut self.line);
+        row::write_frequency(frequency, &mut self.line);
+        if self.in_order {
+            self.in_order = self.last <= self.line;
+            std::mem::swap(&mut self.last, &mut self.line);
+            return self.write_last();
+        }
+        self.line.push(b'\n');
+        self.file
+            .write_all(&self.line)
+            .map_err(|source| Error::io("write", &self.room.temporary, source))
+    }
+
+    fn write_last(&mut self) -> Result<()> {
+        let written = self.file.write_all(&self.last);
+        written
+            .and_then(|()| self.file.write_all(b"\n"))
+            .map_err(|source| Error::io("write", &self.room.temporary, source))
+    }
+
+    /// Sorts what was written down, if it must be. The rows come in order, those of one key
+    /// behind each other.
+    pub(crate) fn finish(self) -> Result<Spooled> {
+        let folder = self.room.temporary.clone();
+        let failed = |source| Error::io("write", &folder, source);
+        let mut written = self
+            .file
+            .into_inner()
+            .map_err(|error| failed(error.into_error()))?
+            .into_temp_path();
+        if !self.in_order {
+            let sorted = NamedTempFile::new_in(&self.room.temporary)
+                .map_err(failed)?
+                .into_temp_path();
+            let mut out = LineWriter::create(&sorted, &Format::Plain, 1)?;
+            let options = sort::Options {
+                memory: self.room.memory,
+                temporary: self.room.temporary,
+                ..sort::Options::default()
+            };
+            sort::sort(&[Source::File(written.to_path_buf())], &options, &mut out)?;
+            out.finish()?;
+            written = sorted;
+        }
+        let stream = Source::File(written.to_path_buf()).open()?;
+        Ok(Spooled {
+            lines: Lines::new(stream),
+            _file: written,
+            key: Vec::new(),
+            second: Vec::new(),
+            frequency: Frequency::default(),
+            waiting: false,
+        })
+    }
+}
+
+/// Sorted rows, those of one key added up.
+pub(crate) struct Spooled {
+    lines: Lines<waypost_index::input::Stream>,
+    _file: TempPath,
+    pub(crate) key: Vec<u8>,
+    pub(crate) second: Vec<u8>,
+    pub(crate) frequency: Frequency,
+    waiting: bool,
+}
+
+impl Spooled {
+    /// Goes to the next key. `false` at the end.
+    pub(crate) fn advance(&mut self) -> Result<bool> {
+        if !self.waiting && !self.lines.advance()? {
+            return Ok(false);
+        }
+        let head = head_of(self.lines.line()).to_vec();
+        self.frequency = frequency_of(self.lines.line())?;
+        self.key.clear();
+        self.second.clear();
+        let middle = memchr::memchr(END, &head).unwrap_or(head.len());
+        unescape(&head[..middle], &mut self.key);
+        unescape(head.get(middle + 1..).unwrap_or_default(), &mut self.second);
+        loop {
+            self.waiting = self.lines.advance()?;
+            if !self.waiting || head_of(self.lines.line()) != head {
+                return Ok(true);
+            }
+            let more = frequency_of(self.lines.line())?;
+            self.frequency = joined(self.frequency, more);
+        }
+    }
+
+    /// The second key, if there is one.
+    pub(crate) fn second(&self) -> Option<&[u8]> {
+        (!self.second.is_empty()).then_some(&self.second[..])
+    }
+}
+
+/// What is known of a key of which two rows speak: a void says nothing against holdings.
+pub(crate) fn joined(a: Frequency, b: Frequency) -> Frequency {
+    match (a.is_void(), b.is_void()) {
+        (true, false) => b,
+        (false, true) => a,
+        _ => a.plus(b),
+    }
+}
+
+/// Appends what stands before the frequency in a line.
+#[inline]
+pub(crate) fn push_head(key: &[u8], second: &[u8], out: &mut Vec<u8>) {
+    escape(key, out);
+    out.push(END);
+    escape(second, out);
+    out.push(END);
+}
+
+/// Ends a key in a line. Below every byte of an escaped key.
+const END: u8 = 1;
+const ESCAPE: u8 = 2;
+
+/// Bytes that lines cannot have become two, without changing the order.
+fn escape(text: &[u8], out: &mut Vec<u8>) {
+    if text.iter().all(|&byte| byte > b'\n') {
+        return out.extend_from_slice(text);
+    }
+    for &byte in text {
+        if byte > b'\n' {
+            out.push(byte);
+        } else {
+            out.extend_from_slice(&[ESCAPE, byte + 0x20]);
+        }
+    }
+}
+
+fn unescape(text: &[u8], out: &mut Vec<u8>) {
+    let mut bytes = text.iter();
+    while let Some(&byte) = bytes.next() {
+        match byte {
+            ESCAPE => out.extend(bytes.next().map(|byte| byte.wrapping_sub(0x20))),
+            _ => out.push(byte),
+        }
+    }
+}
+
+fn head_of(line: &[u8]) -> &[u8] {
+    &line[..memchr::memrchr(END, line).unwrap_or(0)]
+}
+
+fn frequency_of(line: &[u8]) -> Result<Frequency> {
+    let at = memchr::memrchr(END, line).map_or(0, |at| at + 1);
+    String::from_utf8_lossy(&line[at..])
+        .parse()
+        .map_err(|_| Error::format("a temporary file was changed while it was in use"))
+}
+
+/// A map with its rows made tidy, as a temporary file.
+pub(crate) fn tidied(source: &Source, room: &Room) -> Result<TempPath> {
+    let mut rows = Rows::open(source, Order::Any)?;
+    let keys = rows.keys();
+    let mut spool = Spool::new(room)?;
+    let mut key = Vec::new();
+    while let Some(row) = rows.next()? {
+        push_tidy(&mut spool, &row, &mut key)?;
+    }
+    let headers = rows.headers().clone();
+    let out = NamedTempFile::new_in(&room.temporary)
+        .map_err(|source| Error::io("write", &room.temporary, source))?
+        .into_temp_path();
+    let mut head = Vec::new();
+    headers.write(&mut head);
+    write_spooled(spool.finish()?, keys, &head, &out)?;
+    Ok(out)
+}
+
+/// Writes down a row with its key spelled in the one way.
+pub(crate) fn push_tidy(spool: &mut Spool, row: &Row<'_>, key: &mut Vec<u8>) -> Result<()> {
+    key.clear();
+    if row.key.len() > LONGEST / 4 {
+        return Err(Error::format("a key is longer than 4 MiB"));
+    }
+    if is_void_of_query(&Key::new(&row.key), row) {
+        key.extend_from_slice(&row.key);
+    } else {
+        tidy_key(&row.key, key);
+    }
+    spool.push(key, row.second.as_deref(), &row.frequency)
+}
+
+/// Writes headers and rows.
+pub(crate) fn write_spooled(
+    mut rows: Spooled,
+    keys: usize,
+    head: &[u8],
+    path: &Path,
+) -> Result<u64> {
+    let mut out = LineWriter::create(path, &Format::of_name(path), 1)?;
+    for line in head
+        .split(|&byte| byte == b'\n')
+        .filter(|line| !line.is_empty())
+    {
+        out.push(line)?;
+    }
+    let mut line = Vec::new();
+    let mut count = 0;
+    while rows.advance()? {
+        line.clear();
+        let second = rows.second().or((keys > 1).then_some(&b"-"[..]));
+        row::write(&rows.key, second, &rows.frequency, &mut line);
+        line.pop();
+        out.push(&line)?;
+        count += 1;
+    }
+    out.finish()?;
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn spooled_rows_come_in_the_order_of_their_keys_added_up(
+            rows in prop::collection::vec((prop::collection::vec(prop::sample::select(vec![0u8, 1, 2, 9, 10, 11, 32, 47, 97, 255]), 0..4), 1..9u64), 0..20),
+        ) {
+            let mut spool = Spool::new(&Room::default()).unwrap();
+            let mut expected: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
+            for (key, n) in &rows {
+                spool.push(key, None, &Frequency::new(*n, 1)).unwrap();
+                *expected.entry(key.clone()).or_default() += n;
+            }
+            let mut spooled = spool.finish().unwrap();
+            let mut found = Vec::new();
+            while spooled.advance().unwrap() {
+                found.push((spooled.key.clone(), spooled.frequency.captures.unwrap().value));
+            }
+            prop_assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,432 @@
+//! The tree of places, walked in the order of bytes.
+//!
+//! Rows of a map stand in the order of their bytes, in which `/a`, `/a-b` and `/a/c` follow each
+//! other: the subtree of `/a` is torn apart by `/a-b`. But all that begins with the bytes `/a`
+//! stands together. So a place stays open as long as what comes begins with its bytes, and the open
+//! places, sorted by length, are a stack. It is as deep as keys have segments, however many keys
+//! there are. Each place is opened once and closed once, so its children are counted once.
+//!
+//! Places are numbered as they are opened. A second walk over the same keys gives the same numbers.
+
+/// What kind of place it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Everything.
+    Root,
+    /// Labels of a host: `uk,co`. `X,*` is everything at and below it.
+    Host,
+    /// A host with a port: `uk,co:81`.
+    Port,
+    /// A whole host: `uk,co)`. From here on, `X/*` is everything at and below it.
+    Site,
+    /// A path: `uk,co)/a`.
+    Path,
+    /// A path with a query; nothing is below it.
+    Query,
+    /// What has no host: `urn:a`. Nothing is below it.
+    Bare,
+}
+
+/// A place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    /// Its text: a root has no slash.
+    pub(crate) stem: &'a [u8],
+    pub(crate) part: Part,
+    /// Labels of a host, from 1; segments of a path, from 1; of a site 0.
+    pub(crate) level: u32,
+    /// Its number, in the order in which places are opened.
+    pub(crate) id: usize,
+}
+
+impl Place<'_> {
+    /// Whether there is a wildcard key for it that every reader takes for it.
+    pub(crate) fn can_roll(&self) -> bool {
+        match self.part {
+            Part::Host | Part::Site => true,
+            // `com,x)//*` is read as `com,x)/*` by some.
+            Part::Path => self.stem.last() != Some(&b'/'),
+            Part::Root => true,
+            Part::Port | Part::Query | Part::Bare => false,
+        }
+    }
+
+    /// Appends the wildcard key for the place and all below it.
+    pub(crate) fn write_wildcard(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.stem);
+        out.extend_from_slice(match self.part {
+            Part::Root => b"*",
+            Part::Host | Part::Port => b",*",
+            _ => b"/*",
+        });
+    }
+}
+
+/// What is done at places.
+pub(crate) trait Visitor {
+    /// What is known of an open place.
+    type Node;
+
+    /// A place is opened; all above it are open.
+    fn open(&mut self, place: Place<'_>, parent: Option<&Self::Node>) -> Self::Node;
+
+    /// All at and below the place has been seen.
+    fn close(&mut self, place: Place<'_>, node: Self::Node, parent: Option<&mut Self::Node>);
+}
+
+struct Entry<N> {
+    end: usize,
+    part: Part,
+    level: u32,
+    id: usize,
+    parent: usize,
+    node: N,
+}
+
+/// A walk over the tree.
+pub(crate) struct Walk<N> {
+    /// The text that all open places are prefixes of.
+    text: Vec<u8>,
+    stack: Vec<Entry<N>>,
+    /// An open place without a host. It is below the root and nothing is below it.
+    bare: Option<(Vec<u8>, Entry<N>)>,
+    next: usize,
+}
+
+impl<N> Walk<N> {
+    /// A walk that begins at the root.
+    pub(crate) fn new<V: Visitor<Node = N>>(visitor: &mut V) -> Walk<N> {
+        let root = Place {
+            stem: b"",
+            part: Part::Root,
+            level: 0,
+            id: 0,
+        };
+        let node = visitor.open(root, None);
+        Walk {
+            text: Vec::new(),
+            stack: vec![Entry {
+                end: 0,
+                part: Part::Root,
+                level: 0,
+                id: 0,
+                parent: 0,
+                node,
+            }],
+            bare: None,
+            next: 1,
+        }
+    }
+
+    /// Goes to a place below the root. `host` says that the text is of a host or below one.
+    #[inline]
+    pub(crate) fn at<V: Visitor<Node = N>>(
+        &mut self,
+        stem: &[u8],
+        host: bool,
+        visitor: &mut V,
+    ) -> &mut N {
+        if stem.is_empty() && host {
+            return &mut self.stack[0].node;
+        }
+        if !host {
+            return self.at_bare(stem, visitor);
+        }
+        if self.bare.is_some() {
+            self.close_bare(visitor);
+        }
+        let common = common_prefix(&self.text, stem);
+        while self.top().end > common {
+            self.pop(visitor);
+        }
+        let mut above = self.stack.len() - 1;
+        loop {
+            let entry = &self.stack[above];
+            let next = stem.get(entry.end).copied();
+            if is_border(entry.part, next) {
+                break;
+            }
+            // Separators are all below this: what begins so lies behind the place's subtree.
+            if next.is_some_and(|byte| byte > b'?') && above == self.stack.len() - 1 {
+                self.pop(visitor);
+            }
+            above -= 1;
+        }
+        let entry = &self.stack[above];
+        if entry.end == stem.len() {
+            return &mut self.stack[above].node;
+        }
+        self.text.clear();
+        self.text.extend_from_slice(stem);
+        self.open_below(above, visitor);
+        let last = self.stack.len() - 1;
+        &mut self.stack[last].node
+    }
+
+    /// Opens all places between an open one and the end of the text.
+    fn open_below<V: Visitor<Node = N>>(&mut self, mut above: usize, visitor: &mut V) {
+        loop {
+            let Entry {
+                end, part, level, ..
+            } = self.stack[above];
+            if end == self.text.len() {
+                return;
+            }
+            let rest = &self.text[end..];
+            let (length, part, level) = match part {
+                Part::Root => (border_of_host(rest, 0), Part::Host, 1),
+                Part::Host | Part::Port => match rest[0] {
+                    b',' => (border_of_host(rest, 1), Part::Host, level + 1),
+                    b')' => (1, Part::Site, 0),
+                    _ => (border_of_host(rest, 1), Part::Port, level),
+                },
+                _ if rest[0] == b'?' => (rest.len(), Part::Query, level),
+                _ => {
+                    // A slash in front belongs to the segment, a second one does not.
+                    let behind = &rest[1..];
+                    let length =
+                        memchr::memchr2(b'/', b'?', behind).map_or(rest.len(), |at| at + 1);
+                    (length, Part::Path, level + 1)
+                }
+            };
+            let end = end + length;
+            let id = self.next;
+            self.next += 1;
+            let place = Place {
+                stem: &self.text[..end],
+                part,
+                level,
+                id,
+            };
+            let node = visitor.open(place, Some(&self.stack[above].node));
+            self.stack.push(Entry {
+                end,
+                part,
+                level,
+                id,
+                parent: above,
+                node,
+            });
+            above = self.stack.len() - 1;
+        }
+    }
+
+    fn at_bare<V: Visitor<Node = N>>(&mut self, stem: &[u8], visitor: &mut V) -> &mut N {
+        if self.bare.as_ref().is_none_or(|(text, _)| text != stem) {
+            self.close_bare(visitor);
+            let id = self.next;
+            self.next += 1;
+            let place = Place {
+                stem,
+                part: Part::Bare,
+                level: 0,
+                id,
+            };
+            let node = visitor.open(place, Some(&self.stack[0].node));
+            let entry = Entry {
+                end: stem.len(),
+                part: Part::Bare,
+                level: 0,
+                id,
+                parent: 0,
+                node,
+            };
+            self.bare = Some((stem.to_vec(), entry));
+        }
+        match &mut self.bare {
+            Some((_, entry)) => &mut entry.node,
+            // Not reached: it was just put there.
+            None => &mut self.stack[0].node,
+        }
+    }
+
+    fn close_bare<V: Visitor<Node = N>>(&mut self, visitor: &mut V) {
+        if let Some((text, entry)) = self.bare.take() {
+            let place = Place {
+                stem: &text,
+                part: entry.part,
+                level: 0,
+                id: entry.id,
+            };
+            visitor.close(place, entry.node, Some(&mut self.stack[0].node));
+        }
+    }
+
+    fn top(&self) -> &Entry<N> {
+        &self.stack[self.stack.len() - 1]
+    }
+
+    #[inline]
+    fn pop<V: Visitor<Node = N>>(&mut self, visitor: &mut V) {
+        if let Some(entry) = self.stack.pop() {
+            let place = Place {
+                stem: &self.text[..entry.end],
+                part: entry.part,
+                level: entry.level,
+                id: entry.id,
+            };
+            let parent = self.stack.get_mut(entry.parent);
+            visitor.close(place, entry.node, parent.map(|parent| &mut parent.node));
+        }
+    }
+
+    /// Closes everything.
+    pub(crate) fn finish<V: Visitor<Node = N>>(mut self, visitor: &mut V) {
+        self.close_bare(visitor);
+        while !self.stack.is_empty() {
+            self.pop(visitor);
+        }
+    }
+}
+
+/// Whether what comes next, or the end, makes the text so far a place of its own.
+#[inline]
+fn is_border(part: Part, next: Option<u8>) -> bool {
+    match (part, next) {
+        (Part::Root | Part::Site, _) | (_, None) => true,
+        (Part::Host | Part::Port, Some(byte)) => matches!(byte, b',' | b':' | b')'),
+        (Part::Path, Some(byte)) => matches!(byte, b'/' | b'?'),
+        (Part::Query | Part::Bare, Some(_)) => false,
+    }
+}
+
+/// How long the label at the start of `rest` is, whose first `skip` bytes are its separator.
+#[inline]
+fn border_of_host(rest: &[u8], skip: usize) -> usize {
+    memchr::memchr3(b',', b':', b')', &rest[skip..]).map_or(rest.len(), |at| at + skip)
+}
+
+/// How many bytes two texts begin with alike.
+#[inline]
+pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let length = a.len().min(b.len());
+    let mut at = 0;
+    while at + 8 <= length {
+        let word = |text: &[u8]| {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(&text[at..at + 8]);
+            u64::from_le_bytes(bytes)
+        };
+        let differing = word(a) ^ word(b);
+        if differing != 0 {
+            return at + differing.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    while at < length && a[at] == b[at] {
+        at += 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+    use waypost_surt::{Kind, Surt};
+
+    #[derive(Default)]
+    struct Record {
+        opened: Vec<String>,
+        closed: Vec<(String, Vec<String>)>,
+    }
+
+    impl Visitor for Record {
+        type Node = Vec<String>;
+
+        fn open(&mut self, place: Place<'_>, _: Option<&Vec<String>>) -> Vec<String> {
+            self.opened
+                .push(String::from_utf8_lossy(place.stem).into_owned());
+            Vec::new()
+        }
+
+        fn close(
+            &mut self,
+            place: Place<'_>,
+            mut node: Vec<String>,
+            parent: Option<&mut Vec<String>>,
+        ) {
+            let name = String::from_utf8_lossy(place.stem).into_owned();
+            if let Some(parent) = parent {
+                parent.push(name.clone());
+            }
+            node.sort();
+            self.closed.push((name, node));
+        }
+    }
+
+    fn walk(keys: &[&str]) -> Record {
+        let mut record = Record::default();
+        let mut walk = Walk::new(&mut record);
+        for key in keys {
+            walk.at(
+                key.as_bytes(),
+                Surt::new(key.as_bytes()).kind() != Kind::Bare,
+                &mut record,
+            );
+        }
+        walk.finish(&mut record);
+        record
+    }
+
+    #[test]
+    fn a_subtree_that_bytes_tear_apart_is_opened_once() {
+        let record = walk(&[
+            "com,a)/s",
+            "com,a)/s-1",
+            "com,a)/s/1",
+            "com,a)/s/2",
+            "com,a,b)",
+            "com,a-b)/x",
+            "com,ab)",
+        ]);
+        let children = |of: &str| {
+            let found: Vec<_> = record
+                .closed
+                .iter()
+                .filter(|(name, _)| name == of)
+                .collect();
+            assert_eq!(found.len(), 1, "{of} is closed once");
+            found[0].1.clone()
+        };
+        assert_eq!(children("com,a)"), ["com,a)/s", "com,a)/s-1"]);
+        assert_eq!(children("com,a)/s"), ["com,a)/s/1", "com,a)/s/2"]);
+        assert_eq!(children("com,a"), ["com,a)", "com,a,b"]);
+        assert_eq!(children("com"), ["com,a", "com,a-b", "com,ab"]);
+        assert_eq!(children(""), ["com"]);
+    }
+
+    proptest! {
+        #[test]
+        fn places_are_the_prefixes_of_the_keys_each_opened_and_closed_once(
+            mut keys in prop::collection::vec("([a-c0]{1,2}[,:-]){0,3}[ab]{0,1}\\)?(/[a-b.0-]{0,2}){0,3}", 0..12),
+        ) {
+            for key in &mut keys {
+                key.truncate(key.trim_end_matches('/').len());
+            }
+            keys.retain(|key| !key.is_empty() && !key.starts_with(')') && !key.contains(",)") && !key.contains(",,"));
+            keys.sort();
+            let mut expected: BTreeSet<String> = BTreeSet::from([String::new()]);
+            let mut bare = 0;
+            for key in &keys {
+                let surt = Surt::new(key.as_bytes());
+                if surt.kind() == Kind::Bare {
+                    bare += 1;
+                    continue;
+                }
+                for prefix in surt.prefixes() {
+                    expected.insert(String::from_utf8(prefix.to_vec()).unwrap());
+                }
+            }
+            let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+            let record = walk(&keys);
+            let opened: Vec<&String> = record.opened.iter().filter(|name| name.is_empty() || name.contains(')') || expected.contains(*name)).collect();
+            let distinct: BTreeSet<String> = opened.iter().map(|name| (*name).clone()).collect();
+            let missing: Vec<_> = expected.difference(&distinct).collect();
+            prop_assert!(missing.is_empty(), "{missing:?}");
+            prop_assert!(record.opened.len() <= expected.len() + bare);
+            prop_assert_eq!(record.closed.len(), record.opened.len());
+        }
+    }
+}
