@@ -9,6 +9,7 @@
 //! ```
 #![allow(clippy::print_stdout, reason = "it is a program of its own")]
 
+use std::hint::black_box;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
@@ -116,7 +117,7 @@ fn lookup(path: &Path) -> Done {
     filter::check::check(&filter);
     let asked = hashes(4_000_000, 1 << 40);
     let (one, found) = best(asked.len(), || {
-        asked
+        black_box(&asked)
             .iter()
             .filter(|&&hash| filter.contains(hash).unwrap_or(true))
             .count()
@@ -166,7 +167,10 @@ fn peers(count: u64) -> Done {
     let fuse = xorf::BinaryFuse8::try_from(&held)?;
     let seconds = start.elapsed().as_secs_f64();
     let (one, found) = best(asked.len(), || {
-        asked.iter().filter(|key| fuse.contains(key)).count()
+        black_box(&asked)
+            .iter()
+            .filter(|key| fuse.contains(key))
+            .count()
     });
     say("xorf BinaryFuse8", seconds, fuse.len() * 8, one, found);
     drop(fuse);
@@ -179,7 +183,10 @@ fn peers(count: u64) -> Done {
     }
     let seconds = start.elapsed().as_secs_f64();
     let (one, found) = best(asked.len(), || {
-        asked.iter().filter(|key| bloom.contains(*key)).count()
+        black_box(&asked)
+            .iter()
+            .filter(|key| bloom.contains(*key))
+            .count()
     });
     say("fastbloom at 0.39%", seconds, bloom.num_bits(), one, found);
     Ok(())
