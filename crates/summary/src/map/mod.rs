@@ -7,9 +7,9 @@
 //!                                       a small map ─► Map: lookups by a table of hashes
 //! ```
 //!
-//! Every pass over a map is a [walk](tree) over the tree of its places in the order of its bytes. A
-//! rule ([the papers'](papers), [least cost](cost)) decides at each place when it is closed; the
-//! [writer](write) walks the same way again and knows the decision when the place is opened.
+//! Every pass over a map is a walk over the tree of its places in the order of its bytes. A
+//! rule (the papers', least cost) decides at each place when it is closed; the
+//! writer walks the same way again and knows the decision when the place is opened.
 
 mod build;
 pub mod check;
