@@ -1,4 +1,15 @@
 //! Maps: keys of mixed depth with wildcards (MementoMaps).
+//!
+//! ```text
+//! captures, lists, profiles ─► build ─► a map of exact keys
+//!                                          │ compact: decide in one walk, write in the next
+//!                                          ▼
+//!                                       a small map ─► Map: lookups by a table of hashes
+//! ```
+//!
+//! Every pass over a map is a walk over the tree of its places in the order of its bytes. A
+//! rule (the papers', least cost) decides at each place when it is closed; the
+//! writer walks the same way again and knows the decision when the place is opened.
 
 mod build;
 pub mod check;
