@@ -4,8 +4,10 @@ use std::path::Path;
 
 use waypost_index::Source;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::filter::Filter;
+use crate::frequency::Frequency;
+use crate::holdings::{Content, content_of};
 use crate::map::{Map, Room};
 use crate::profile::Profile;
 use crate::summary::{Kind, Summary};
@@ -17,7 +19,9 @@ use crate::summary::{Kind, Summary};
 pub fn open(path: &Path) -> Result<Box<dyn Summary>> {
     let mut start = vec![0; 64 << 10];
     let (length, _) = Source::File(path.to_owned()).open()?.read_full(&mut start);
-    Ok(match kind_of(&start[..length]) {
+    let kind = kind_of(&start[..length])
+        .ok_or_else(|| Error::format("this is no summary").in_file(path.display()))?;
+    Ok(match kind {
         Kind::Filter => Box::new(Filter::open(path)?),
         Kind::Map => Box::new(Map::open(path, &Room::default())?),
         Kind::Profile => Box::new(Profile::open(path)?),
@@ -26,21 +30,38 @@ pub fn open(path: &Path) -> Result<Box<dyn Summary>> {
 
 /// The kind of a summary that begins with these bytes. A profile says of its keys `{…}`, a map a
 /// frequency; without any rows, the type in the headers of a profile names its policy.
-fn kind_of(start: &[u8]) -> Kind {
+fn kind_of(start: &[u8]) -> Option<Kind> {
     if Filter::begins(start) {
-        return Kind::Filter;
+        return Some(Kind::Filter);
     }
     let row = start
         .split(|&byte| byte == b'\n')
         .find(|line| !line.is_empty() && !matches!(line[0], b'!' | b'@'));
-    let is_profile = match row {
-        Some(row) => memchr::memmem::find(row, b" {").is_some_and(|at| {
-            // A map may have JSON too, behind its frequency.
-            !row[..at].contains(&b' ') || row[at..].starts_with(b" {\"frequency\"")
-        }),
-        None => memchr::memmem::find(start, b"urikey#").is_some(),
+    let mut columns = row.unwrap_or_default().split(|&byte| byte == b' ').skip(1);
+    let frequency = columns.next().unwrap_or_default();
+    let is_frequency = |column: &[u8]| {
+        std::str::from_utf8(column).is_ok_and(|text| text.parse::<Frequency>().is_ok())
     };
-    if is_profile { Kind::Profile } else { Kind::Map }
+    match content_of(start) {
+        Content::Index(_) => None,
+        Content::Summary => Some(match row {
+            Some(_) if frequency.starts_with(b"{") => Kind::Profile,
+            // A second key stands before the frequency.
+            Some(_)
+                if columns
+                    .next()
+                    .is_some_and(|column| column.starts_with(b"{\"freq")) =>
+            {
+                Kind::Profile
+            }
+            Some(_) => Kind::Map,
+            None if memchr::memmem::find(start, b"urikey#").is_some() => Kind::Profile,
+            None => Kind::Map,
+        }),
+        // The published tool writes maps without headers.
+        Content::List if is_frequency(frequency) => Some(Kind::Map),
+        Content::List | Content::Empty => None,
+    }
 }
 
 #[cfg(test)]
@@ -49,21 +70,34 @@ mod tests {
 
     #[test]
     fn kinds_are_told_by_how_they_begin() {
-        assert_eq!(kind_of(b"WPFILTER\x01"), Kind::Filter);
-        assert_eq!(
-            kind_of(b"!meta {}\ncom)/ {\"frequency\": 1}\n"),
-            Kind::Profile
-        );
-        assert_eq!(
-            kind_of(b"@about {}\ncom)/ 2004 {\"frequency\": 1}\n"),
-            Kind::Profile
-        );
-        assert_eq!(
-            kind_of(b"!meta {\"type\": \"urikey#H1P0\"}\n"),
-            Kind::Profile
-        );
-        assert_eq!(kind_of(b"com,* 54321/20000\n"), Kind::Map);
-        assert_eq!(kind_of(b"com,* 54321 {\"filter\": 8}\n"), Kind::Map);
-        assert_eq!(kind_of(b"!meta {\"type\": \"MementoMap\"}\n"), Kind::Map);
+        for (start, kind) in [
+            ("WPFILTER\u{1}", Some(Kind::Filter)),
+            (
+                "!keys [\"surt\"]\ncom)/ {\"frequency\": 1}\n",
+                Some(Kind::Profile),
+            ),
+            (
+                "@about {}\ncom)/ 2004 {\"frequency\": 1}\n",
+                Some(Kind::Profile),
+            ),
+            (
+                "!keys [\"surt\"]\n!meta {\"type\": \"urikey#H1P0\"}\n",
+                Some(Kind::Profile),
+            ),
+            ("com,* 54321/20000\n", Some(Kind::Map)),
+            ("!fields {}\ncom,* 54321 {\"filter\": 8}\n", Some(Kind::Map)),
+            (
+                "!fields {}\n!meta {\"type\": \"MementoMap\"}\n",
+                Some(Kind::Map),
+            ),
+            (
+                "com,a)/ 20040102030405 {\"url\": \"http://a.com/\"}\n",
+                None,
+            ),
+            ("http://example.com/\n", None),
+            ("", None),
+        ] {
+            assert_eq!(kind_of(start.as_bytes()), kind, "{start}");
+        }
     }
 }

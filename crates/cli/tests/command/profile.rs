@@ -299,7 +299,7 @@ fn broken_input_ends_with_an_error_and_a_hint() {
     );
     assert_eq!(no_summary.code, 2);
     assert!(
-        no_summary.stderr.contains("is no summary"),
+        no_summary.stderr.contains("no summary"),
         "{}",
         no_summary.stderr
     );
