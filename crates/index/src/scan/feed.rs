@@ -16,8 +16,8 @@ use crate::layout::FileLayout;
 
 /// Blocks of plain files: small enough to stay in a core's cache between reading and parsing.
 const BLOCK: usize = 256 * 1024;
-/// Groups of gzip members: about this much inflated.
-const GROUP: usize = 4 * 1024 * 1024;
+/// Groups of gzip members: about this much inflated, so that it is parsed while still in the cache.
+const GROUP: usize = 1024 * 1024;
 
 /// A buffer that is used again. Its length never shrinks, so that it need not be cleared.
 pub(super) type Buffer = Vec<u8>;
