@@ -8,13 +8,15 @@ use waypost_index::Source;
 use super::cost::{Cost, Prices, Sites, Top};
 use super::decision::Decisions;
 use super::judge::Judge;
+use super::once::Once;
 use super::papers::{Decide, Papers};
 use super::pass::{Pass, Walked, walk, walk_again};
 use super::prior::{Learning, Prior};
+use super::queue::{Finished, Queue};
 use super::rows::{Order, Rows};
 use super::sample::Sample;
 use super::tidy::{Room, tidied, write_spooled};
-use super::write::{Counting, Finished, Style, Summed, Writer};
+use super::write::{Counting, Style, Summed, Writer};
 use crate::error::{Error, Result};
 use crate::ukvs::{Header, Headers, Value};
 
@@ -182,6 +184,9 @@ pub fn compact(
     let mut report = Report::default();
     let (decisions, sample, has_ports) = match rule {
         Rule::Papers(papers) => {
+            if let Some(report) = in_one_walk(given, rule, papers, style, out, traced)? {
+                return Ok(report);
+            }
             let (decide, rows) = given.walk(None, || Decide::new(papers))?;
             report.rows_in = rows;
             report.rolled = Some(decide.rolled);
@@ -211,6 +216,48 @@ pub fn compact(
     Ok(report)
 }
 
+/// Compacts by the papers' rule in one walk. `None` if it takes two.
+fn in_one_walk(
+    given: &mut Given,
+    rule: &Rule,
+    papers: &Papers,
+    style: Style,
+    out: &Path,
+    traced: bool,
+) -> Result<Option<Report>> {
+    if !is_replaced(out) {
+        return Ok(None);
+    }
+    let mut report = Report::default();
+    let head = match style {
+        Style::Published => head(&given.headers, rule, &report),
+        Style::Reference => Vec::new(),
+    };
+    loop {
+        let queue = Queue::to_file(out, &head, style)?;
+        let mut once = Once::new(papers, style, queue, traced);
+        let walked = walk(&given.source, None, &mut once)?;
+        once.queue.flush();
+        match walked {
+            Walked::Whole { .. } if once.gives_up() => return Ok(None),
+            Walked::Whole { rows } => {
+                report.rows_in = rows;
+                report.rolled = Some(once.rolled);
+                report.sorted = given.sorted;
+                report.trace = once.trace.take().unwrap_or_default();
+                let (finished, written) = once.queue.finish()?;
+                report.written = written;
+                if let Finished::File(bytes) = finished {
+                    report.bytes = bytes;
+                }
+                return Ok(Some(report));
+            }
+            Walked::Untidy(untidy) if given.sorted => return Err(untidy.error(&given.source)),
+            Walked::Untidy(_) => given.tidy()?,
+        }
+    }
+}
+
 #[allow(
     clippy::too_many_arguments,
     reason = "two callers, and each of them has these at hand"
@@ -227,35 +274,43 @@ fn write(
     report: &mut Report,
 ) -> Result<()> {
     let counting = given.counting;
-    if !has_ports || style == Style::Reference {
-        let mut writer = Writer::to_file(out, head, decisions, style, counting)?;
+    if (!has_ports || style == Style::Reference) && is_replaced(out) {
+        let queue = Queue::to_file(out, head, style)?;
+        let mut writer = Writer::new(decisions, style, counting, queue);
         writer.trace = traced.then(Vec::new);
         if let Walked::Untidy(untidy) = walk_again(&given.source, sample, &mut writer)? {
             return Err(untidy.error(&given.source));
         }
-        if !writer.gave_up {
+        writer.queue.flush();
+        if !writer.queue.gave_up {
             report.trace = writer.trace.take().unwrap_or_default();
-            let written = writer.written;
-            if let Finished::File(bytes) = writer.finish()? {
+            let (finished, written) = writer.queue.finish()?;
+            report.written = written;
+            if let Finished::File(bytes) = finished {
                 report.bytes = bytes;
             }
-            // What was still waiting has been counted by now.
-            report.written = written;
             return Ok(());
         }
     }
-    let mut writer = Writer::to_spool(&given.room, decisions, counting)?;
+    let queue = Queue::to_spool(&given.room, style)?;
+    let mut writer = Writer::new(decisions, style, counting, queue);
     writer.trace = traced.then(Vec::new);
     if let Walked::Untidy(untidy) = walk_again(&given.source, sample, &mut writer)? {
         return Err(untidy.error(&given.source));
     }
     report.trace = writer.trace.take().unwrap_or_default();
-    report.written = writer.written;
-    if let Finished::Spool(spool) = writer.finish()? {
+    let (finished, written) = writer.queue.finish()?;
+    report.written = written;
+    if let Finished::Spool(spool) = finished {
         write_spooled(spool.finish()?, 1, head, out)?;
     }
     report.bytes = std::fs::metadata(out).map_or(0, |metadata| metadata.len());
     Ok(())
+}
+
+/// Whether an output that is given up leaves no trace: pipes and devices take what they are given.
+fn is_replaced(out: &Path) -> bool {
+    out.as_os_str() != "-" && std::fs::metadata(out).map_or(true, |metadata| metadata.is_file())
 }
 
 /// The headers of the smaller map.
@@ -514,9 +569,10 @@ impl<'a> Search<'a> {
             ..Report::default()
         };
         let head = head(&self.given.headers, &rule, &report);
-        let mut writer = Writer::to_measure(&head, &decisions, self.style, self.given.counting);
+        let queue = Queue::to_measure(&head, self.style);
+        let mut writer = Writer::new(&decisions, self.style, self.given.counting, queue);
         walk_again(&self.given.source, self.least.sample.as_ref(), &mut writer)?;
-        match writer.finish()? {
+        match writer.queue.finish()?.0 {
             Finished::Measured(bytes) => Ok(bytes),
             _ => Ok(0),
         }
