@@ -1,6 +1,8 @@
 //! Measures ways to look keys of a map up, for bench/map:
 //!
 //! ```text
+//! map tune MAP HOLDINGS PRICE JUDGE    how right maps of some sizes are with each setting of the prior:
+//!                        priced by one list of lookups, judged by another
 //! map ways MAP SURTS     our table, the same in one go for each lookup, a finite-state transducer
 //!                        (crate fst), and one binary search for each key that may speak of a lookup
 //! ```
@@ -15,13 +17,19 @@
 
 use std::fs::File;
 use std::hint::black_box;
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
 
 use memmap2::Mmap;
-use waypost_summary::map::{Finder, Map, Room};
-use waypost_surt::Surt;
+use waypost_index::Source;
+use waypost_summary::evaluate::{Holdings, Lookups};
+use waypost_summary::holdings::Input;
+use waypost_summary::map::sample::Sample;
+use waypost_summary::map::{
+    Budget, Finder, Given, LeastCost, Map, Prior, Room, Rule, Style, compact,
+};
+use waypost_surt::{Dialect, Surt};
 
 type Done = Result<(), Box<dyn std::error::Error>>;
 
@@ -30,7 +38,8 @@ fn main() -> Done {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
         ["ways", map, surts] => ways(Path::new(map), Path::new(surts)),
-        _ => Err("usage: map ways MAP SURTS".into()),
+        ["tune", map, holdings, price, judge] => tune(map, holdings, price, judge),
+        _ => Err("usage: map ways MAP SURTS | tune MAP HOLDINGS PRICE JUDGE".into()),
     }
 }
 
@@ -108,6 +117,74 @@ fn ways(path: &Path, asked: &Path) -> Done {
     );
     transducer(path, &surts)?;
     halving(path, &surts)
+}
+
+/// Sizes that settings are compared at, in shares of the URI-Rs.
+const SHARES: [f64; 5] = [0.01, 0.016, 0.03, 0.039, 0.043];
+
+fn tune(map: &str, holdings: &str, price: &str, judge: &str) -> Done {
+    let dialect = Dialect::default();
+    let source = |path: &str| Source::new(Path::new(path));
+    let samples = [
+        Lookups::read(&source(price), dialect)?,
+        Lookups::read(&source(judge), dialect)?,
+    ];
+    let truth = Holdings {
+        input: Input::new(vec![source(holdings)]),
+    };
+    let (held, _) = truth.truth(&samples)?;
+    let sample = Sample::new(&samples[0], Some(&held[0]));
+    let mut settings = Vec::new();
+    for exponent in [0.5, 0.7, 0.85, 1.0, 1.15] {
+        let name = format!("no lookups, exponent {exponent}");
+        settings.push((name, None, Prior::power(0.02, exponent)));
+    }
+    for (strength, scale) in [
+        (0.1, 2.0),
+        (0.2, 2.0),
+        (0.3, 2.0),
+        (0.5, 2.0),
+        (0.8, 2.0),
+        (0.3, 1.0),
+        (0.3, 4.0),
+    ] {
+        let name = format!("lookups, strength {strength}, scale {scale}");
+        settings.push((name, Some(&sample), Prior::to_learn(strength, scale)));
+    }
+    let out = Path::new(map).with_extension("tuned");
+    for (name, sample, prior) in settings {
+        print!("{name:<36}");
+        for share in SHARES {
+            let rule = Rule::LeastCost(Box::new(LeastCost {
+                budget: Budget::Share(share),
+                sample: sample.cloned(),
+                voids: false,
+                prior: Some(prior.clone()),
+                top: None,
+            }));
+            let mut given = Given::open(&source(map), &Room::default())?;
+            compact(&mut given, &rule, Style::Published, &out, false)?;
+            let made = Map::open(&out, &Room::default())?;
+            let surts: Vec<Surt<'_>> = samples[1]
+                .iter()
+                .map(|(_, surt, _)| Surt::new(surt))
+                .collect();
+            let (mut right, mut lost, mut at) = (0, 0, 0);
+            Finder::new(&made).find_all(&surts, None, |found| {
+                let present = found.is_some_and(|found| found.is_present());
+                right += usize::from(present == held[1][at]);
+                lost += usize::from(held[1][at] && !present);
+                at += 1;
+            });
+            assert_eq!(lost, 0, "held, but called absent");
+            let accuracy = 100.0 * right as f64 / surts.len() as f64;
+            print!("  {:.1}%: {accuracy:.2}%", 100.0 * share);
+            std::io::stdout().flush()?;
+        }
+        println!();
+    }
+    std::fs::remove_file(out)?;
+    Ok(())
 }
 
 fn mapped(path: &Path) -> std::io::Result<Mmap> {
@@ -188,14 +265,14 @@ fn walked<D: AsRef<[u8]>>(fst: &fst::raw::Fst<D>, surt: &Surt<'_>) -> bool {
     let place = surt.without_query();
     let place = place.strip_suffix(b"/").unwrap_or(place);
     let authority = surt.authority().len();
-    let ends = |mut node: fst::raw::Node<'_>, text: &[u8]| {
-        for &byte in text {
-            let Some(at) = node.find_input(byte) else {
-                return false;
-            };
-            node = fst.node(node.transition_addr(at));
-        }
-        node.is_final()
+    let ends = |node: fst::raw::Node<'_>, text: &[u8]| {
+        let mut at = node.addr();
+        text.iter().all(|&byte| {
+            let node = fst.node(at);
+            let next = node.find_input(byte).map(|next| node.transition_addr(next));
+            at = next.unwrap_or(at);
+            next.is_some()
+        }) && fst.node(at).is_final()
     };
     let mut node = fst.root();
     let mut found = ends(node, b"*");

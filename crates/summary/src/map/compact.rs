@@ -388,12 +388,7 @@ impl<'a> Search<'a> {
             cost.learning = sample.is_some().then(Learning::default);
             cost
         })?;
-        let prior = match (&least.prior, &first.learning) {
-            (Some(prior), _) => prior.clone(),
-            // Half of the lookups taught it.
-            (None, Some(learning)) => learning.finish(2.0, STRENGTH),
-            (None, None) => Prior::default(),
-        };
+        let prior = Prior::or_learned(least.prior.as_ref(), first.learning.as_ref());
         let urirs = first.urirs;
         Ok(Search {
             given,
@@ -597,6 +592,3 @@ impl<'a> Search<'a> {
 
 const SMALLEST: f64 = 1e-12;
 const LARGEST: f64 = 1e12;
-
-/// How much the mean of places alike counts against what was seen at a place.
-const STRENGTH: f64 = 0.3;
