@@ -30,6 +30,7 @@ mod queue;
 mod row;
 mod rows;
 pub mod sample;
+mod second;
 pub mod show;
 mod store;
 mod table;
@@ -40,7 +41,7 @@ mod tree;
 mod write;
 
 pub use build::{Made, build};
-pub use compact::{Budget, Given, LeastCost, Report, Rule, compact};
+pub use compact::{Budget, Given, LeastCost, Report, Rule, SameSize, compact};
 pub use cost::Top;
 pub use find::{Finder, Found};
 pub use merge::{Merged, merge};

@@ -252,8 +252,8 @@ impl Pass for Decide {
             }
             (_, false) => {
                 // The star stands for a child, as any label or segment does.
+                node.children += u32::from(!node.wildcard);
                 node.wildcard = true;
-                node.children += 1;
             }
             (_, true) => {
                 node.void = true;

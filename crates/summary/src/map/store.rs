@@ -124,14 +124,15 @@ impl Map {
     /// Whether something is held at or below the place of a wildcard key: a row there, or a wildcard
     /// above it that no void takes it from.
     pub(crate) fn holds_at_or_below(&self, key: &Key<'_>) -> bool {
-        let mut stem = key.stem().to_vec();
-        if key.reach() == Reach::Hosts {
-            stem.push(b')');
-        }
-        if self
-            .find(&Surt::new(&stem), None)
-            .is_some_and(|found| found.is_present())
-        {
+        // A place below it that no row is about: what is said of it is said of all without a row.
+        let mut below = key.stem().to_vec();
+        below.extend_from_slice(match key.reach() {
+            Reach::All => b"\x01)",
+            Reach::Hosts => b",\x01)",
+            _ => b"/\x01",
+        });
+        let said = self.find(&Surt::new(&below), None);
+        if said.is_some_and(|found| found.is_present()) {
             return true;
         }
         // Rows below stand together; the first of them is found by halving.

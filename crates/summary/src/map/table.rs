@@ -344,3 +344,34 @@ pub(crate) fn store(path: &Path, text: &[u8], table: &mut [u8]) {
     // The folder may be read-only.
     let _ = written();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A map of every kind of key, and its table as version 2 has it.
+    const MAP: &[u8] = include_bytes!("../../tests/golden/small.ukvs");
+    const TABLE: &[u8] = include_bytes!("../../tests/golden/small.ukvs.wmap");
+
+    #[test]
+    fn tables_are_made_as_they_were_and_read() {
+        assert_eq!(Table::build(MAP, 1).unwrap(), TABLE);
+        let table = Table::new(Bytes::Owned(TABLE.to_vec())).unwrap();
+        assert_eq!((table.rows, table.has_queries()), (8, true));
+        let mut at = 0;
+        for line in MAP.split_inclusive(|&byte| byte == b'\n') {
+            if is_row(line) {
+                let hash = hash_of(&Key::new(first_field(line)));
+                let entry = table.home_entry(hash);
+                assert_eq!(table.find(hash, entry, |offset| offset == at), Some(at));
+            }
+            at += line.len();
+        }
+        let mut older = TABLE.to_vec();
+        older[8] = 1;
+        assert!(
+            Table::new(Bytes::Owned(older)).is_none(),
+            "another version is made anew"
+        );
+    }
+}

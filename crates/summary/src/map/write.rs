@@ -9,6 +9,7 @@ use super::decision::{Decisions, GIVEN_VOID, GIVEN_WILDCARD, ROLL, VOID_BELOW, V
 use super::pass::Pass;
 use super::queue::{Kind, Queue};
 use super::row::Row;
+use super::second::{Names, Totals};
 use super::tidy::joined;
 use super::tree::{Part, Place, Visitor};
 use crate::error::Result;
@@ -63,8 +64,8 @@ pub(crate) struct Passed {
     /// A wildcard row is written for it.
     written: bool,
     /// What rows that are not written count.
-    total: Option<Frequency>,
-    given: Option<Frequency>,
+    total: Totals,
+    given: Totals,
 }
 
 /// Writes rows.
@@ -73,6 +74,7 @@ pub(crate) struct Writer<'a> {
     style: Style,
     counting: Counting,
     pub(crate) queue: Queue,
+    names: Names,
     /// Wildcard rows whose places are open.
     open: usize,
     pub(crate) trace: Option<Vec<(u64, u64)>>,
@@ -118,6 +120,7 @@ impl<'a> Writer<'a> {
             style,
             counting,
             queue,
+            names: Names::default(),
             open: 0,
             trace: None,
             read: 0,
@@ -175,39 +178,45 @@ impl Visitor for Writer<'_> {
             state,
             above,
             written,
-            total: None,
-            given: None,
+            total: Totals::default(),
+            given: Totals::default(),
         }
     }
 
     #[inline]
     fn close(&mut self, place: Place<'_>, node: Passed, parent: Option<&mut Passed>) {
         let mut total = node.total;
-        if let Some(given) = node.given {
-            total = Some(match (self.counting, total) {
-                (Counting::Partition, Some(total)) => total.plus(given),
-                _ => given,
-            });
+        match self.counting {
+            Counting::Partition => total.add_all(&node.given),
+            Counting::Accumulate => total.replace(&node.given),
         }
-        if node.written {
-            let frequency = match (node.state, node.above) {
-                (State::Open | State::Given, _) => total.unwrap_or_default(),
-                (State::Locked, State::Locked) => node.given.unwrap_or(VOID),
-                (State::Locked, _) => node.given.filter(Frequency::is_void).unwrap_or(VOID),
-                (State::Absent, _) => VOID,
-            };
+        if !node.written {
+            if let Some(parent) = parent {
+                parent.total.add_all(&total);
+            }
+            return;
+        }
+        self.open -= 1;
+        let frequencies = match (node.state, node.above) {
+            (State::Open | State::Given, _) if !total.is_empty() => total.sorted(&self.names),
+            (State::Open | State::Given, _) => vec![(None, Frequency::default())],
+            (State::Locked, State::Locked) => vec![(None, node.given.one().unwrap_or(VOID))],
+            (State::Locked, _) => {
+                let given = node.given.one().filter(Frequency::is_void);
+                vec![(None, given.unwrap_or(VOID))]
+            }
+            (State::Absent, _) => vec![(None, VOID)],
+        };
+        for (second, frequency) in frequencies {
             let kind = if frequency.is_void() {
                 Kind::Void
             } else {
                 Kind::Wildcard
             };
-            self.open -= 1;
             self.queue
-                .push(kind, &frequency, None, |out| place.write_wildcard(out));
-            self.settle();
-        } else if let (Some(total), Some(parent)) = (total, parent) {
-            parent.total = Some(parent.total.map_or(total, |sum| sum.plus(total)));
+                .push(kind, &frequency, second, |out| place.write_wildcard(out));
         }
+        self.settle();
     }
 }
 
@@ -221,27 +230,21 @@ impl Pass for Writer<'_> {
             trace.push((self.read, self.queue.count()));
         }
         let void = row.frequency.is_void();
+        let second = row.second.as_ref().map(|second| self.names.number(second));
         match (reach, void, node.state) {
             (Reach::Exact, false, State::Open | State::Given) => {
-                node.total = Some(
-                    node.total
-                        .map_or(row.frequency, |sum| sum.plus(row.frequency)),
-                );
+                node.total.add(second, row.frequency, Frequency::plus);
             }
             (Reach::Exact, void, _) => {
                 let kind = if void { Kind::Void } else { Kind::Exact };
                 let style = self.style;
-                self.queue.push(kind, &row.frequency, None, |out| {
-                    write_key(&row.key, style, out);
-                });
+                self.queue
+                    .push(kind, &row.frequency, row.second.as_deref(), |out| {
+                        write_key(&row.key, style, out);
+                    });
                 self.settle();
             }
-            (_, _, _) => {
-                node.given = Some(
-                    node.given
-                        .map_or(row.frequency, |given| joined(given, row.frequency)),
-                )
-            }
+            (_, _, _) => node.given.add(second, row.frequency, joined),
         }
         Ok(())
     }

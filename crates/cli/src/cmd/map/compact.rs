@@ -272,6 +272,17 @@ fn table(report: &Report) -> Table {
     if let Some(false_positives) = report.false_positives {
         table.row(["false positives expected", &format!("{false_positives:.0}")]);
     }
+    if let Some(papers) = report.papers {
+        table.row([
+            "the papers' rule at this size".to_owned(),
+            format!(
+                "{:.0} false positives, {} keys (weight {:.2})",
+                papers.false_positives,
+                count(papers.rows),
+                papers.weight
+            ),
+        ]);
+    }
     if let Some(rolled) = report.rolled {
         table.row(["roll-ups", &count(rolled)]);
     }
