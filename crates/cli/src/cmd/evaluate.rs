@@ -1,5 +1,6 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -101,15 +102,19 @@ impl Evaluate {
             }
             samples.push(lookups);
         }
+        let sources = self.sources()?;
+        let progress = out.reading(&sources);
         let holdings = Holdings {
             input: Input {
                 dialect,
                 select: self.filters.select()?,
                 memory: self.memory.memory,
-                ..Input::new(self.sources()?)
+                progress: Arc::clone(progress.bytes()),
+                ..Input::new(sources)
             },
         };
         let (held, reading) = holdings.truth(&samples)?;
+        drop(progress);
         tell_bad(&reading, out);
         let mut rows = Vec::new();
         for ((path, lookups), held) in self.lookups.iter().zip(&samples).zip(&held) {
