@@ -67,7 +67,7 @@ pub(crate) fn density(asked: f64, rows: f64) -> u8 {
 
 impl Default for Prior {
     fn default() -> Prior {
-        Prior::power(0.02, 1.0)
+        Prior::power(0.02, 0.5)
     }
 }
 
