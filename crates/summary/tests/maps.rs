@@ -160,6 +160,37 @@ fn a_map_with_years_is_compacted_by_year_and_answers_by_year() {
 }
 
 #[test]
+fn dated_maps_from_elsewhere_are_merged_by_their_dates() {
+    let folder = TempDir::new().unwrap();
+    let head = "!fields {keys: [\"surt\", \"datetime\"], values: [\"frequency\"]}\n";
+    let a = put(
+        &folder,
+        "a",
+        format!("{head}com,cnn)/* 2008 20\ncom,cnn)/* 2010:2012 30\n"),
+    );
+    let b = put(
+        &folder,
+        "b",
+        format!("{head}com,cnn)/* 2008 1\norg,x)/ : 1\n"),
+    );
+    let out = folder.path().join("c");
+    map::merge(&[a.clone(), b], &Room::default(), &out).unwrap();
+    let merged = [
+        "com,cnn)/* 2008 21",
+        "com,cnn)/* 2010:2012 30",
+        "org,x)/ : 1",
+    ];
+    assert_eq!(rows(&out), merged);
+    let other = put(
+        &folder,
+        "d",
+        "!fields {keys: [\"surt\", \"language\"], values: [\"frequency\"]}\ncom,a)/ en 1\n",
+    );
+    assert!(map::merge(&[a, other], &Room::default(), &out).is_err());
+    assert_eq!(rows(&out), merged, "what failed leaves the old file");
+}
+
+#[test]
 fn a_report_says_what_the_papers_rule_would_have_given() {
     let folder = TempDir::new().unwrap();
     let mut text = String::new();
