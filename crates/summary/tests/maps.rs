@@ -395,10 +395,11 @@ proptest! {
     #[test]
     fn one_walk_of_the_papers_rule_gives_what_two_give(
         held in prop::collection::btree_map("[ab](,[ab0-]{1,2}){0,3}\\)(/[ab0.-]{1,2}){0,3}", 1..9u64, 1..60),
+        bare in prop::collection::btree_map("[ab](,[ab]){0,2}(:8)?", 1..9u64, 0..4),
         weight in prop::sample::select(vec![0.0, 0.02, 0.05, 0.1, 0.2, f64::INFINITY]),
     ) {
         let folder = TempDir::new().unwrap();
-        let held: BTreeMap<String, u64> = held.into_iter().map(|(key, n)| (if key.ends_with(')') { key + "/" } else { key }, n)).collect();
+        let held: BTreeMap<String, u64> = held.into_iter().map(|(key, n)| (if key.ends_with(')') { key + "/" } else { key }, n)).chain(bare).collect();
         // A void anywhere, and two walks are taken.
         let one = put(&folder, "one", text(&held));
         let two = put(&folder, "two", text(&held) + "zz,void)/x 0\n");

@@ -8,7 +8,7 @@
 use waypost_surt::Reach;
 
 use super::papers::{Cut, Cuts, Papers};
-use super::pass::Pass;
+use super::pass::{Pass, has_host};
 use super::queue::{Kind, Queue};
 use super::row::Row;
 use super::tree::{Part, Place, Visitor, is_border};
@@ -85,8 +85,10 @@ impl Once {
     fn take_back(&mut self, stem: &[u8], node: &Counted) {
         let part = node.part;
         self.queue.take_back(node.from, |key| {
-            key.strip_prefix(stem)
-                .is_some_and(|below| is_border(part, below.first().copied()))
+            let below = key.strip_prefix(stem);
+            below.is_some_and(|below| is_border(part, below.first().copied()))
+                // What has no host only looks as if it were below one: `com,a:8`.
+                && (part != Part::Host || key.ends_with(b",*") || has_host(key))
         });
     }
 }

@@ -105,7 +105,7 @@ fn place(key: &[u8]) -> (&[u8], Reach, bool) {
 
 /// Whether a place is on a host: a `)` comes before the first slash.
 #[inline]
-fn has_host(stem: &[u8]) -> bool {
+pub(crate) fn has_host(stem: &[u8]) -> bool {
     memchr::memchr2(b')', b'/', stem).is_some_and(|at| stem[at] == b')')
 }
 
