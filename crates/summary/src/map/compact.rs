@@ -8,13 +8,15 @@ use waypost_index::Source;
 use super::cost::{Cost, Prices, Sites, Top};
 use super::decision::Decisions;
 use super::judge::Judge;
+use super::once::Once;
 use super::papers::{Decide, Papers};
 use super::pass::{Pass, Walked, walk, walk_again};
 use super::prior::{Learning, Prior};
+use super::queue::{Finished, Queue};
 use super::rows::{Order, Rows};
 use super::sample::Sample;
 use super::tidy::{Room, tidied, write_spooled};
-use super::write::{Counting, Finished, Style, Summed, Writer};
+use super::write::{Counting, Style, Summed, Writer};
 use crate::error::{Error, Result};
 use crate::ukvs::{Header, Headers, Value};
 
@@ -82,6 +84,19 @@ pub struct Report {
     pub void_price: Option<f64>,
     /// Rows read against rows written, on the way.
     pub trace: Vec<(u64, u64)>,
+    /// What the papers' rule would have given at the same size.
+    pub papers: Option<SameSize>,
+}
+
+/// A map by the papers' rule that is no larger than another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SameSize {
+    /// The weight of hosts and of paths.
+    pub weight: f64,
+    /// Its rows.
+    pub rows: u64,
+    /// False positives to be expected, priced as those of the other.
+    pub false_positives: f64,
 }
 
 /// A map that can be walked again and again.
@@ -92,6 +107,7 @@ pub struct Given {
     room: Room,
     headers: Headers,
     counting: Counting,
+    keys: usize,
 }
 
 impl Given {
@@ -107,17 +123,13 @@ impl Given {
             room: room.clone(),
             headers: Headers::default(),
             counting: Counting::default(),
+            keys: 1,
         };
         if *source == Source::Stdin {
             given.tidy()?;
         }
         let rows = Rows::open(&given.source, Order::Any)?;
-        if rows.keys() > 1 {
-            return Err(Error::invalid(
-                "maps with a second key cannot be compacted: build one without, or one for each",
-            )
-            .in_file(source));
-        }
+        given.keys = rows.keys();
         given.headers = rows.headers().clone();
         given.counting = counting(&given.headers);
         Ok(given)
@@ -179,9 +191,29 @@ pub fn compact(
     out: &Path,
     traced: bool,
 ) -> Result<Report> {
+    let mut report = compact_by(given, rule, style, out, traced)?;
+    if traced {
+        report.trace.push((report.rows_in, report.written.rows));
+    }
+    Ok(report)
+}
+
+fn compact_by(
+    given: &mut Given,
+    rule: &Rule,
+    style: Style,
+    out: &Path,
+    traced: bool,
+) -> Result<Report> {
     let mut report = Report::default();
+    if given.keys > 1 {
+        refuse_voids(given, rule)?;
+    }
     let (decisions, sample, has_ports) = match rule {
         Rule::Papers(papers) => {
+            if let Some(report) = in_one_walk(given, rule, papers, style, out, traced)? {
+                return Ok(report);
+            }
             let (decide, rows) = given.walk(None, || Decide::new(papers))?;
             report.rows_in = rows;
             report.rolled = Some(decide.rolled);
@@ -211,6 +243,69 @@ pub fn compact(
     Ok(report)
 }
 
+/// A void of one year says nothing of another: maps with a second key are compacted without voids.
+fn refuse_voids(given: &Given, rule: &Rule) -> Result<()> {
+    if matches!(rule, Rule::LeastCost(least) if least.voids) {
+        return Err(Error::invalid(
+            "voids are not learned for a map with a second key",
+        ));
+    }
+    let mut rows = Rows::open(&given.source, Order::Any)?;
+    while let Some(row) = rows.next()? {
+        if row.frequency.is_void() {
+            let line = rows.line_number();
+            return Err(Error::invalid(
+                "a map with a second key and voids cannot be compacted: leave the voids out",
+            )
+            .in_file(&given.source)
+            .at_line(line));
+        }
+    }
+    Ok(())
+}
+
+/// Compacts by the papers' rule in one walk. `None` if it takes two.
+fn in_one_walk(
+    given: &mut Given,
+    rule: &Rule,
+    papers: &Papers,
+    style: Style,
+    out: &Path,
+    traced: bool,
+) -> Result<Option<Report>> {
+    if !is_replaced(out) || given.keys > 1 {
+        return Ok(None);
+    }
+    let mut report = Report::default();
+    let head = match style {
+        Style::Published => head(&given.headers, rule, &report),
+        Style::Reference => Vec::new(),
+    };
+    loop {
+        let queue = Queue::to_file(out, &head, style)?;
+        let mut once = Once::new(papers, style, queue, traced);
+        let walked = walk(&given.source, None, &mut once)?;
+        once.queue.flush();
+        match walked {
+            Walked::Whole { .. } if once.gives_up() => return Ok(None),
+            Walked::Whole { rows } => {
+                report.rows_in = rows;
+                report.rolled = Some(once.rolled);
+                report.sorted = given.sorted;
+                report.trace = once.trace.take().unwrap_or_default();
+                let (finished, written) = once.queue.finish()?;
+                report.written = written;
+                if let Finished::File(bytes) = finished {
+                    report.bytes = bytes;
+                }
+                return Ok(Some(report));
+            }
+            Walked::Untidy(untidy) if given.sorted => return Err(untidy.error(&given.source)),
+            Walked::Untidy(_) => given.tidy()?,
+        }
+    }
+}
+
 #[allow(
     clippy::too_many_arguments,
     reason = "two callers, and each of them has these at hand"
@@ -227,35 +322,43 @@ fn write(
     report: &mut Report,
 ) -> Result<()> {
     let counting = given.counting;
-    if !has_ports || style == Style::Reference {
-        let mut writer = Writer::to_file(out, head, decisions, style, counting)?;
+    if (!has_ports || style == Style::Reference) && is_replaced(out) {
+        let queue = Queue::to_file(out, head, style)?;
+        let mut writer = Writer::new(decisions, style, counting, queue);
         writer.trace = traced.then(Vec::new);
         if let Walked::Untidy(untidy) = walk_again(&given.source, sample, &mut writer)? {
             return Err(untidy.error(&given.source));
         }
-        if !writer.gave_up {
+        writer.queue.flush();
+        if !writer.queue.gave_up {
             report.trace = writer.trace.take().unwrap_or_default();
-            let written = writer.written;
-            if let Finished::File(bytes) = writer.finish()? {
+            let (finished, written) = writer.queue.finish()?;
+            report.written = written;
+            if let Finished::File(bytes) = finished {
                 report.bytes = bytes;
             }
-            // What was still waiting has been counted by now.
-            report.written = written;
             return Ok(());
         }
     }
-    let mut writer = Writer::to_spool(&given.room, decisions, counting)?;
+    let queue = Queue::to_spool(&given.room, style)?;
+    let mut writer = Writer::new(decisions, style, counting, queue);
     writer.trace = traced.then(Vec::new);
     if let Walked::Untidy(untidy) = walk_again(&given.source, sample, &mut writer)? {
         return Err(untidy.error(&given.source));
     }
     report.trace = writer.trace.take().unwrap_or_default();
-    report.written = writer.written;
-    if let Finished::Spool(spool) = writer.finish()? {
-        write_spooled(spool.finish()?, 1, head, out)?;
+    let (finished, written) = writer.queue.finish()?;
+    report.written = written;
+    if let Finished::Spool(spool) = finished {
+        write_spooled(spool.finish()?, given.keys, head, out)?;
     }
     report.bytes = std::fs::metadata(out).map_or(0, |metadata| metadata.len());
     Ok(())
+}
+
+/// Whether an output that is given up leaves no trace: pipes and devices take what they are given.
+fn is_replaced(out: &Path) -> bool {
+    out.as_os_str() != "-" && std::fs::metadata(out).map_or(true, |metadata| metadata.is_file())
 }
 
 /// The headers of the smaller map.
@@ -333,12 +436,7 @@ impl<'a> Search<'a> {
             cost.learning = sample.is_some().then(Learning::default);
             cost
         })?;
-        let prior = match (&least.prior, &first.learning) {
-            (Some(prior), _) => prior.clone(),
-            // Half of the lookups taught it.
-            (None, Some(learning)) => learning.finish(2.0, STRENGTH),
-            (None, None) => Prior::default(),
-        };
+        let prior = Prior::or_learned(least.prior.as_ref(), first.learning.as_ref());
         let urirs = first.urirs;
         Ok(Search {
             given,
@@ -393,7 +491,71 @@ impl<'a> Search<'a> {
         if lambda > 0.0 && void.is_none() {
             report.false_positives = Some((found.costs[0] - found.keys[0]) / lambda);
         }
-        Ok((found.decisions.unwrap_or_default(), found.has_ports))
+        let (keys, has_ports) = (found.keys[0] as u64, found.has_ports);
+        let decisions = found.decisions.unwrap_or_default();
+        if self.given.keys == 1 && report.false_positives.is_some() {
+            report.papers = self.papers(keys)?;
+        }
+        Ok((decisions, has_ports))
+    }
+
+    /// What the papers' rule gives with no more rows than these, hosts and paths weighted alike.
+    fn papers(&mut self, rows: u64) -> Result<Option<SameSize>> {
+        let sample = self.least.sample.as_ref();
+        let mut decide = |weight: f64| {
+            let papers = Papers {
+                host_weight: weight,
+                path_weight: weight,
+                ..Papers::default()
+            };
+            let decided = self.given.walk(sample, || Decide::new(&papers))?;
+            Ok::<_, Error>(decided.0)
+        };
+        let mut best = (0.0, decide(0.0)?);
+        if best.1.keys_left > rows {
+            return Ok(None);
+        }
+        let (mut low, mut high) = (LIGHTEST.ln(), HEAVIEST.ln());
+        for _ in 0..9 {
+            let weight = f64::midpoint(low, high).exp();
+            let decided = decide(weight)?;
+            if decided.keys_left > rows {
+                high = weight.ln();
+                continue;
+            }
+            low = weight.ln();
+            let near = decided.keys_left as f64 >= 0.98 * rows as f64;
+            best = (weight, decided);
+            if near {
+                break;
+            }
+        }
+        let (weight, decided) = best;
+        let priced = self.cost_of(&decided.decisions)?;
+        Ok(Some(SameSize {
+            weight,
+            rows: decided.keys_left,
+            false_positives: priced,
+        }))
+    }
+
+    /// How many false positives are to be expected of decisions that something else made.
+    fn cost_of(&mut self, decisions: &Decisions) -> Result<f64> {
+        let (prior, densities) = (&self.prior, &self.densities);
+        let (cost, _) = self.given.walk(self.least.sample.as_ref(), || {
+            let prices = Prices {
+                prior,
+                top: Top::Everything,
+                void: None,
+                teach: 1.0,
+                aside: 1.0,
+                densities,
+            };
+            let mut cost = Cost::new(prices, [1.0]);
+            cost.forced = Some(decisions);
+            cost
+        })?;
+        Ok(cost.costs[0] - cost.keys[0])
     }
 
     /// How many rows the budget allows.
@@ -514,9 +676,10 @@ impl<'a> Search<'a> {
             ..Report::default()
         };
         let head = head(&self.given.headers, &rule, &report);
-        let mut writer = Writer::to_measure(&head, &decisions, self.style, self.given.counting);
+        let queue = Queue::to_measure(&head, self.style);
+        let mut writer = Writer::new(&decisions, self.style, self.given.counting, queue);
         walk_again(&self.given.source, self.least.sample.as_ref(), &mut writer)?;
-        match writer.finish()? {
+        match writer.queue.finish()?.0 {
             Finished::Measured(bytes) => Ok(bytes),
             _ => Ok(0),
         }
@@ -539,8 +702,9 @@ impl<'a> Search<'a> {
     }
 }
 
+/// Weights of the papers' rule between which one is looked for.
+const LIGHTEST: f64 = 0.01;
+const HEAVIEST: f64 = 100.0;
+
 const SMALLEST: f64 = 1e-12;
 const LARGEST: f64 = 1e12;
-
-/// How much the mean of places alike counts against what was seen at a place.
-const STRENGTH: f64 = 0.3;

@@ -11,7 +11,7 @@ use waypost_index::Source;
 use waypost_surt::{Key, Reach};
 
 use super::row::Row;
-use super::rows::{Order, Rows};
+use super::rows::{Order, Rows, second_key};
 use super::store::Map;
 use super::tidy::{Room, Spool, push_tidy, write_spooled};
 use crate::about::About;
@@ -36,7 +36,7 @@ pub struct Merged {
 pub fn merge(maps: &[std::path::PathBuf], room: &Room, out: &Path) -> Result<Merged> {
     let mut merged = Merged::default();
     let mut spool = Spool::new(room)?;
-    let mut about: Option<(About, usize)> = None;
+    let mut about: Option<(About, Option<String>)> = None;
     let several = maps.len() > 1;
     let opened: Vec<Map> = maps
         .iter()
@@ -45,13 +45,14 @@ pub fn merge(maps: &[std::path::PathBuf], room: &Room, out: &Path) -> Result<Mer
     for (at, path) in maps.iter().enumerate() {
         let source = Source::File(path.clone());
         let mut rows = Rows::open(&source, Order::Any)?;
-        let keys = rows.keys();
+        // Maps from elsewhere name their second key, but not what we call it by.
+        let second = second_key(rows.headers())?;
         let said =
             About::from_headers(rows.headers()).map_err(|error| error.in_file(path.display()))?;
         about = Some(match about {
-            None => (said, keys),
+            None => (said, second),
             Some((before, of)) => {
-                if of != keys || before.by != said.by || before.dialect != said.dialect {
+                if of != second || before.by != said.by || before.dialect != said.dialect {
                     return Err(Error::invalid(
                         "its second key or its dialect is not that of the maps before",
                     )
@@ -78,11 +79,12 @@ pub fn merge(maps: &[std::path::PathBuf], room: &Room, out: &Path) -> Result<Mer
             push_tidy(&mut spool, &row, &mut key)?;
         }
     }
-    let Some((about, keys)) = about else {
+    let Some((about, second)) = about else {
         return Err(Error::invalid("nothing to merge"));
     };
     let mut head = Vec::new();
-    super::build::headers(&about).write(&mut head);
+    super::build::headers(&about, second.as_deref()).write(&mut head);
+    let keys = 1 + usize::from(second.is_some());
     merged.rows = write_spooled(spool.finish()?, keys, &head, out)?;
     Ok(merged)
 }

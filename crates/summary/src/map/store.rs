@@ -8,16 +8,18 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use libdeflater::{CompressionLvl, Compressor};
+use rayon::prelude::*;
 use tempfile::TempPath;
 use waypost_index::Source;
 use waypost_index::input::Compression;
 use waypost_index::timestamp::Time;
 use waypost_surt::{Key, Reach, Surt};
 
+use super::find::{Finder, Found};
 use super::memory::Bytes;
-use super::row::{Row, trim_slashes};
+use super::row::Row;
 use super::rows::{Order, Rows, key_fields};
-use super::table::{self, Prefix, Table};
+use super::table::{self, Table};
 use super::tidy::{Room, joined, tidied};
 use crate::about::About;
 use crate::error::{Error, Result};
@@ -39,19 +41,6 @@ pub struct Map {
     file_bytes: u64,
     gzip_bytes: OnceLock<u64>,
     _temporary: Option<TempPath>,
-}
-
-/// What a map says of a lookup.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// The key that decides, as it is spelled in the map.
-    pub key: Vec<u8>,
-    /// What is known under it. A void is an answer, too: absent.
-    pub frequency: Frequency,
-    /// How many labels and segments of the lookup the key speaks of.
-    pub depth: usize,
-    /// How many keys more specific than this one were not in the map.
-    pub distance: usize,
 }
 
 impl Map {
@@ -115,38 +104,35 @@ impl Map {
         self.table.rows
     }
 
-    /// What the map says of a SURT; at a time, if one is given and the map knows times.
-    pub fn find(&self, surt: &Surt<'_>, at: Option<&Span>) -> Option<Found> {
-        let mut candidates = Candidates::new(surt, self.table.has_queries());
-        let slots = candidates.slots(&self.table);
-        for (distance, (candidate, slot)) in candidates.iter().zip(slots).enumerate() {
-            let found = self.table.find(candidate.hash, slot, |offset| {
-                self.is_key(offset, candidate.stem, candidate.reach)
-            });
-            let Some(offset) = found else {
-                continue;
-            };
-            let Some((key, frequency)) = self.row(offset, at) else {
-                continue;
-            };
-            return Some(Found {
-                depth: depth(candidate.stem),
-                key,
-                frequency,
-                distance,
-            });
-        }
-        None
+    /// What the map says of a SURT; at a time, if one is given and the map knows times. A
+    /// [`Finder`] looks many up faster.
+    pub fn find(&self, surt: &Surt<'_>, at: Option<&Span>) -> Option<Found<'_>> {
+        Finder::new(self).find(surt, at)
+    }
+
+    /// The text, and where its rows are.
+    #[inline]
+    pub(crate) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    #[inline]
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
     }
 
     /// Whether something is held at or below the place of a wildcard key: a row there, or a wildcard
     /// above it that no void takes it from.
     pub(crate) fn holds_at_or_below(&self, key: &Key<'_>) -> bool {
-        let mut stem = key.stem().to_vec();
-        if key.reach() == Reach::Hosts {
-            stem.push(b')');
-        }
-        if self.frequency(&Surt::new(&stem)).is_some() {
+        // A place below it that no row is about: what is said of it is said of all without a row.
+        let mut below = key.stem().to_vec();
+        below.extend_from_slice(match key.reach() {
+            Reach::All => b"\x01)",
+            Reach::Hosts => b",\x01)",
+            _ => b"/\x01",
+        });
+        let said = self.find(&Surt::new(&below), None);
+        if said.is_some_and(|found| found.is_present()) {
             return true;
         }
         // Rows below stand together; the first of them is found by halving.
@@ -180,17 +166,9 @@ impl Map {
         false
     }
 
-    /// What is known of a SURT that is called present.
-    #[inline]
-    fn frequency(&self, surt: &Surt<'_>) -> Option<Frequency> {
-        self.find(surt, None)
-            .map(|found| found.frequency)
-            .filter(|frequency| !frequency.is_void())
-    }
-
     /// Whether the row there has this key.
     #[inline]
-    fn is_key(&self, offset: usize, stem: &[u8], reach: Reach) -> bool {
+    pub(crate) fn is_key(&self, offset: usize, stem: &[u8], reach: Reach) -> bool {
         let Some(line) = self.text.get(offset..) else {
             return false;
         };
@@ -212,11 +190,14 @@ impl Map {
         key.stem() == stem && key.reach() == reach
     }
 
-    /// The key of the rows there, and what they say together. `None` if none is of the time.
-    fn row(&self, offset: usize, at: Option<&Span>) -> Option<(Vec<u8>, Frequency)> {
+    /// What the rows there say together. `None` if none is of the time.
+    pub(crate) fn row(&self, offset: usize, at: Option<&Span>) -> Option<Found<'_>> {
         let first = Row::parse(line_at(self.text.get(offset..)?), self.keys).ok()?;
         if self.keys == 1 {
-            return Some((first.key.into_owned(), first.frequency));
+            return Some(Found {
+                key: first.key,
+                frequency: first.frequency,
+            });
         }
         let mut found: Option<Frequency> = None;
         let mut start = offset;
@@ -234,7 +215,10 @@ impl Map {
             }
             start += line.len() + 1;
         }
-        Some((first.key.into_owned(), found?))
+        Some(Found {
+            key: first.key,
+            frequency: found?,
+        })
     }
 }
 
@@ -287,89 +271,6 @@ fn is_tidy(source: &Source) -> Result<bool> {
     }
     seen_header_after_row |= *rows.headers() != headers;
     Ok(!seen_header_after_row)
-}
-
-/// Labels and segments of a place.
-fn depth(stem: &[u8]) -> usize {
-    if stem.is_empty() {
-        return 0;
-    }
-    let surt = Surt::new(stem);
-    match surt.authority() {
-        [] => 1 + memchr::memchr_iter(b',', stem).count(),
-        _ => surt.labels().count() + surt.segments().count(),
-    }
-}
-
-struct Candidate<'a> {
-    stem: &'a [u8],
-    reach: Reach,
-    hash: u64,
-}
-
-/// Keys that may speak of a lookup, the most specific first, with their hashes.
-struct Candidates<'a> {
-    keys: Vec<Candidate<'a>>,
-}
-
-impl<'a> Candidates<'a> {
-    fn new(surt: &Surt<'a>, with_query: bool) -> Candidates<'a> {
-        let place = trim_slashes(surt.without_query());
-        let mut keys = Vec::with_capacity(16);
-        let mut prefix = Prefix::EMPTY;
-        let mut add = |stem: &'a [u8], reach, prefix: Prefix| {
-            keys.push(Candidate {
-                stem,
-                reach,
-                hash: prefix.key(reach),
-            });
-        };
-        add(b"", Reach::All, prefix);
-        let authority = surt.authority().len();
-        let host = authority > 0 || surt.as_bytes().first() == Some(&b')');
-        if host {
-            for (at, &byte) in place.iter().enumerate() {
-                if at < authority {
-                    if (byte == b',' || byte == b':') && at > 0 {
-                        add(&place[..at], Reach::Hosts, prefix);
-                    }
-                } else if at == authority {
-                    add(&place[..at], Reach::Hosts, prefix);
-                } else if byte == b'/' || at == authority + 1 {
-                    add(&place[..at], Reach::Paths, prefix);
-                }
-                prefix.push(byte);
-            }
-            add(place, Reach::Paths, prefix);
-        } else {
-            for &byte in place {
-                prefix.push(byte);
-            }
-        }
-        add(place, Reach::Exact, prefix);
-        if with_query && surt.query().is_some() {
-            let whole = surt.as_bytes();
-            let mut prefix = Prefix::EMPTY;
-            for &byte in whole {
-                prefix.push(byte);
-            }
-            add(whole, Reach::Exact, prefix);
-        }
-        Candidates { keys }
-    }
-
-    /// The slots of all of them, read before any is looked at.
-    fn slots(&mut self, table: &Table) -> Vec<(u64, u64)> {
-        self.keys
-            .iter()
-            .rev()
-            .map(|key| table.first(key.hash))
-            .collect()
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &Candidate<'a>> {
-        self.keys.iter().rev()
-    }
 }
 
 /// A span of time: `2012`, `2012:2014`, `:2014`, `2012:`.
@@ -439,8 +340,8 @@ impl Summary for Map {
 
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer> {
         Ok(match self.find(&lookup.surt, None) {
-            Some(found) if !found.frequency.is_void() => Answer::Present(Match {
-                key: Some(found.key),
+            Some(found) if found.is_present() => Answer::Present(Match {
+                key: Some(found.key.into_owned()),
                 frequency: found.frequency,
             }),
             _ => Answer::Absent,
@@ -448,10 +349,21 @@ impl Summary for Map {
     }
 
     fn lookup_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Option<Frequency>>> {
-        use rayon::prelude::*;
-        Ok(lookups
-            .par_iter()
-            .map(|lookup| self.frequency(&lookup.surt))
-            .collect())
+        let parts: Vec<Vec<Option<Frequency>>> = lookups
+            .par_chunks(4096)
+            .map(|lookups| {
+                let surts: Vec<Surt<'_>> = lookups.iter().map(|lookup| lookup.surt).collect();
+                let mut answers = Vec::with_capacity(surts.len());
+                Finder::new(self).find_all(&surts, None, |found| {
+                    answers.push(
+                        found
+                            .filter(|found| found.is_present())
+                            .map(|found| found.frequency),
+                    );
+                });
+                answers
+            })
+            .collect();
+        Ok(parts.concat())
     }
 }

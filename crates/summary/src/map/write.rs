@@ -1,18 +1,16 @@
 //! Writing a map by the decisions of an earlier walk.
 //!
-//! A wildcard's frequency is known when its place is closed, but other rows may have come in between
-//! that sort before or behind it. Rows wait until no wildcard is open and are sorted then. Should too
-//! many wait, or should an odd key break the order, everything is written down and sorted instead.
+//! Rows [wait](super::queue) while a wildcard is open. Should too many wait, or should an odd key break
+//! the order, everything is written down and sorted instead.
 
-use std::path::Path;
-
-use waypost_index::output::{Format, LineWriter};
 use waypost_surt::Reach;
 
 use super::decision::{Decisions, GIVEN_VOID, GIVEN_WILDCARD, ROLL, VOID_BELOW, VOID_HERE};
 use super::pass::Pass;
-use super::row::{self, Row};
-use super::tidy::{Room, Spool, joined};
+use super::queue::{Kind, Queue};
+use super::row::Row;
+use super::second::{Names, Totals};
+use super::tidy::joined;
 use super::tree::{Part, Place, Visitor};
 use crate::error::Result;
 use crate::frequency::Frequency;
@@ -66,38 +64,8 @@ pub(crate) struct Passed {
     /// A wildcard row is written for it.
     written: bool,
     /// What rows that are not written count.
-    total: Option<Frequency>,
-    given: Option<Frequency>,
-}
-
-/// How many bytes may wait.
-const MOST_WAITING: usize = 24 << 20;
-
-/// Where rows go.
-enum Sink {
-    Lines(Box<LineWriter>),
-    Spool(Box<Spool>),
-    /// Only the size counts.
-    Measure(Box<Measure>),
-}
-
-/// Measures what gzip makes of some lines.
-pub(crate) struct Measure {
-    block: Vec<u8>,
-    compressor: libdeflater::Compressor,
-    pub(crate) gzip_bytes: u64,
-}
-
-impl Measure {
-    fn flush(&mut self) {
-        let mut out = vec![0; self.compressor.gzip_compress_bound(self.block.len())];
-        // The bound is enough by its definition.
-        self.gzip_bytes += self
-            .compressor
-            .gzip_compress(&self.block, &mut out)
-            .unwrap_or(0) as u64;
-        self.block.clear();
-    }
+    total: Totals,
+    given: Totals,
 }
 
 /// Writes rows.
@@ -105,20 +73,12 @@ pub(crate) struct Writer<'a> {
     decisions: &'a Decisions,
     style: Style,
     counting: Counting,
-    sink: Sink,
+    pub(crate) queue: Queue,
+    names: Names,
     /// Wildcard rows whose places are open.
     open: usize,
-    waiting: Vec<u8>,
-    /// Where the rows that wait begin, where their keys end, where they end.
-    rows: Vec<(usize, usize, usize)>,
-    last: Vec<u8>,
-    key: Vec<u8>,
-    pub(crate) written: Summed,
     pub(crate) trace: Option<Vec<(u64, u64)>>,
     read: u64,
-    failed: Option<crate::Error>,
-    /// The order broke, or too much waited.
-    pub(crate) gave_up: bool,
 }
 
 /// What was written.
@@ -136,199 +96,57 @@ pub struct Summed {
     pub bytes: u64,
 }
 
+impl Summed {
+    /// Counts a row.
+    pub(crate) fn count(&mut self, kind: Kind, captures: u64, bytes: u64) {
+        self.rows += 1;
+        self.voids += u64::from(kind == Kind::Void);
+        self.wildcards += u64::from(kind == Kind::Wildcard);
+        self.captures += captures;
+        self.bytes += bytes;
+    }
+}
+
 impl<'a> Writer<'a> {
-    fn new(decisions: &'a Decisions, style: Style, counting: Counting, sink: Sink) -> Writer<'a> {
+    /// Writes into a queue.
+    pub(crate) fn new(
+        decisions: &'a Decisions,
+        style: Style,
+        counting: Counting,
+        queue: Queue,
+    ) -> Writer<'a> {
         Writer {
             decisions,
             style,
             counting,
-            sink,
+            queue,
+            names: Names::default(),
             open: 0,
-            waiting: Vec::new(),
-            rows: Vec::new(),
-            last: Vec::new(),
-            key: Vec::new(),
-            written: Summed::default(),
             trace: None,
             read: 0,
-            failed: None,
-            gave_up: false,
         }
     }
 
-    /// Writes to a file.
-    pub(crate) fn to_file(
-        path: &Path,
-        head: &[u8],
-        decisions: &'a Decisions,
-        style: Style,
-        counting: Counting,
-    ) -> Result<Writer<'a>> {
-        let mut lines = LineWriter::create(path, &Format::of_name(path), 1)?;
-        for line in head
-            .split(|&byte| byte == b'\n')
-            .filter(|line| !line.is_empty())
-        {
-            lines.push(line)?;
-        }
-        Ok(Writer::new(
-            decisions,
-            style,
-            counting,
-            Sink::Lines(Box::new(lines)),
-        ))
-    }
-
-    /// Writes rows down, to be sorted.
-    pub(crate) fn to_spool(
-        room: &Room,
-        decisions: &'a Decisions,
-        counting: Counting,
-    ) -> Result<Writer<'a>> {
-        let spool = Spool::new(room)?;
-        Ok(Writer::new(
-            decisions,
-            Style::Published,
-            counting,
-            Sink::Spool(Box::new(spool)),
-        ))
-    }
-
-    /// Measures how large the file would be.
-    pub(crate) fn to_measure(
-        head: &[u8],
-        decisions: &'a Decisions,
-        style: Style,
-        counting: Counting,
-    ) -> Writer<'a> {
-        let measure = Measure {
-            block: head.to_vec(),
-            compressor: libdeflater::Compressor::new(libdeflater::CompressionLvl::default()),
-            gzip_bytes: 0,
-        };
-        Writer::new(decisions, style, counting, Sink::Measure(Box::new(measure)))
-    }
-
-    /// Puts a file in its place.
-    pub(crate) fn finish(mut self) -> Result<Finished> {
-        self.flush();
-        if let Some(error) = self.failed {
-            return Err(error);
-        }
-        Ok(match self.sink {
-            Sink::Lines(lines) => Finished::File(lines.finish()?.bytes_out),
-            Sink::Spool(spool) => Finished::Spool(spool),
-            Sink::Measure(mut measure) => {
-                measure.flush();
-                Finished::Measured(measure.gzip_bytes)
-            }
-        })
-    }
-
-    /// Adds a row whose key is in `self.key`.
-    fn push(&mut self, frequency: &Frequency) {
-        self.written.rows += 1;
-        self.written.captures += frequency.captures.map_or(0, |captures| captures.value);
-        if let Sink::Spool(spool) = &mut self.sink {
-            if let Err(error) = spool.push(&self.key, None, frequency) {
-                self.failed.get_or_insert(error);
-            }
-            return;
-        }
-        let start = self.waiting.len();
-        self.waiting.extend_from_slice(&self.key);
-        let end = self.waiting.len();
-        self.rows.push((start, end, end));
-        self.waiting.push(b' ');
-        match (self.style, frequency.captures) {
-            (Style::Reference, Some(captures)) => {
-                row::push_digits(captures.value, &mut self.waiting)
-            }
-            (Style::Reference, None) => self.waiting.push(b'1'),
-            (Style::Published, _) => row::write_frequency(frequency, &mut self.waiting),
-        }
-        if let Some(row) = self.rows.last_mut() {
-            row.2 = self.waiting.len();
-        }
+    fn settle(&mut self) {
         if self.open == 0 {
-            self.flush();
-        } else if self.waiting.len() > MOST_WAITING {
-            self.gave_up = true;
-            self.waiting.clear();
-            self.rows.clear();
-        }
-    }
-
-    fn flush(&mut self) {
-        let Writer {
-            waiting,
-            rows,
-            sink,
-            last,
-            style,
-            ..
-        } = self;
-        if rows.len() > 1 && !rows.is_sorted_by(|a, b| waiting[a.0..a.1] <= waiting[b.0..b.1]) {
-            rows.sort_by(|a, b| waiting[a.0..a.1].cmp(&waiting[b.0..b.1]));
-        }
-        for &(start, end, stop) in rows.iter() {
-            let key = &waiting[start..end];
-            if &last[..] > key {
-                self.gave_up = true;
-            }
-            last.clear();
-            last.extend_from_slice(key);
-            let plain = !matches!(
-                key.first(),
-                None | Some(b'!' | b'@' | b'{' | b'[' | b'"' | b'\\')
-            ) && key.iter().all(|&byte| byte > b' ');
-            let mut escaped = Vec::new();
-            let line = if plain || *style == Style::Reference {
-                &waiting[start..stop]
-            } else {
-                crate::ukvs::write_field(key, true, &mut escaped);
-                escaped.extend_from_slice(&waiting[end..stop]);
-                &escaped[..]
-            };
-            self.written.bytes += line.len() as u64 + 1;
-            match sink {
-                Sink::Lines(lines) => {
-                    if let Err(error) = lines.push(line) {
-                        self.failed.get_or_insert(error.into());
-                    }
-                }
-                Sink::Measure(measure) => {
-                    measure.block.extend_from_slice(line);
-                    measure.block.push(b'\n');
-                    // The size of a gzip member in files that we write.
-                    if measure.block.len() > 1 << 20 {
-                        measure.flush();
-                    }
-                }
-                Sink::Spool(_) => {}
-            }
-        }
-        waiting.clear();
-        rows.clear();
-    }
-
-    fn exact_key(&mut self, stem: &[u8], part: Part) {
-        self.key.clear();
-        self.key.extend_from_slice(stem);
-        if part == Part::Site && self.style == Style::Published {
-            self.key.push(b'/');
+            self.queue.settle();
         }
     }
 }
 
-/// What became of the rows.
-pub(crate) enum Finished {
-    /// A file of so many bytes.
-    File(u64),
-    /// To be sorted.
-    Spool(Box<Spool>),
-    /// So many bytes gzipped.
-    Measured(u64),
+/// Appends the exact key of a place.
+fn write_exact(place: &Place<'_>, style: Style, out: &mut Vec<u8>) {
+    out.extend_from_slice(place.stem);
+    if place.part == Part::Site && style == Style::Published {
+        out.push(b'/');
+    }
+}
+
+/// Appends the key of a row in a style.
+#[inline]
+pub(crate) fn write_key(key: &[u8], style: Style, out: &mut Vec<u8>) {
+    let root = style == Style::Reference && key.ends_with(b")/");
+    out.extend_from_slice(&key[..key.len() - usize::from(root)]);
 }
 
 impl Visitor for Writer<'_> {
@@ -351,48 +169,54 @@ impl Visitor for Writer<'_> {
             self.open += 1;
         }
         if state == State::Open && decision & VOID_HERE != 0 {
-            self.exact_key(place.stem, place.part);
-            self.written.voids += 1;
-            self.push(&VOID);
+            let style = self.style;
+            self.queue.push(Kind::Void, &VOID, None, |out| {
+                write_exact(&place, style, out)
+            });
         }
         Passed {
             state,
             above,
             written,
-            total: None,
-            given: None,
+            total: Totals::default(),
+            given: Totals::default(),
         }
     }
 
     #[inline]
     fn close(&mut self, place: Place<'_>, node: Passed, parent: Option<&mut Passed>) {
         let mut total = node.total;
-        if let Some(given) = node.given {
-            total = Some(match (self.counting, total) {
-                (Counting::Partition, Some(total)) => total.plus(given),
-                _ => given,
-            });
+        match self.counting {
+            Counting::Partition => total.add_all(&node.given),
+            Counting::Accumulate => total.replace(&node.given),
         }
-        if node.written {
-            self.key.clear();
-            place.write_wildcard(&mut self.key);
-            let frequency = match (node.state, node.above) {
-                (State::Open | State::Given, _) => total.unwrap_or_default(),
-                (State::Locked, State::Locked) => node.given.unwrap_or(VOID),
-                (State::Locked, _) => node.given.filter(Frequency::is_void).unwrap_or(VOID),
-                (State::Absent, _) => VOID,
-            };
-            let void = frequency.is_void();
-            self.written.voids += u64::from(void);
-            self.written.wildcards += u64::from(!void);
-            self.open -= 1;
-            self.push(&frequency);
-            if self.open == 0 {
-                self.flush();
+        if !node.written {
+            if let Some(parent) = parent {
+                parent.total.add_all(&total);
             }
-        } else if let (Some(total), Some(parent)) = (total, parent) {
-            parent.total = Some(parent.total.map_or(total, |sum| sum.plus(total)));
+            return;
         }
+        self.open -= 1;
+        let frequencies = match (node.state, node.above) {
+            (State::Open | State::Given, _) if !total.is_empty() => total.sorted(&self.names),
+            (State::Open | State::Given, _) => vec![(None, Frequency::default())],
+            (State::Locked, State::Locked) => vec![(None, node.given.one().unwrap_or(VOID))],
+            (State::Locked, _) => {
+                let given = node.given.one().filter(Frequency::is_void);
+                vec![(None, given.unwrap_or(VOID))]
+            }
+            (State::Absent, _) => vec![(None, VOID)],
+        };
+        for (second, frequency) in frequencies {
+            let kind = if frequency.is_void() {
+                Kind::Void
+            } else {
+                Kind::Wildcard
+            };
+            self.queue
+                .push(kind, &frequency, second, |out| place.write_wildcard(out));
+        }
+        self.settle();
     }
 }
 
@@ -403,31 +227,24 @@ impl Pass for Writer<'_> {
         if let Some(trace) = &mut self.trace
             && (self.read.is_power_of_two() || self.read.is_multiple_of(10_000))
         {
-            trace.push((self.read, self.written.rows));
+            trace.push((self.read, self.queue.count()));
         }
         let void = row.frequency.is_void();
+        let second = row.second.as_ref().map(|second| self.names.number(second));
         match (reach, void, node.state) {
             (Reach::Exact, false, State::Open | State::Given) => {
-                node.total = Some(
-                    node.total
-                        .map_or(row.frequency, |sum| sum.plus(row.frequency)),
-                );
+                node.total.add(second, row.frequency, Frequency::plus);
             }
             (Reach::Exact, void, _) => {
-                self.key.clear();
-                self.key.extend_from_slice(&row.key);
-                if self.style == Style::Reference && self.key.ends_with(b")/") {
-                    self.key.pop();
-                }
-                self.written.voids += u64::from(void);
-                self.push(&row.frequency);
+                let kind = if void { Kind::Void } else { Kind::Exact };
+                let style = self.style;
+                self.queue
+                    .push(kind, &row.frequency, row.second.as_deref(), |out| {
+                        write_key(&row.key, style, out);
+                    });
+                self.settle();
             }
-            (_, _, _) => {
-                node.given = Some(
-                    node.given
-                        .map_or(row.frequency, |given| joined(given, row.frequency)),
-                )
-            }
+            (_, _, _) => node.given.add(second, row.frequency, joined),
         }
         Ok(())
     }

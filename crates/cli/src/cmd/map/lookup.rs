@@ -8,8 +8,8 @@ use serde_json::json;
 use waypost_index::input::Source;
 use waypost_report::{Align, Table};
 use waypost_summary::Summary;
-use waypost_summary::map::{Found, Map, Room, Span};
-use waypost_surt::{Canonicalizer, Surt, is_surt};
+use waypost_summary::map::{Finder, Found, Map, Room, Span, write_frequency};
+use waypost_surt::{Canonicalizer, Dialect, Surt, is_surt};
 
 use crate::exit::Exit;
 use crate::hint::Hint;
@@ -55,29 +55,53 @@ enum Format {
 /// Lookups answered by a thread at a time.
 const AT_ONCE: usize = 4096;
 
-enum Said {
-    Rejected,
-    Of(Option<Found>),
+/// What is said of a lookup: nothing, if it is rejected.
+struct Said<'m> {
+    rejected: bool,
+    found: Option<Found<'m>>,
 }
 
-impl Said {
+impl Said<'_> {
     fn is_present(&self) -> bool {
-        matches!(self, Said::Of(Some(found)) if !found.frequency.is_void())
+        self.found.as_ref().is_some_and(Found::is_present)
     }
 
     fn word(&self) -> &'static str {
-        match self {
-            Said::Rejected => "rejected",
-            Said::Of(_) if self.is_present() => "present",
-            Said::Of(_) => "absent",
+        match (self.rejected, self.is_present()) {
+            (true, _) => "rejected",
+            (_, true) => "present",
+            _ => "absent",
         }
     }
+}
 
-    fn found(&self) -> Option<&Found> {
-        match self {
-            Said::Of(found) => found.as_ref(),
-            Said::Rejected => None,
+/// The SURTs of some lookups.
+#[derive(Default)]
+struct Surts {
+    bytes: Vec<u8>,
+    /// Where each begins and ends; one that is rejected is empty.
+    spans: Vec<(usize, usize)>,
+}
+
+impl Surts {
+    fn new(lookups: &[&[u8]], dialect: Dialect) -> Surts {
+        let mut canonicalizer = Canonicalizer::new(dialect);
+        let mut surts = Surts::default();
+        for &line in lookups {
+            let start = surts.bytes.len();
+            if is_surt(line) {
+                surts.bytes.extend_from_slice(line);
+            } else if canonicalizer.canonicalize(line, &mut surts.bytes).is_err() {
+                surts.bytes.truncate(start);
+            }
+            surts.spans.push((start, surts.bytes.len()));
         }
+        surts
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Surt<'_>> {
+        let bytes = |&(start, end): &(usize, usize)| Surt::new(&self.bytes[start..end]);
+        self.spans.iter().map(bytes)
     }
 }
 
@@ -125,30 +149,31 @@ impl Lookup {
         asked: &[&[u8]],
         out: &mut Printer,
     ) -> anyhow::Result<bool> {
-        let parts: Vec<(Vec<u8>, Vec<Said>, bool)> = asked
+        let parts: Vec<(Vec<u8>, Vec<Said<'_>>, bool)> = asked
             .par_chunks(AT_ONCE)
             .map(|asked| {
-                let mut canonicalizer = Canonicalizer::new(map.about().dialect);
-                let mut surt = Vec::new();
+                let surts = Surts::new(asked, map.about().dialect);
+                let taken: Vec<Surt<'_>> = surts.iter().collect();
+                let mut lines = asked.iter().zip(&taken);
                 let mut text = Vec::new();
                 let mut said = Vec::new();
                 let mut any = false;
-                for &line in asked {
-                    surt.clear();
-                    let answer = if is_surt(line) {
-                        Said::Of(map.find(&Surt::new(line), at))
-                    } else if canonicalizer.canonicalize(line, &mut surt).is_ok() {
-                        Said::Of(map.find(&Surt::new(&surt), at))
-                    } else {
-                        Said::Rejected
+                Finder::new(map).find_all(&taken, at, |found| {
+                    let Some((line, surt)) = lines.next() else {
+                        return;
+                    };
+                    let rejected = surt.as_bytes().is_empty();
+                    let answer = Said {
+                        rejected,
+                        found: found.filter(|_| !rejected),
                     };
                     any |= answer.is_present();
                     match self.format {
                         Format::Table => said.push(answer),
                         Format::Tsv => push_tsv(line, &answer, &mut text),
-                        Format::Json => push_json(line, &answer, &mut text),
+                        Format::Json => push_json(line, surt, &answer, &mut text),
                     }
-                }
+                });
                 (text, said, any)
             })
             .collect();
@@ -165,7 +190,7 @@ impl Lookup {
             any |= found;
             out.data().write_all(&text)?;
             for said in said {
-                let found = said.found();
+                let found = said.found.as_ref();
                 table.row([
                     String::from_utf8_lossy(asked[at]).into_owned(),
                     said.word().to_owned(),
@@ -173,7 +198,7 @@ impl Lookup {
                         String::from_utf8_lossy(&found.key).into_owned()
                     }),
                     found.map_or("-".into(), |found| found.frequency.to_string()),
-                    found.map_or("-".into(), |found| found.depth.to_string()),
+                    found.map_or("-".into(), |found| found.depth().to_string()),
                 ]);
                 at += 1;
             }
@@ -185,31 +210,31 @@ impl Lookup {
     }
 }
 
-fn push_tsv(line: &[u8], said: &Said, out: &mut Vec<u8>) {
+fn push_tsv(line: &[u8], said: &Said<'_>, out: &mut Vec<u8>) {
     push_cell(line, out);
     out.push(b'\t');
     out.extend_from_slice(said.word().as_bytes());
     out.push(b'\t');
-    match said.found() {
+    match &said.found {
         Some(found) => {
             push_cell(&found.key, out);
             out.push(b'\t');
-            out.extend_from_slice(found.frequency.to_string().as_bytes());
+            write_frequency(&found.frequency, out);
         }
         None => out.extend_from_slice(b"-\t-"),
     }
     out.push(b'\n');
 }
 
-fn push_json(line: &[u8], said: &Said, out: &mut Vec<u8>) {
-    let found = said.found();
+fn push_json(line: &[u8], surt: &Surt<'_>, said: &Said<'_>, out: &mut Vec<u8>) {
+    let found = said.found.as_ref();
     let row = json!({
         "lookup": String::from_utf8_lossy(line),
         "answer": said.word(),
         "key": found.map(|found| String::from_utf8_lossy(&found.key).into_owned()),
         "frequency": found.map(|found| found.frequency.to_string()),
-        "depth": found.map(|found| found.depth),
-        "distance": found.map(|found| found.distance),
+        "depth": found.map(Found::depth),
+        "distance": found.map(|found| found.distance(surt)),
     });
     out.extend_from_slice(row.to_string().as_bytes());
     out.push(b'\n');
