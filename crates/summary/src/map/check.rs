@@ -58,6 +58,7 @@ pub fn check(source: &Source) -> Result<Checked> {
             key: row.key.into_owned().into(),
             second: row.second.map(|second| second.into_owned().into()),
             frequency: row.frequency,
+            filter: row.filter,
         };
         let line = rows.line_number();
         checked.rows += 1;

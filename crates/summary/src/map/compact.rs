@@ -14,7 +14,7 @@ use super::prior::{Learning, Prior};
 use super::rows::{Order, Rows};
 use super::sample::Sample;
 use super::tidy::{Room, tidied, write_spooled};
-use super::write::{Counting, Finished, Style, Summed, Writer};
+use super::write::{Counting, Finished, Plan, Style, Summed, Writer};
 use crate::error::{Error, Result};
 use crate::ukvs::{Header, Headers, Value};
 
@@ -86,12 +86,12 @@ pub struct Report {
 
 /// A map that can be walked again and again.
 pub struct Given {
-    source: Source,
+    pub(super) source: Source,
     _temporary: Option<TempPath>,
-    sorted: bool,
-    room: Room,
-    headers: Headers,
-    counting: Counting,
+    pub(super) sorted: bool,
+    pub(super) room: Room,
+    pub(super) headers: Headers,
+    pub(super) counting: Counting,
 }
 
 impl Given {
@@ -140,7 +140,7 @@ impl Given {
     }
 
     /// Walks over all rows; makes them tidy first if they are not.
-    fn walk<P: Pass>(
+    pub(super) fn walk<P: Pass>(
         &mut self,
         sample: Option<&Sample>,
         mut pass: impl FnMut() -> P,
@@ -199,7 +199,7 @@ pub fn compact(
     };
     write(
         given,
-        &decisions,
+        Plan::Rolls(&decisions),
         sample,
         has_ports,
         &head,
@@ -215,9 +215,9 @@ pub fn compact(
     clippy::too_many_arguments,
     reason = "two callers, and each of them has these at hand"
 )]
-fn write(
+pub(super) fn write(
     given: &mut Given,
-    decisions: &Decisions,
+    plan: Plan<'_>,
     sample: Option<&Sample>,
     has_ports: bool,
     head: &[u8],
@@ -228,7 +228,7 @@ fn write(
 ) -> Result<()> {
     let counting = given.counting;
     if !has_ports || style == Style::Reference {
-        let mut writer = Writer::to_file(out, head, decisions, style, counting)?;
+        let mut writer = Writer::to_file(out, head, plan, style, counting)?;
         writer.trace = traced.then(Vec::new);
         if let Walked::Untidy(untidy) = walk_again(&given.source, sample, &mut writer)? {
             return Err(untidy.error(&given.source));
@@ -244,7 +244,7 @@ fn write(
             return Ok(());
         }
     }
-    let mut writer = Writer::to_spool(&given.room, decisions, counting)?;
+    let mut writer = Writer::to_spool(&given.room, plan, counting)?;
     writer.trace = traced.then(Vec::new);
     if let Walked::Untidy(untidy) = walk_again(&given.source, sample, &mut writer)? {
         return Err(untidy.error(&given.source));
@@ -260,19 +260,7 @@ fn write(
 
 /// The headers of the smaller map.
 fn head(headers: &Headers, rule: &Rule, report: &Report) -> Vec<u8> {
-    let mut headers = headers.clone();
-    if headers.get("fields").is_none() && headers.get("keys").is_none() {
-        let list = |name: &str| Value::List(vec![name.into()]);
-        let fields = vec![
-            ("keys".into(), list("surt")),
-            ("values".into(), list("frequency")),
-        ];
-        headers.add(Header::new("fields", Value::Object(fields)));
-    }
-    let mut meta: Vec<(String, Value)> = vec![
-        ("type".into(), "MementoMap".into()),
-        ("wildcards".into(), "partition".into()),
-    ];
+    let mut meta = Vec::new();
     let mut add = |name: &str, value: String| meta.push((name.into(), Value::Text(value)));
     match rule {
         Rule::Papers(papers) => {
@@ -292,6 +280,25 @@ fn head(headers: &Headers, rule: &Rule, report: &Report) -> Vec<u8> {
             }
         }
     }
+    head_with(headers, meta)
+}
+
+/// The headers of a map made from another, with what is to be said of how it was made.
+pub(super) fn head_with(headers: &Headers, how: Vec<(String, Value)>) -> Vec<u8> {
+    let mut headers = headers.clone();
+    if headers.get("fields").is_none() && headers.get("keys").is_none() {
+        let list = |name: &str| Value::List(vec![name.into()]);
+        let fields = vec![
+            ("keys".into(), list("surt")),
+            ("values".into(), list("frequency")),
+        ];
+        headers.add(Header::new("fields", Value::Object(fields)));
+    }
+    let mut meta: Vec<(String, Value)> = vec![
+        ("type".into(), "MementoMap".into()),
+        ("wildcards".into(), "partition".into()),
+    ];
+    meta.extend(how);
     headers.add(Header::new("meta", Value::Object(meta)));
     let mut out = Vec::new();
     headers.write(&mut out);
@@ -312,10 +319,23 @@ struct Search<'a> {
     densities: Vec<u8>,
 }
 
-impl<'a> Search<'a> {
-    fn new(given: &'a mut Given, least: &'a LeastCost, style: Style) -> Result<Search<'a>> {
+/// What one look at a map and at lookups tells.
+pub(super) struct Learned {
+    pub(super) prior: Prior,
+    /// How much each site is asked for.
+    pub(super) densities: Vec<u8>,
+    pub(super) urirs: u64,
+    pub(super) rows: u64,
+}
+
+impl Learned {
+    /// Learns what to expect, unless it is given.
+    pub(super) fn new(
+        given: &mut Given,
+        sample: Option<&Sample>,
+        prior: Option<&Prior>,
+    ) -> Result<Learned> {
         let flat = Prior::power(0.0, 1.0);
-        let sample = least.sample.as_ref();
         let (sites, _) = match sample {
             Some(_) => given.walk(sample, Sites::default)?,
             None => (Sites::default(), 0),
@@ -333,21 +353,32 @@ impl<'a> Search<'a> {
             cost.learning = sample.is_some().then(Learning::default);
             cost
         })?;
-        let prior = match (&least.prior, &first.learning) {
+        let prior = match (prior, &first.learning) {
             (Some(prior), _) => prior.clone(),
             // Half of the lookups taught it.
             (None, Some(learning)) => learning.finish(2.0, STRENGTH),
             (None, None) => Prior::default(),
         };
-        let urirs = first.urirs;
+        Ok(Learned {
+            prior,
+            densities: sites.all,
+            urirs: first.urirs,
+            rows,
+        })
+    }
+}
+
+impl<'a> Search<'a> {
+    fn new(given: &'a mut Given, least: &'a LeastCost, style: Style) -> Result<Search<'a>> {
+        let learned = Learned::new(given, least.sample.as_ref(), least.prior.as_ref())?;
         Ok(Search {
             given,
             least,
             style,
-            prior,
-            urirs,
-            rows,
-            densities: sites.all,
+            prior: learned.prior,
+            urirs: learned.urirs,
+            rows: learned.rows,
+            densities: learned.densities,
         })
     }
 
@@ -514,7 +545,8 @@ impl<'a> Search<'a> {
             ..Report::default()
         };
         let head = head(&self.given.headers, &rule, &report);
-        let mut writer = Writer::to_measure(&head, &decisions, self.style, self.given.counting);
+        let plan = Plan::Rolls(&decisions);
+        let mut writer = Writer::to_measure(&head, plan, self.style, self.given.counting);
         walk_again(&self.given.source, self.least.sample.as_ref(), &mut writer)?;
         match writer.finish()? {
             Finished::Measured(bytes) => Ok(bytes),

@@ -14,29 +14,29 @@ pub(crate) const GIVEN_VOID: u8 = 8;
 /// The map came with a wildcard here.
 pub(crate) const GIVEN_WILDCARD: u8 = 16;
 
-/// The decisions, by the number of the place.
+/// The decisions, by the number of the place. The default one takes no room at the end.
 #[derive(Debug, Default)]
-pub(crate) struct Decisions {
-    bytes: Vec<u8>,
+pub(crate) struct Decisions<T = u8> {
+    places: Vec<T>,
 }
 
-impl Decisions {
+impl<T: Copy + Default + PartialEq> Decisions<T> {
     #[inline]
-    pub(crate) fn set(&mut self, id: usize, decision: u8) {
-        if decision == 0 {
+    pub(crate) fn set(&mut self, id: usize, decision: T) {
+        if decision == T::default() {
             return;
         }
-        if id >= self.bytes.len() {
+        if id >= self.places.len() {
             // Grows in steps of a quarter: doubling would take twice what is needed.
-            let length = (id + 1).max(self.bytes.len() + self.bytes.len() / 4);
-            self.bytes.reserve_exact(length - self.bytes.len());
-            self.bytes.resize(length, 0);
+            let length = (id + 1).max(self.places.len() + self.places.len() / 4);
+            self.places.reserve_exact(length - self.places.len());
+            self.places.resize(length, T::default());
         }
-        self.bytes[id] = decision;
+        self.places[id] = decision;
     }
 
     #[inline]
-    pub(crate) fn get(&self, id: usize) -> u8 {
-        self.bytes.get(id).copied().unwrap_or(0)
+    pub(crate) fn get(&self, id: usize) -> T {
+        self.places.get(id).copied().unwrap_or_default()
     }
 }

@@ -14,11 +14,12 @@ use waypost_index::input::Compression;
 use waypost_index::timestamp::Time;
 use waypost_surt::{Key, Reach, Surt};
 
+use super::filtered::Companion;
 use super::memory::Bytes;
 use super::row::{Row, trim_slashes};
 use super::rows::{Order, Rows, key_fields};
 use super::table::{self, Prefix, Table};
-use super::tidy::{Room, joined, tidied};
+use super::tidy::{Room, joined, joined_filter, tidied};
 use crate::about::About;
 use crate::error::{Error, Result};
 use crate::frequency::Frequency;
@@ -38,6 +39,8 @@ pub struct Map {
     about: About,
     file_bytes: u64,
     gzip_bytes: OnceLock<u64>,
+    /// The filter beside it, if rows have filters and they are not to be ignored.
+    companion: Option<Companion>,
     _temporary: Option<TempPath>,
 }
 
@@ -52,14 +55,29 @@ pub struct Found {
     pub depth: usize,
     /// How many keys more specific than this one were not in the map.
     pub distance: usize,
+    /// The width of the filter, in bits, if one decides what of it is present.
+    pub filter: Option<u8>,
 }
 
 impl Map {
-    /// Opens a map, plain or compressed, sorted or not.
+    /// Opens a map, plain or compressed, sorted or not, and the filter beside it if rows have filters.
+    ///
+    /// # Errors
+    /// When it cannot be read, a line is no row, or the filter is missing, damaged or not its own.
+    pub fn open(path: &Path, room: &Room) -> Result<Map> {
+        let mut map = Map::open_rows(path, room)?;
+        if map.widths() != 0 {
+            let dialect = map.about.dialect;
+            map.companion = Some(Companion::open(path, &map.headers, dialect, map.widths())?);
+        }
+        Ok(map)
+    }
+
+    /// Opens the rows of a map alone: what a row covers is present, whether it has a filter or not.
     ///
     /// # Errors
     /// When it cannot be read, or a line is no row.
-    pub fn open(path: &Path, room: &Room) -> Result<Map> {
+    pub fn open_rows(path: &Path, room: &Room) -> Result<Map> {
         let source = Source::new(path);
         let name = |error: Error| error.in_file(path.display());
         let plain = source != Source::Stdin && source.open()?.compression() == Compression::Plain;
@@ -101,6 +119,7 @@ impl Map {
             text,
             table,
             gzip_bytes: OnceLock::new(),
+            companion: None,
             _temporary: temporary,
         })
     }
@@ -115,7 +134,45 @@ impl Map {
         self.table.rows
     }
 
-    /// What the map says of a SURT; at a time, if one is given and the map knows times.
+    /// The widths of filters that rows have, a bit for each.
+    pub(crate) fn widths(&self) -> u32 {
+        self.table.widths()
+    }
+
+    /// The bytes of the filter beside it and the URI-Rs in it, if there is one.
+    pub fn companion(&self) -> Option<(u64, u64)> {
+        let companion = self.companion.as_ref()?;
+        Some((companion.length(), companion.keys()))
+    }
+
+    /// Whether a row that was found for a SURT calls it present: not if the row is a void, nor if its
+    /// filter does not know the SURT.
+    ///
+    /// # Errors
+    /// When the filter cannot be read.
+    pub fn confirms(&self, found: &Found, surt: &Surt<'_>) -> Result<bool> {
+        if found.frequency.is_void() {
+            return Ok(false);
+        }
+        match (found.filter, &self.companion) {
+            (Some(width), Some(companion)) => companion.contains(width, surt),
+            _ => Ok(true),
+        }
+    }
+
+    /// Whether the map calls a SURT present.
+    ///
+    /// # Errors
+    /// When the filter beside it cannot be read.
+    pub fn is_present(&self, surt: &Surt<'_>) -> Result<bool> {
+        match self.find(surt, None) {
+            Some(found) => self.confirms(&found, surt),
+            None => Ok(false),
+        }
+    }
+
+    /// The row that decides for a SURT; at a time, if one is given and the map knows times. Whether
+    /// the SURT is present is for [`confirms`](Map::confirms) to say.
     pub fn find(&self, surt: &Surt<'_>, at: Option<&Span>) -> Option<Found> {
         let mut candidates = Candidates::new(surt, self.table.has_queries());
         let slots = candidates.slots(&self.table);
@@ -126,7 +183,7 @@ impl Map {
             let Some(offset) = found else {
                 continue;
             };
-            let Some((key, frequency)) = self.row(offset, at) else {
+            let Some((key, frequency, filter)) = self.row(offset, at) else {
                 continue;
             };
             return Some(Found {
@@ -134,6 +191,7 @@ impl Map {
                 key,
                 frequency,
                 distance,
+                filter,
             });
         }
         None
@@ -180,12 +238,21 @@ impl Map {
         false
     }
 
-    /// What is known of a SURT that is called present.
+    /// What is known of a SURT that rows call present.
     #[inline]
     fn frequency(&self, surt: &Surt<'_>) -> Option<Frequency> {
         self.find(surt, None)
             .map(|found| found.frequency)
             .filter(|frequency| !frequency.is_void())
+    }
+
+    /// What is known of a SURT that is called present.
+    #[inline]
+    fn answer(&self, surt: &Surt<'_>) -> Result<Option<Found>> {
+        match self.find(surt, None) {
+            Some(found) if self.confirms(&found, surt)? => Ok(Some(found)),
+            _ => Ok(None),
+        }
     }
 
     /// Whether the row there has this key.
@@ -213,12 +280,12 @@ impl Map {
     }
 
     /// The key of the rows there, and what they say together. `None` if none is of the time.
-    fn row(&self, offset: usize, at: Option<&Span>) -> Option<(Vec<u8>, Frequency)> {
+    fn row(&self, offset: usize, at: Option<&Span>) -> Option<(Vec<u8>, Frequency, Option<u8>)> {
         let first = Row::parse(line_at(self.text.get(offset..)?), self.keys).ok()?;
         if self.keys == 1 {
-            return Some((first.key.into_owned(), first.frequency));
+            return Some((first.key.into_owned(), first.frequency, first.filter));
         }
-        let mut found: Option<Frequency> = None;
+        let mut found: Option<(Frequency, Option<u8>)> = None;
         let mut start = offset;
         while let Some(rest) = self.text.get(start..) {
             let line = line_at(rest);
@@ -230,11 +297,16 @@ impl Map {
             }
             let second = row.second.as_deref().unwrap_or(b":");
             if at.is_none_or(|at| at.meets(second)) {
-                found = Some(found.map_or(row.frequency, |sum| joined(sum, row.frequency)));
+                let said = (row.frequency, row.filter);
+                found = Some(match found {
+                    Some(sum) => (joined(sum.0, said.0), joined_filter(sum, said)),
+                    None => said,
+                });
             }
             start += line.len() + 1;
         }
-        Some((first.key.into_owned(), found?))
+        let (frequency, filter) = found?;
+        Some((first.key.into_owned(), frequency, filter))
     }
 }
 
@@ -430,28 +502,30 @@ impl Summary for Map {
                 })
                 .sum()
         });
+        // The bits of a filter are as good as random: gzip makes nothing of them.
+        let (filter, _) = self.companion().unwrap_or_default();
         Size {
             keys: self.table.rows,
-            bytes: self.file_bytes,
-            gzip_bytes,
+            bytes: self.file_bytes + filter,
+            gzip_bytes: gzip_bytes + filter,
         }
     }
 
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer> {
-        Ok(match self.find(&lookup.surt, None) {
-            Some(found) if !found.frequency.is_void() => Answer::Present(Match {
+        Ok(match self.answer(&lookup.surt)? {
+            Some(found) => Answer::Present(Match {
                 key: Some(found.key),
                 frequency: found.frequency,
             }),
-            _ => Answer::Absent,
+            None => Answer::Absent,
         })
     }
 
     fn lookup_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Option<Frequency>>> {
         use rayon::prelude::*;
-        Ok(lookups
+        lookups
             .par_iter()
-            .map(|lookup| self.frequency(&lookup.surt))
-            .collect())
+            .map(|lookup| Ok(self.answer(&lookup.surt)?.map(|found| found.frequency)))
+            .collect()
     }
 }

@@ -10,6 +10,7 @@ use waypost_index::output::{Format, LineWriter};
 use waypost_surt::Reach;
 
 use super::decision::{Decisions, GIVEN_VOID, GIVEN_WILDCARD, ROLL, VOID_BELOW, VOID_HERE};
+use super::filtered::{Choices, Said};
 use super::pass::Pass;
 use super::row::{self, Row};
 use super::tidy::{Room, Spool, joined};
@@ -52,6 +53,8 @@ enum State {
     Absent,
     /// A wildcard.
     Open,
+    /// A wildcard with a filter.
+    Filter(u8),
     /// A wildcard that the map came with: nothing was learned about what is below it.
     Given,
     /// A void that the map came with: all below it stays as it is.
@@ -65,9 +68,110 @@ pub(crate) struct Passed {
     above: State,
     /// A wildcard row is written for it.
     written: bool,
+    /// The filter that decides for what is below it, and that of its wildcard row, if one is written.
+    filter: Option<u8>,
+    /// An exact row is written for it, and says this.
+    exact: Option<Said>,
     /// What rows that are not written count.
     total: Option<Frequency>,
     given: Option<Frequency>,
+}
+
+/// What was decided.
+#[derive(Clone, Copy)]
+pub(crate) enum Plan<'a> {
+    /// Which places roll up, and where voids stand.
+    Rolls(&'a Decisions),
+    /// The same, and which rows have filters.
+    Filters(&'a Choices),
+}
+
+/// What is done at a place.
+struct Step {
+    state: State,
+    written: bool,
+    filter: Option<u8>,
+    exact: Option<Said>,
+}
+
+impl State {
+    fn of(said: Said) -> State {
+        match said {
+            Said::Absent => State::Absent,
+            Said::Filter(width) => State::Filter(width),
+            Said::Open => State::Open,
+        }
+    }
+
+    fn said(self) -> Said {
+        match self {
+            State::Absent | State::Locked => Said::Absent,
+            State::Filter(width) => Said::Filter(width),
+            State::Open | State::Given => Said::Open,
+        }
+    }
+}
+
+impl Plan<'_> {
+    #[inline]
+    fn step(self, id: usize, above: State, filter: Option<u8>) -> Step {
+        let step = |state, written| Step {
+            state,
+            written,
+            filter: None,
+            exact: None,
+        };
+        match self {
+            Plan::Rolls(decisions) => {
+                let decision = decisions.get(id);
+                let (state, written) = match above {
+                    State::Locked => (State::Locked, decision & (GIVEN_WILDCARD | GIVEN_VOID) != 0),
+                    _ if decision & GIVEN_VOID != 0 => (State::Locked, true),
+                    State::Given => (State::Given, false),
+                    State::Open if decision & GIVEN_WILDCARD != 0 => (State::Given, false),
+                    State::Absent if decision & GIVEN_WILDCARD != 0 => (State::Given, true),
+                    State::Absent if decision & ROLL != 0 => (State::Open, true),
+                    State::Open if decision & VOID_BELOW != 0 => (State::Absent, true),
+                    above => (above, false),
+                };
+                let void = state == State::Open && decision & VOID_HERE != 0;
+                Step {
+                    exact: void.then_some(Said::Absent),
+                    ..step(state, written)
+                }
+            }
+            Plan::Filters(choices) => {
+                let choice = choices.get(id);
+                if above == State::Locked {
+                    return step(State::Locked, choice.given_wildcard || choice.given_void);
+                }
+                if choice.given_void {
+                    return step(State::Locked, true);
+                }
+                if above == State::Given {
+                    return Step {
+                        filter,
+                        ..step(State::Given, false)
+                    };
+                }
+                let row = choice.below(above.said());
+                let said = row.unwrap_or(above.said());
+                let state = match choice.given_wildcard {
+                    true => State::Given,
+                    false => State::of(said),
+                };
+                Step {
+                    state,
+                    written: row.is_some(),
+                    filter: said.width(),
+                    exact: match choice.given_wildcard {
+                        true => None,
+                        false => choice.here(said),
+                    },
+                }
+            }
+        }
+    }
 }
 
 /// How many bytes may wait.
@@ -102,7 +206,7 @@ impl Measure {
 
 /// Writes rows.
 pub(crate) struct Writer<'a> {
-    decisions: &'a Decisions,
+    plan: Plan<'a>,
     style: Style,
     counting: Counting,
     sink: Sink,
@@ -134,12 +238,16 @@ pub struct Summed {
     pub captures: u64,
     /// Bytes of the rows.
     pub bytes: u64,
+    /// Rows with a filter.
+    pub filtered: u64,
+    /// URI-Rs for each width of filters, by the width.
+    pub keys: [u64; 18],
 }
 
 impl<'a> Writer<'a> {
-    fn new(decisions: &'a Decisions, style: Style, counting: Counting, sink: Sink) -> Writer<'a> {
+    fn new(plan: Plan<'a>, style: Style, counting: Counting, sink: Sink) -> Writer<'a> {
         Writer {
-            decisions,
+            plan,
             style,
             counting,
             sink,
@@ -160,7 +268,7 @@ impl<'a> Writer<'a> {
     pub(crate) fn to_file(
         path: &Path,
         head: &[u8],
-        decisions: &'a Decisions,
+        plan: Plan<'a>,
         style: Style,
         counting: Counting,
     ) -> Result<Writer<'a>> {
@@ -172,7 +280,7 @@ impl<'a> Writer<'a> {
             lines.push(line)?;
         }
         Ok(Writer::new(
-            decisions,
+            plan,
             style,
             counting,
             Sink::Lines(Box::new(lines)),
@@ -182,12 +290,12 @@ impl<'a> Writer<'a> {
     /// Writes rows down, to be sorted.
     pub(crate) fn to_spool(
         room: &Room,
-        decisions: &'a Decisions,
+        plan: Plan<'a>,
         counting: Counting,
     ) -> Result<Writer<'a>> {
         let spool = Spool::new(room)?;
         Ok(Writer::new(
-            decisions,
+            plan,
             Style::Published,
             counting,
             Sink::Spool(Box::new(spool)),
@@ -197,7 +305,7 @@ impl<'a> Writer<'a> {
     /// Measures how large the file would be.
     pub(crate) fn to_measure(
         head: &[u8],
-        decisions: &'a Decisions,
+        plan: Plan<'a>,
         style: Style,
         counting: Counting,
     ) -> Writer<'a> {
@@ -206,7 +314,7 @@ impl<'a> Writer<'a> {
             compressor: libdeflater::Compressor::new(libdeflater::CompressionLvl::default()),
             gzip_bytes: 0,
         };
-        Writer::new(decisions, style, counting, Sink::Measure(Box::new(measure)))
+        Writer::new(plan, style, counting, Sink::Measure(Box::new(measure)))
     }
 
     /// Puts a file in its place.
@@ -226,11 +334,12 @@ impl<'a> Writer<'a> {
     }
 
     /// Adds a row whose key is in `self.key`.
-    fn push(&mut self, frequency: &Frequency) {
+    fn push(&mut self, frequency: &Frequency, filter: Option<u8>) {
         self.written.rows += 1;
+        self.written.filtered += u64::from(filter.is_some());
         self.written.captures += frequency.captures.map_or(0, |captures| captures.value);
         if let Sink::Spool(spool) = &mut self.sink {
-            if let Err(error) = spool.push(&self.key, None, frequency) {
+            if let Err(error) = spool.push(&self.key, None, frequency, filter) {
                 self.failed.get_or_insert(error);
             }
             return;
@@ -247,6 +356,7 @@ impl<'a> Writer<'a> {
             (Style::Reference, None) => self.waiting.push(b'1'),
             (Style::Published, _) => row::write_frequency(frequency, &mut self.waiting),
         }
+        row::write_filter(filter, &mut self.waiting);
         if let Some(row) = self.rows.last_mut() {
             row.2 = self.waiting.len();
         }
@@ -335,30 +445,29 @@ impl Visitor for Writer<'_> {
     type Node = Passed;
 
     fn open(&mut self, place: Place<'_>, parent: Option<&Passed>) -> Passed {
-        let decision = self.decisions.get(place.id);
-        let above = parent.map_or(State::Absent, |parent| parent.state);
-        let (state, written) = match above {
-            State::Locked => (State::Locked, decision & (GIVEN_WILDCARD | GIVEN_VOID) != 0),
-            _ if decision & GIVEN_VOID != 0 => (State::Locked, true),
-            State::Given => (State::Given, false),
-            State::Open if decision & GIVEN_WILDCARD != 0 => (State::Given, false),
-            State::Absent if decision & GIVEN_WILDCARD != 0 => (State::Given, true),
-            State::Absent if decision & ROLL != 0 => (State::Open, true),
-            State::Open if decision & VOID_BELOW != 0 => (State::Absent, true),
-            above => (above, false),
-        };
+        let (above, filter) = parent.map_or((State::Absent, None), |parent| {
+            (parent.state, parent.filter)
+        });
+        let Step {
+            state,
+            written,
+            filter,
+            exact,
+        } = self.plan.step(place.id, above, filter);
         if written {
             self.open += 1;
         }
-        if state == State::Open && decision & VOID_HERE != 0 {
+        if exact == Some(Said::Absent) {
             self.exact_key(place.stem, place.part);
             self.written.voids += 1;
-            self.push(&VOID);
+            self.push(&VOID, None);
         }
         Passed {
             state,
             above,
             written,
+            filter,
+            exact,
             total: None,
             given: None,
         }
@@ -377,7 +486,7 @@ impl Visitor for Writer<'_> {
             self.key.clear();
             place.write_wildcard(&mut self.key);
             let frequency = match (node.state, node.above) {
-                (State::Open | State::Given, _) => total.unwrap_or_default(),
+                (State::Open | State::Filter(_) | State::Given, _) => total.unwrap_or_default(),
                 (State::Locked, State::Locked) => node.given.unwrap_or(VOID),
                 (State::Locked, _) => node.given.filter(Frequency::is_void).unwrap_or(VOID),
                 (State::Absent, _) => VOID,
@@ -386,7 +495,7 @@ impl Visitor for Writer<'_> {
             self.written.voids += u64::from(void);
             self.written.wildcards += u64::from(!void);
             self.open -= 1;
-            self.push(&frequency);
+            self.push(&frequency, node.filter.filter(|_| !void));
             if self.open == 0 {
                 self.flush();
             }
@@ -406,8 +515,17 @@ impl Pass for Writer<'_> {
             trace.push((self.read, self.written.rows));
         }
         let void = row.frequency.is_void();
+        if !void {
+            let filter = match (reach, node.exact) {
+                (Reach::Exact, Some(said)) => said.width(),
+                _ => node.filter,
+            };
+            self.written.keys[usize::from(filter.unwrap_or(0))] += row.urirs();
+        }
         match (reach, void, node.state) {
-            (Reach::Exact, false, State::Open | State::Given) => {
+            (Reach::Exact, false, State::Open | State::Filter(_) | State::Given)
+                if node.exact.is_none() =>
+            {
                 node.total = Some(
                     node.total
                         .map_or(row.frequency, |sum| sum.plus(row.frequency)),
@@ -420,7 +538,8 @@ impl Pass for Writer<'_> {
                     self.key.pop();
                 }
                 self.written.voids += u64::from(void);
-                self.push(&row.frequency);
+                let filter = node.exact.and_then(Said::width).filter(|_| !void);
+                self.push(&row.frequency, filter);
             }
             (_, _, _) => {
                 node.given = Some(

@@ -10,6 +10,7 @@ use waypost_summary::map::{
 };
 
 use super::build::temporary;
+use super::filtered::FilteredOptions;
 use super::price::Priced;
 use crate::args::Memory;
 use crate::exit::Exit;
@@ -38,10 +39,10 @@ pub(crate) struct Compact {
     /// As many keys as this, or as this share of the URI-Rs: 100000, 1.5%
     #[arg(long, value_name = "N|N%", conflicts_with_all = ["bytes", "lambda"])]
     keys: Option<String>,
-    /// As many bytes as this, gzipped: 200K, 50M
-    #[arg(long, value_name = "SIZE", conflicts_with = "lambda", value_parser = crate::args::memory)]
-    bytes: Option<usize>,
-    /// What a false positive costs, in keys
+    /// As many bytes as this, gzipped, filter and all: 200K, 1.5M; K is 1,000
+    #[arg(long, value_name = "SIZE", conflicts_with = "lambda", value_parser = crate::args::file_size)]
+    bytes: Option<u64>,
+    /// What a false positive costs: in keys, and in bytes with --filters
     #[arg(long, value_name = "PRICE")]
     lambda: Option<f64>,
     /// Allow zero keys for subtrees that are asked for in vain
@@ -49,6 +50,8 @@ pub(crate) struct Compact {
     voids: bool,
     #[command(flatten)]
     priced: Priced,
+    #[command(flatten)]
+    filtered: FilteredOptions,
     #[command(flatten)]
     papers: PapersOptions,
     /// How keys and frequencies are written
@@ -159,6 +162,10 @@ impl Compact {
             temporary: temporary(&self.output),
         };
         let mut given = Given::open(&Source::new(&self.map), &room)?;
+        if self.filtered.is_wanted() {
+            return self.run_filtered(&mut given, out);
+        }
+        self.filtered.must_not_be_given()?;
         let rule = match self.rule {
             RuleArgument::Papers => Rule::Papers(self.papers.papers()?),
             RuleArgument::LeastCost => Rule::LeastCost(Box::new(LeastCost {
@@ -192,6 +199,25 @@ impl Compact {
         Ok(Exit::Yes)
     }
 
+    fn run_filtered(&self, given: &mut Given, out: &mut Printer) -> anyhow::Result<Exit> {
+        let unfit = [
+            (self.rule == RuleArgument::Papers, "--rule papers"),
+            (self.style == StyleArgument::Reference, "--style reference"),
+            (self.keys.is_some(), "--keys"),
+            (self.voids, "--voids"),
+            (self.trace.is_some(), "--trace"),
+        ];
+        for (given, name) in unfit {
+            if given {
+                return Err(anyhow::anyhow!("--filters does not go with {name}"))
+                    .hint("a map with filters is made at least cost in bytes: say --bytes 200K, --accuracy 99% or --lambda 5");
+            }
+        }
+        let budget = self.filtered.budget(self.bytes, self.lambda)?;
+        self.filtered
+            .run(given, budget, &self.priced, self.memory.memory, &self.output, out)
+    }
+
     fn budget(&self) -> anyhow::Result<Budget> {
         if let Some(lambda) = self.lambda {
             if !lambda.is_finite() || lambda < 0.0 {
@@ -202,7 +228,7 @@ impl Compact {
             return Ok(Budget::Lambda(lambda));
         }
         if let Some(bytes) = self.bytes {
-            return Ok(Budget::Bytes(bytes as u64));
+            return Ok(Budget::Bytes(bytes));
         }
         let Some(keys) = &self.keys else {
             return Err(anyhow::anyhow!("how small should the map be?")).hint(

@@ -1,0 +1,150 @@
+//! `waypost map compact --filters`: a map whose rows may carry a filter.
+
+use std::path::Path;
+
+use clap::Args;
+use waypost_report::{Align, Table, bytes, count};
+use waypost_summary::map::{self, Built, Filtered, FilteredBudget, Given};
+
+use super::price::Priced;
+use crate::exit::Exit;
+use crate::hint::Hint;
+use crate::printer::Printer;
+
+/// What a map with filters may cost.
+#[derive(Args)]
+#[command(next_help_heading = "Filters")]
+pub(super) struct FilteredOptions {
+    /// Let rows carry filters, kept beside the map in MAP.filter; needs --holdings
+    #[arg(long)]
+    filters: bool,
+    /// The smallest map that is right as often as this on lookups like those given: 99%
+    #[arg(long, value_name = "SHARE", conflicts_with_all = ["bytes", "lambda", "keys"], value_parser = share)]
+    accuracy: Option<f64>,
+    /// The widest filter, in bits
+    #[arg(long, value_name = "BITS", default_value_t = 16, value_parser = clap::value_parser!(u8).range(1..=16))]
+    max_width: u8,
+}
+
+impl FilteredOptions {
+    pub(super) fn is_wanted(&self) -> bool {
+        self.filters
+    }
+
+    /// What makes sense for maps with filters only.
+    pub(super) fn must_not_be_given(&self) -> anyhow::Result<()> {
+        if self.accuracy.is_some() {
+            return Err(anyhow::anyhow!("--accuracy is for maps with filters")).hint("add --filters");
+        }
+        Ok(())
+    }
+
+    pub(super) fn budget(
+        &self,
+        bytes: Option<u64>,
+        lambda: Option<f64>,
+    ) -> anyhow::Result<FilteredBudget> {
+        match (bytes, self.accuracy, lambda) {
+            (Some(bytes), ..) => Ok(FilteredBudget::Bytes(bytes)),
+            (_, Some(accuracy), _) => Ok(FilteredBudget::Accuracy(accuracy)),
+            (.., Some(lambda)) if lambda.is_finite() && lambda >= 0.0 => {
+                Ok(FilteredBudget::Lambda(lambda))
+            }
+            (.., Some(lambda)) => Err(anyhow::anyhow!(
+                "--lambda must be a number and not negative, but is {lambda}"
+            )),
+            _ => Err(anyhow::anyhow!("how small should the map be, or how good?"))
+                .hint("say --bytes 200K, --accuracy 99% or --lambda 5"),
+        }
+    }
+
+    pub(super) fn run(
+        &self,
+        given: &mut Given,
+        budget: FilteredBudget,
+        priced: &Priced,
+        memory: usize,
+        output: &Path,
+        out: &mut Printer,
+    ) -> anyhow::Result<Exit> {
+        let dialect = given.dialect()?;
+        let Some(holdings) = priced.holdings(dialect, memory)? else {
+            return Err(anyhow::anyhow!("filters are made of what is held"))
+                .hint("say where that is: --holdings archive.cdxj.gz");
+        };
+        let sample = priced.sample(dialect, memory, out)?;
+        if matches!(budget, FilteredBudget::Accuracy(_)) && sample.is_none() {
+            return Err(anyhow::anyhow!(
+                "how often a map will be right cannot be told without lookups"
+            ))
+            .hint("say what people look up: --lookups access.log");
+        }
+        let filtered = Filtered {
+            budget,
+            sample,
+            prior: None,
+            top: None,
+            max_width: self.max_width,
+            miss_price: 0.0,
+            holdings,
+        };
+        let built = map::compact_filtered(given, &filtered, output)?;
+        if built.report.sorted {
+            out.note("the map was not sorted, or had keys twice: it was put in order on the way");
+        }
+        let whole = crate::cmd::profile::tell_bad(&built.reading, out);
+        out.note(table(&built, budget).to_string().trim_end());
+        out.flush()?;
+        Ok(if whole { Exit::Yes } else { Exit::No })
+    }
+}
+
+/// Reads `99%` or `0.99`.
+fn share(text: &str) -> Result<f64, String> {
+    let wrong = || format!("`{text}` is no share: write 99% or 0.99");
+    let share = match text.strip_suffix('%') {
+        Some(percent) => percent.parse::<f64>().map_err(|_| wrong())? / 100.0,
+        None => text.parse().map_err(|_| wrong())?,
+    };
+    if !(0.0..1.0).contains(&share) {
+        return Err(wrong());
+    }
+    Ok(share)
+}
+
+fn table(built: &Built, budget: FilteredBudget) -> Table {
+    let report = &built.report;
+    let shipped = built.row_bytes + built.filter_bytes;
+    let mut table = Table::new(&[("compacted", Align::Left), ("", Align::Right)]);
+    table.row(["keys before", &count(report.rows_in)]);
+    table.row(["keys", &count(report.written.rows)]);
+    table.row(["wildcards", &count(report.written.wildcards)]);
+    table.row(["voids", &count(report.written.voids)]);
+    table.row(["keys with a filter", &count(report.written.filtered)]);
+    table.row(["URI-Rs in filters", &count(built.filter_keys)]);
+    let widths: Vec<String> = (1..=16)
+        .filter(|&width| report.written.keys[width] > 0)
+        .map(|width| format!("{width}: {}", count(report.written.keys[width])))
+        .collect();
+    if !widths.is_empty() {
+        table.row(["by width", &widths.join(", ")]);
+    }
+    table.row(["rows, gzipped", &bytes(built.row_bytes)]);
+    table.row(["filter", &bytes(built.filter_bytes)]);
+    table.row(["all that is shipped", &bytes(shipped)]);
+    if let FilteredBudget::Bytes(allowed) = budget {
+        let unused = allowed.saturating_sub(shipped);
+        let share = 100.0 * unused as f64 / allowed.max(1) as f64;
+        table.row([
+            "unused of the budget",
+            &format!("{} ({share:.1}%)", bytes(unused)),
+        ]);
+    }
+    if let Some(lambda) = report.lambda {
+        table.row(["λ, in bytes", &format!("{lambda:.4e}")]);
+    }
+    if let Some(accuracy) = built.accuracy {
+        table.row(["Accuracy expected", &format!("{:.2}%", 100.0 * accuracy)]);
+    }
+    table
+}

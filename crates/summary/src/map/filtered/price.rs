@@ -1,0 +1,125 @@
+//! What rows and filters take, in bytes.
+//!
+//! A row takes what gzip makes of it, which depends on the rows around it. A shape is assumed (a row
+//! costs something, and more if its last label or segment is long), and how much that comes to is
+//! measured on the map at hand. A URI in a filter takes its width and what a filter of as many keys
+//! adds to it: few keys take more each, and every width has an entry in the table.
+
+use crate::filter::{Kind, file_size};
+use crate::map::tree::{Part, Place};
+
+use super::choice::{OPEN, STATES, WIDEST};
+
+/// The head of a companion.
+pub(crate) const HEAD: u64 = 128;
+
+/// What a row takes beside its last label or segment, and what each byte of that takes, before it is
+/// known what gzip makes of the map at hand.
+const ROW: f64 = 5.0;
+const BYTE: f64 = 0.6;
+
+/// Keys that a width is thought to have as long as nothing is known.
+const MANY: u64 = 1 << 17;
+
+/// What things take.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Prices {
+    /// What gzip makes of rows, against the shape that is assumed.
+    scale: f64,
+    /// Bytes for each key, by state: none if nothing or everything is present.
+    keys: [f64; STATES],
+}
+
+impl Prices {
+    /// Nothing is known of the map.
+    pub(crate) fn new() -> Prices {
+        Prices {
+            scale: 1.0,
+            keys: std::array::from_fn(|state| match state {
+                1..=16 => key(state as u8, MANY),
+                _ => 0.0,
+            }),
+        }
+    }
+
+    /// Rows cost so many bytes each, keys as many as their width says.
+    #[cfg(test)]
+    pub(crate) fn flat(row: f64) -> Prices {
+        Prices {
+            scale: -row,
+            ..Prices::new()
+        }
+    }
+
+    /// A row for this place alone.
+    #[inline]
+    pub(crate) fn exact(&self, place: &Place<'_>) -> f64 {
+        self.row(place)
+    }
+
+    /// A row for this place and all below it.
+    #[inline]
+    pub(crate) fn wildcard(&self, place: &Place<'_>) -> f64 {
+        self.row(place)
+    }
+
+    #[inline]
+    fn row(&self, place: &Place<'_>) -> f64 {
+        #[cfg(test)]
+        if self.scale < 0.0 {
+            return -self.scale;
+        }
+        self.scale * (ROW + BYTE * last_part(place) as f64)
+    }
+
+    /// Bytes for each key under a state.
+    #[inline]
+    pub(crate) fn key(&self, state: usize) -> f64 {
+        self.keys[state]
+    }
+
+    /// Takes in what was measured: what the rows were thought to take and took, and how many keys
+    /// each width had. A width without keys keeps its price: what it would take is not known.
+    pub(crate) fn learn(&mut self, rows: (f64, f64), keys: &[u64; STATES]) {
+        if rows.0 > 0.0 && rows.1 > 0.0 {
+            self.scale *= (rows.1 / rows.0).clamp(0.2, 5.0);
+        }
+        for width in 1..=WIDEST {
+            let found = keys[usize::from(width)];
+            if found > 0 {
+                self.keys[usize::from(width)] = key(width, found);
+            }
+        }
+    }
+}
+
+/// What a companion takes with so many keys of each width.
+pub(crate) fn companion(keys: &[u64; STATES]) -> u64 {
+    let parts: u64 = (1..OPEN)
+        .filter(|&width| keys[width] > 0)
+        .map(|width| file_size(Kind::Fuse, keys[width], width as f64) - HEAD)
+        .sum();
+    if parts == 0 { 0 } else { HEAD + parts }
+}
+
+/// What each key of a width takes if there are so many.
+fn key(width: u8, count: u64) -> f64 {
+    let bytes = file_size(Kind::Fuse, count, f64::from(width)) - HEAD;
+    bytes as f64 / count as f64
+}
+
+/// How long the last label or segment is.
+#[inline]
+fn last_part(place: &Place<'_>) -> usize {
+    let stem = place.stem;
+    match place.part {
+        Part::Root => 0,
+        Part::Site => 1,
+        Part::Host | Part::Port => {
+            stem.len() - memchr::memrchr2(b',', b':', stem).map_or(0, |at| at + 1)
+        }
+        Part::Path | Part::Query | Part::Bare => {
+            stem.len() - memchr::memrchr(b'/', stem).map_or(0, |at| at + 1)
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The price that spends a budget.
+//!
+//! What rows and keys take is known only when the map is there, and which map is best depends on what
+//! they take. So a map is chosen, measured, and chosen again with the prices that it showed, until they
+//! hold; then they are left as they are and λ alone is moved.
+
+use super::choice::Choices;
+use super::compact::{Filtered, FilteredBudget};
+use super::cost::{Cost, Sum, Terms};
+use super::price::{self, Prices};
+use crate::error::{Error, Result};
+use crate::map::compact::{Given, Learned};
+use crate::map::cost::Top;
+use crate::map::pass::walk_again;
+use crate::map::write::{Finished, Plan, Style, Summed, Writer};
+
+/// How many prices are tried in one walk.
+const LANES: usize = 4;
+const SMALLEST: f64 = 1e-9;
+const LARGEST: f64 = 1e9;
+/// How often prices are measured anew.
+const LEARNING: usize = 3;
+/// How much of a budget of bytes must be used.
+const USED: f64 = 0.985;
+
+/// What was found.
+pub(crate) struct Chosen {
+    pub(crate) choices: Choices,
+    pub(crate) has_ports: bool,
+    pub(crate) lambda: f64,
+    pub(crate) sum: Sum,
+    /// Bytes of the gzipped rows and of the filter.
+    pub(crate) rows: u64,
+    pub(crate) filter: u64,
+    pub(crate) written: Summed,
+}
+
+impl Chosen {
+    fn bytes(&self) -> u64 {
+        self.rows + self.filter
+    }
+}
+
+pub(crate) struct Search<'a> {
+    pub(crate) given: &'a mut Given,
+    filtered: &'a Filtered,
+    /// The headers that the map will have.
+    head: &'a [u8],
+    pub(crate) learned: Learned,
+    prices: Prices,
+}
+
+impl<'a> Search<'a> {
+    pub(crate) fn new(
+        given: &'a mut Given,
+        filtered: &'a Filtered,
+        head: &'a [u8],
+    ) -> Result<Search<'a>> {
+        let learned = Learned::new(given, filtered.sample.as_ref(), filtered.prior.as_ref())?;
+        Ok(Search {
+            given,
+            filtered,
+            head,
+            learned,
+            prices: Prices::new(),
+        })
+    }
+
+    pub(crate) fn find(&mut self) -> Result<Chosen> {
+        match self.filtered.budget {
+            FilteredBudget::Lambda(lambda) => {
+                for _ in 0..LEARNING {
+                    let chosen = self.choose(lambda)?;
+                    self.learn(&chosen);
+                }
+                self.choose(lambda)
+            }
+            FilteredBudget::Bytes(bytes) => self.of_bytes(bytes),
+            FilteredBudget::Accuracy(accuracy) => self.of_accuracy(accuracy),
+        }
+    }
+
+    fn terms(&self) -> Terms<'_> {
+        Terms {
+            prices: &self.prices,
+            prior: &self.learned.prior,
+            densities: &self.learned.densities,
+            top: self.filtered.top.unwrap_or(Top::Everything),
+            max_width: self.filtered.max_width,
+            counting: self.given.counting,
+            miss: self.filtered.miss_price,
+        }
+    }
+
+    /// What the best maps for some prices cost.
+    fn costs<const L: usize>(&mut self, lambdas: [f64; L]) -> Result<[Sum; L]> {
+        let mut cost = Cost::new(self.terms(), lambdas);
+        walk_again(
+            &self.given.source,
+            self.filtered.sample.as_ref(),
+            &mut cost,
+        )?;
+        Ok(cost.found)
+    }
+
+    /// Chooses the map for a price and measures it.
+    fn choose(&mut self, lambda: f64) -> Result<Chosen> {
+        let mut cost = Cost::new(self.terms(), [lambda]);
+        cost.choices = Some(Choices::default());
+        let sample = self.filtered.sample.as_ref();
+        walk_again(&self.given.source, sample, &mut cost)?;
+        let (sum, has_ports) = (cost.found[0], cost.has_ports);
+        let choices = cost.choices.take().unwrap_or_default();
+        let plan = Plan::Filters(&choices);
+        let mut writer =
+            Writer::to_measure(self.head, plan, Style::Published, self.given.counting);
+        walk_again(&self.given.source, sample, &mut writer)?;
+        let written = writer.written;
+        let rows = match writer.finish()? {
+            Finished::Measured(bytes) => bytes,
+            _ => 0,
+        };
+        Ok(Chosen {
+            filter: price::companion(&written.keys),
+            choices,
+            has_ports,
+            lambda,
+            sum,
+            rows,
+            written,
+        })
+    }
+
+    fn learn(&mut self, chosen: &Chosen) {
+        let rows = chosen.rows as f64 - self.head_bytes() as f64;
+        self.prices
+            .learn((chosen.sum.rows, rows), &chosen.written.keys);
+    }
+
+    /// What the headers take.
+    fn head_bytes(&self) -> u64 {
+        let mut compressor = libdeflater::Compressor::new(libdeflater::CompressionLvl::default());
+        let mut out = vec![0; compressor.gzip_compress_bound(self.head.len())];
+        compressor
+            .gzip_compress(self.head, &mut out)
+            .map_or(0, |bytes| bytes as u64)
+    }
+
+    /// The largest price for which `fits` holds of what the map is thought to cost, about.
+    fn about(&mut self, fits: impl Fn(&Sum) -> bool) -> Result<f64> {
+        let (mut low, mut high) = (SMALLEST.ln(), LARGEST.ln());
+        while high - low > 0.05 {
+            let step = (high - low) / (LANES as f64 + 1.0);
+            let lambdas: [f64; LANES] =
+                std::array::from_fn(|lane| (low + step * (lane as f64 + 1.0)).exp());
+            let sums = self.costs(lambdas)?;
+            let fitting = sums.iter().take_while(|sum| fits(sum)).count();
+            if fitting < LANES {
+                high = lambdas[fitting].ln();
+            }
+            if fitting > 0 {
+                low = lambdas[fitting - 1].ln();
+            }
+        }
+        Ok(low.exp())
+    }
+
+    /// The best map that takes no more bytes, all files together.
+    fn of_bytes(&mut self, allowed: u64) -> Result<Chosen> {
+        let fixed = (self.head_bytes() + price::HEAD) as f64;
+        let target = allowed as f64;
+        let mut lambda = self.about(|sum| sum.bytes + fixed <= target)?;
+        let mut best: Option<Chosen> = None;
+        // Where the map was too small and where it was too large, with what it took.
+        let (mut low, mut high): (Option<(f64, f64)>, Option<(f64, f64)>) = (None, None);
+        for round in 0..16 {
+            let chosen = self.choose(lambda)?;
+            let bytes = chosen.bytes() as f64;
+            let (at, log) = (lambda.ln(), bytes.max(1.0).ln());
+            if bytes <= target {
+                low = Some((at, log));
+            } else {
+                high = Some((at, log));
+            }
+            let enough = bytes <= target && bytes >= USED * target;
+            if round < LEARNING {
+                self.learn(&chosen);
+            }
+            if round + 1 == LEARNING {
+                // What was measured at other prices tells little about these.
+                (low, high) = (None, None);
+            }
+            let better = best
+                .as_ref()
+                .is_none_or(|best| best.bytes() as f64 > target || best.bytes() < chosen.bytes());
+            if round >= LEARNING && (better && bytes <= target || best.is_none()) {
+                best = Some(chosen);
+                if enough {
+                    break;
+                }
+            }
+            let goal = (0.9925 * target).ln();
+            lambda = match (low, high) {
+                (Some(low), Some(high)) => {
+                    if high.0 - low.0 < 1e-6 {
+                        break;
+                    }
+                    // Between the two, by their sizes, but never at the ends.
+                    let share = ((goal - low.1) / (high.1 - low.1)).clamp(0.1, 0.9);
+                    (low.0 + share * (high.0 - low.0)).exp()
+                }
+                // Bytes grow more slowly than the price.
+                _ => (at + (1.3 * (goal - log)).clamp(-3.0, 3.0)).exp(),
+            }
+            .clamp(SMALLEST, LARGEST);
+        }
+        let best = best.ok_or_else(|| Error::invalid("no map was found"))?;
+        if best.bytes() > allowed {
+            return Err(Error::invalid(format!(
+                "{allowed} bytes are too few: the smallest map that was found takes {}",
+                best.bytes()
+            )));
+        }
+        Ok(best)
+    }
+
+    /// The smallest map that is right as often as asked for, as far as the lookups tell.
+    fn of_accuracy(&mut self, accuracy: f64) -> Result<Chosen> {
+        let lookups = self.filtered.sample.as_ref().map_or(0.0, |sample| sample.weight());
+        if lookups <= 0.0 {
+            return Err(Error::invalid(
+                "how often a map will be right cannot be told without lookups",
+            ));
+        }
+        let allowed = (1.0 - accuracy) * lookups;
+        let mut lambda = 1.0;
+        for _ in 0..LEARNING {
+            // The largest price that is still wrong too often, and a little more.
+            lambda = self.about(|sum| sum.wrong > allowed)? * 1.05;
+            let chosen = self.choose(lambda)?;
+            self.learn(&chosen);
+        }
+        self.choose(lambda)
+    }
+}
