@@ -52,19 +52,13 @@ impl Said {
     }
 }
 
-/// What is done at a place. Sets of states have a bit for each.
+/// What is done at a place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Choice {
-    /// What the wildcard row says, if one is written, and below what it is.
-    pub(crate) wildcard: u8,
-    pub(crate) wildcard_in: u32,
-    /// Below what a void is written for all here and below.
-    pub(crate) void_below_in: u32,
-    /// What the exact row says, if one is written, and where what is said.
-    pub(crate) exact: u8,
-    pub(crate) exact_in: u32,
-    /// Where what is said a void is written for just this.
-    pub(crate) void_here_in: u32,
+    /// By what is said above: what a wildcard row says, if one is written.
+    pub(crate) wildcard: [Option<Said>; STATES],
+    /// By what is said here: what an exact row says, if one is written.
+    pub(crate) exact: [Option<Said>; STATES],
     /// The map came with a wildcard, or with a void for all here and below.
     pub(crate) given_wildcard: bool,
     pub(crate) given_void: bool,
@@ -73,26 +67,12 @@ pub(crate) struct Choice {
 impl Choice {
     /// What the wildcard row of the place says, if one is written below `above`.
     pub(crate) fn below(&self, above: Said) -> Option<Said> {
-        let bit = 1 << above.state();
-        if self.void_below_in & bit != 0 {
-            Some(Said::Absent)
-        } else if self.wildcard_in & bit != 0 {
-            Some(Said::of(usize::from(self.wildcard)))
-        } else {
-            None
-        }
+        self.wildcard[above.state()]
     }
 
     /// What the exact row of the place says, if one is written where `said` is said.
     pub(crate) fn here(&self, said: Said) -> Option<Said> {
-        let bit = 1 << said.state();
-        if self.void_here_in & bit != 0 {
-            Some(Said::Absent)
-        } else if self.exact_in & bit != 0 {
-            Some(Said::of(usize::from(self.exact)))
-        } else {
-            None
-        }
+        self.exact[said.state()]
     }
 }
 
@@ -102,6 +82,8 @@ pub(crate) struct Choices {
     places: Decisions<u32>,
     different: Vec<Choice>,
     numbers: HashMap<Choice, u32>,
+    /// The last one: many places alike follow each other.
+    last: u32,
 }
 
 impl Default for Choices {
@@ -110,12 +92,16 @@ impl Default for Choices {
             places: Decisions::default(),
             different: vec![Choice::default()],
             numbers: HashMap::from([(Choice::default(), 0)]),
+            last: 0,
         }
     }
 }
 
 impl Choices {
     pub(crate) fn set(&mut self, id: usize, choice: Choice) {
+        if choice == self.different[self.last as usize] {
+            return self.places.set(id, self.last);
+        }
         let number = match self.numbers.get(&choice) {
             Some(&number) => number,
             None => {
@@ -125,6 +111,7 @@ impl Choices {
                 number
             }
         };
+        self.last = number;
         self.places.set(id, number);
     }
 

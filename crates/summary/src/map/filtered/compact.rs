@@ -96,18 +96,19 @@ pub fn compact_filtered(given: &mut Given, filtered: &Filtered, out: &Path) -> R
     let wide = head_with(&given.headers, head(1.0, Some(0x0123_4567_89ab_cdef)));
     let mut search = Search::new(given, filtered, &wide)?;
     let chosen = search.find()?;
+    let wrong = search.wrong(&chosen.sum, chosen.lambda);
     let mut built = Built {
         report: Report {
             rows_in: search.learned.rows,
             urirs: search.learned.urirs,
             lambda: Some(chosen.lambda),
-            false_positives: Some(chosen.sum.wrong),
+            false_positives: Some(wrong),
             ..Report::default()
         },
         accuracy: filtered
             .sample
             .as_ref()
-            .map(|sample| 1.0 - chosen.sum.wrong / sample.weight().max(1.0)),
+            .map(|sample| 1.0 - wrong / sample.weight().max(1.0)),
         missed: (filtered.miss_price > 0.0).then_some(chosen.sum.missed),
         ..Built::default()
     };

@@ -12,34 +12,38 @@
 //! cost(s) = min( stay(s), a wildcard row + min over t of stay(t) )
 //! ```
 //!
-//! A void is a row that says nothing is there. Where it stands was chosen because of the lookups that
-//! it turns away, so the next sample has fewer of them there: of `k`, as of things whose numbers fall
-//! with their square, k²/(k+1) are to be expected, and the rest is what the void pays for.
+//! A row may be a void: it says that nothing is there. Where a row stands that turns lookups away was
+//! chosen because of these lookups, so the next sample has fewer of them there: of `k`, as of things
+//! whose numbers fall with their square, k²/(k+1) are to be expected, and the rest came by chance. A
+//! row that says less than what is said above it pays for that.
 //!
 //! Newcomers are what an archive will hold tomorrow. What is said `s` misses them with the chance
 //! 1 - p(s), and each that is missed has a price, too.
 
 use waypost_surt::Reach;
 
-use super::choice::{ABSENT, Choice, Choices, OPEN, STATES};
+use super::choice::{ABSENT, Choice, Choices, OPEN, STATES, Said};
 use super::price::Prices;
 use crate::error::Result;
 use crate::map::cost::Top;
 use crate::map::pass::Pass;
 use crate::map::prior::{Prior, class};
-use crate::map::row::Row;
+use crate::map::row;
 use crate::map::sample::Asked;
 use crate::map::tree::{Part, Place, Visitor};
 use crate::map::write::Counting;
 
 /// The chance that a lookup in vain is called present, by what is said.
-pub(crate) fn chance(state: usize) -> f64 {
-    match state {
-        ABSENT => 0.0,
-        OPEN => 1.0,
-        width => 0.5f64.powi(width as i32),
+pub(crate) const CHANCES: [f64; STATES] = {
+    let mut chances = [1.0; STATES];
+    chances[ABSENT] = 0.0;
+    let mut width = 1;
+    while width < OPEN {
+        chances[width] = 1.0 / (1u64 << width) as f64;
+        width += 1;
     }
-}
+    chances
+};
 
 /// What everything is priced by, but for λ.
 #[derive(Clone, Debug)]
@@ -53,6 +57,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) counting: Counting,
     /// What a newcomer that is missed costs, in false positives.
     pub(crate) miss: f64,
+    /// How much of what was seen once is held to be chance.
+    pub(crate) luck: f64,
 }
 
 /// What something costs, and of what that is made.
@@ -61,10 +67,6 @@ pub(crate) struct Sum {
     /// Bytes, and λ for each false positive, and what missed newcomers cost.
     pub(crate) cost: f64,
     pub(crate) bytes: f64,
-    /// Of the bytes, those of rows.
-    pub(crate) rows: f64,
-    /// False positives to be expected.
-    pub(crate) wrong: f64,
     /// Newcomers to be missed.
     pub(crate) missed: f64,
 }
@@ -74,8 +76,6 @@ impl Sum {
     fn add(&mut self, other: &Sum) {
         self.cost += other.cost;
         self.bytes += other.bytes;
-        self.rows += other.rows;
-        self.wrong += other.wrong;
         self.missed += other.missed;
     }
 
@@ -89,7 +89,6 @@ impl Sum {
         Sum {
             cost: bytes,
             bytes,
-            rows: bytes,
             ..Sum::default()
         }
     }
@@ -98,7 +97,6 @@ impl Sum {
     fn wrong(wrong: f64, lambda: f64) -> Sum {
         Sum {
             cost: lambda * wrong,
-            wrong,
             ..Sum::default()
         }
     }
@@ -155,7 +153,11 @@ pub(crate) struct Cost<'a, const L: usize> {
 
 impl<'a, const L: usize> Cost<'a, L> {
     pub(crate) fn new(terms: Terms<'a>, lambdas: [f64; L]) -> Cost<'a, L> {
-        let says = (1..=usize::from(terms.max_width)).chain([OPEN]).collect();
+        let says = (1..=terms.max_width)
+            .filter(|&width| terms.prices.allows(width))
+            .map(usize::from)
+            .chain([OPEN])
+            .collect();
         Cost {
             terms,
             lambdas,
@@ -172,11 +174,9 @@ impl<'a, const L: usize> Cost<'a, L> {
     #[inline]
     fn say(&self, state: usize, count: f64, asked: f64, lambda: f64) -> Sum {
         let bytes = self.terms.prices.key(state) * count;
-        let wrong = chance(state) * asked;
         Sum {
-            cost: bytes + lambda * wrong,
+            cost: bytes + lambda * CHANCES[state] * asked,
             bytes,
-            wrong,
             ..Sum::default()
         }
     }
@@ -226,57 +226,48 @@ impl<'a, const L: usize> Cost<'a, L> {
                     let stays = state != ABSENT && sums[state][lane].cost <= sum.cost;
                     node.sums[state][lane] = if stays { sums[state][lane] } else { sum };
                     if lane == 0 && !stays {
-                        choice.wildcard = best as u8;
-                        choice.wildcard_in |= 1 << state;
+                        choice.wildcard[state] = Some(Said::of(best));
                     }
                 }
             }
             return choice;
         }
         let exact_row = self.terms.prices.exact(place);
+        let (luck_here, luck_below) = (self.luck(node.asked), self.luck(node.below));
         let fresh = if node.held_earlier { node.fresh } else { 0.0 };
         for lane in 0..L {
             let lambda = self.lambdas[lane];
             // The place itself.
-            let mut exact = None;
-            if node.held {
-                for &state in &self.says {
-                    let sum = self
-                        .say(state, node.here, node.asked, lambda)
-                        .plus(Sum::row(exact_row));
-                    if exact.is_none_or(|(_, best): (usize, Sum)| sum.cost < best.cost) {
-                        exact = Some((state, sum));
-                    }
-                }
+            let mut owns = [Sum::default(); STATES];
+            for state in states() {
+                owns[state] = self.say(state, node.here, node.asked, lambda);
             }
             for state in states() {
-                let bit = 1u32 << state;
-                let mut own = self.say(state, node.here, node.asked, lambda);
+                let mut own = owns[state];
                 if node.void {
                     own = Sum::row(exact_row);
-                } else if let Some((said, sum)) = exact {
-                    if state == ABSENT || sum.cost < own.cost {
+                } else if place.part != Part::Root {
+                    if state == ABSENT && node.held {
+                        own.cost = f64::INFINITY;
+                    }
+                    let row = Row {
+                        bytes: exact_row,
+                        luck: lambda * luck_here,
+                        holds: node.held,
+                        voids: !node.held,
+                    };
+                    if let Some((said, sum)) = self.better(&row, &owns, state, own.cost) {
                         own = sum;
                         if lane == 0 {
-                            choice.exact = said as u8;
-                            choice.exact_in |= bit;
-                        }
-                    }
-                } else if state != ABSENT && place.part != Part::Root {
-                    let left = chance(state) * unexplained(node.asked);
-                    let void = Sum::row(exact_row).plus(Sum::wrong(left, lambda));
-                    if void.cost < own.cost {
-                        own = void;
-                        if lane == 0 {
-                            choice.void_here_in |= bit;
+                            choice.exact[state] = Some(Said::of(said));
                         }
                     }
                 }
                 let stay = &mut node.sums[state][lane];
                 stay.add(&own);
-                stay.add(&Sum::wrong(chance(state) * lookups, lambda));
+                stay.add(&Sum::wrong(CHANCES[state] * lookups, lambda));
                 if fresh > 0.0 && self.terms.miss > 0.0 {
-                    let missed = (1.0 - chance(state)) * fresh;
+                    let missed = (1.0 - CHANCES[state]) * fresh;
                     stay.missed += missed;
                     stay.cost += lambda * self.terms.miss * missed;
                 }
@@ -285,39 +276,75 @@ impl<'a, const L: usize> Cost<'a, L> {
             if !self.terms.top.allows(place) {
                 continue;
             }
-            let (said, sum) = self.best(&node.sums, lane);
-            let sum = sum.plus(Sum::row(row));
-            let absent = node.sums[ABSENT][lane].plus(Sum::row(row));
+            let row = Row {
+                bytes: row,
+                luck: lambda * luck_below,
+                holds: node.holds,
+                voids: place.part != Part::Root,
+            };
+            let stays: [Sum; STATES] = std::array::from_fn(|state| node.sums[state][lane]);
             for state in states() {
-                let bit = 1u32 << state;
-                let stay = &mut node.sums[state][lane];
-                if node.holds && sum.cost < stay.cost {
-                    *stay = sum;
+                let found = self.better(&row, &stays, state, stays[state].cost);
+                if let Some((said, sum)) = found {
+                    node.sums[state][lane] = sum;
                     if lane == 0 {
-                        choice.wildcard = said as u8;
-                        choice.wildcard_in |= bit;
-                    }
-                }
-                if state != ABSENT && place.part != Part::Root {
-                    let left = chance(state) * unexplained(node.below);
-                    let void = absent.plus(Sum::wrong(left, lambda));
-                    if void.cost < stay.cost {
-                        *stay = void;
-                        if lane == 0 {
-                            choice.wildcard_in &= !bit;
-                            choice.void_below_in |= bit;
-                        }
+                        choice.wildcard[state] = Some(Said::of(said));
                     }
                 }
             }
         }
         choice
     }
+
+    /// The cheapest that a row can say where `state` is said above it, if that is cheaper than `most`.
+    #[inline]
+    fn better(
+        &self,
+        row: &Row,
+        sums: &[Sum; STATES],
+        state: usize,
+        most: f64,
+    ) -> Option<(usize, Sum)> {
+        let mut best: Option<(usize, f64, f64)> = None;
+        let mut least = most - row.bytes;
+        let mut try_to_say = |said: usize| {
+            let luck = row.luck * (CHANCES[state] - CHANCES[said]).max(0.0);
+            let cost = sums[said].cost + luck;
+            if cost < least {
+                least = cost;
+                best = Some((said, cost, luck));
+            }
+        };
+        if row.holds {
+            self.says.iter().for_each(|&said| try_to_say(said));
+        }
+        if row.voids {
+            try_to_say(ABSENT);
+        }
+        let (said, cost, _) = best?;
+        let sum = Sum {
+            cost: cost + row.bytes,
+            bytes: sums[said].bytes + row.bytes,
+            missed: sums[said].missed,
+        };
+        Some((said, sum))
+    }
+
+    /// How many of some lookups in vain came by chance to where a row now turns them away.
+    #[inline]
+    fn luck(&self, asked: f64) -> f64 {
+        self.terms.luck * asked / (asked + 1.0)
+    }
 }
 
-/// How many of the lookups that a void was made for do not come again.
-fn unexplained(asked: f64) -> f64 {
-    asked / (asked + 1.0)
+/// A row that may be written.
+struct Row {
+    bytes: f64,
+    luck: f64,
+    /// Something is held where it speaks of.
+    holds: bool,
+    /// It may be a void.
+    voids: bool,
 }
 
 impl<const L: usize> Visitor for Cost<'_, L> {
@@ -428,7 +455,7 @@ impl<const L: usize> Visitor for Cost<'_, L> {
 }
 
 impl<const L: usize> Pass for Cost<'_, L> {
-    fn row(&mut self, node: &mut Costed<L>, row: &Row<'_>, reach: Reach) -> Result<()> {
+    fn row(&mut self, node: &mut Costed<L>, row: &row::Row<'_>, reach: Reach) -> Result<()> {
         match (reach, row.frequency.is_void()) {
             (Reach::Exact, false) => {
                 node.held = true;

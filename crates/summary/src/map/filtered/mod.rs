@@ -22,6 +22,6 @@ mod search;
 mod tests;
 
 pub(crate) use choice::{Choices, Said};
-pub(crate) use companion::{Companion, identity_in};
+pub(crate) use companion::Companion;
 pub use companion::companion_of;
 pub use compact::{Built, Filtered, FilteredBudget, compact_filtered};

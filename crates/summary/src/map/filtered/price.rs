@@ -26,8 +26,10 @@ const MANY: u64 = 1 << 17;
 pub(crate) struct Prices {
     /// What gzip makes of rows, against the shape that is assumed.
     scale: f64,
-    /// Bytes for each key, by state: none if nothing or everything is present.
+    /// Bytes for each key more, by state: none if nothing or everything is present.
     keys: [f64; STATES],
+    /// Widths that are not worth their entry in the table.
+    dropped: u32,
 }
 
 impl Prices {
@@ -39,6 +41,7 @@ impl Prices {
                 1..=16 => key(state as u8, MANY),
                 _ => 0.0,
             }),
+            dropped: 0,
         }
     }
 
@@ -78,15 +81,27 @@ impl Prices {
         self.keys[state]
     }
 
-    /// Takes in what was measured: what the rows were thought to take and took, and how many keys
-    /// each width had. A width without keys keeps its price: what it would take is not known.
-    pub(crate) fn learn(&mut self, rows: (f64, f64), keys: &[u64; STATES]) {
-        if rows.0 > 0.0 && rows.1 > 0.0 {
-            self.scale *= (rows.1 / rows.0).clamp(0.2, 5.0);
+    /// Whether rows may have filters of a width.
+    pub(crate) fn allows(&self, width: u8) -> bool {
+        self.dropped & 1 << width == 0
+    }
+
+    /// Takes in what was measured: what the map was thought to take, what its rows took, and how many
+    /// keys each width had.
+    pub(crate) fn learn(&mut self, thought: f64, rows: f64, keys: &[u64; STATES]) {
+        let in_filters: f64 = (1..OPEN).map(|w| self.keys[w] * keys[w] as f64).sum();
+        let thought = thought - in_filters;
+        if thought > 0.0 && rows > 0.0 {
+            self.scale *= (rows / thought).clamp(0.2, 5.0);
         }
         for width in 1..=WIDEST {
             let found = keys[usize::from(width)];
-            if found > 0 {
+            let fixed = bytes(width, found) - found as f64 * key(width, found);
+            // The keys can go to the next width: near the best width, one more or less costs about
+            // a quarter of a bit for each.
+            if (0.035 * found as f64) < fixed {
+                self.dropped |= 1 << width;
+            } else {
                 self.keys[usize::from(width)] = key(width, found);
             }
         }
@@ -102,10 +117,16 @@ pub(crate) fn companion(keys: &[u64; STATES]) -> u64 {
     if parts == 0 { 0 } else { HEAD + parts }
 }
 
-/// What each key of a width takes if there are so many.
+/// What a width with so many keys takes.
+fn bytes(width: u8, count: u64) -> f64 {
+    (file_size(Kind::Fuse, count, f64::from(width)) - HEAD) as f64
+}
+
+/// What each key more takes if there are so many of a width. Sizes go in steps, so a wide one is
+/// looked at.
 fn key(width: u8, count: u64) -> f64 {
-    let bytes = file_size(Kind::Fuse, count, f64::from(width)) - HEAD;
-    bytes as f64 / count as f64
+    let (less, more) = (count * 2 / 3, count * 3 / 2 + 2);
+    (bytes(width, more) - bytes(width, less)) / (more - less) as f64
 }
 
 /// How long the last label or segment is.

@@ -16,10 +16,12 @@ use crate::map::write::{Finished, Plan, Style, Summed, Writer};
 
 /// How many prices are tried in one walk.
 const LANES: usize = 4;
-const SMALLEST: f64 = 1e-9;
-const LARGEST: f64 = 1e9;
+const SMALLEST: f64 = 1e-6;
+const LARGEST: f64 = 1e6;
 /// How often prices are measured anew.
 const LEARNING: usize = 3;
+/// How much of what was seen once is held to be chance.
+const LUCK: f64 = 1.0;
 /// How much of a budget of bytes must be used.
 const USED: f64 = 0.985;
 
@@ -69,6 +71,7 @@ impl<'a> Search<'a> {
     pub(crate) fn find(&mut self) -> Result<Chosen> {
         match self.filtered.budget {
             FilteredBudget::Lambda(lambda) => {
+                let lambda = lambda.max(SMALLEST);
                 for _ in 0..LEARNING {
                     let chosen = self.choose(lambda)?;
                     self.learn(&chosen);
@@ -89,6 +92,7 @@ impl<'a> Search<'a> {
             max_width: self.filtered.max_width,
             counting: self.given.counting,
             miss: self.filtered.miss_price,
+            luck: LUCK,
         }
     }
 
@@ -134,7 +138,7 @@ impl<'a> Search<'a> {
     fn learn(&mut self, chosen: &Chosen) {
         let rows = chosen.rows as f64 - self.head_bytes() as f64;
         self.prices
-            .learn((chosen.sum.rows, rows), &chosen.written.keys);
+            .learn(chosen.sum.bytes, rows, &chosen.written.keys);
     }
 
     /// What the headers take.
@@ -146,15 +150,22 @@ impl<'a> Search<'a> {
             .map_or(0, |bytes| bytes as u64)
     }
 
-    /// The largest price for which `fits` holds of what the map is thought to cost, about.
-    fn about(&mut self, fits: impl Fn(&Sum) -> bool) -> Result<f64> {
+    /// How many lookups a map is expected to answer wrongly.
+    pub(crate) fn wrong(&self, sum: &Sum, lambda: f64) -> f64 {
+        (sum.cost - sum.bytes) / lambda - self.filtered.miss_price * sum.missed
+    }
+
+    /// The largest price for which `fits` holds of false positives and bytes of the map, about.
+    fn about(&mut self, fits: impl Fn(f64, f64) -> bool) -> Result<f64> {
         let (mut low, mut high) = (SMALLEST.ln(), LARGEST.ln());
-        while high - low > 0.05 {
+        while high - low > 0.1 {
             let step = (high - low) / (LANES as f64 + 1.0);
             let lambdas: [f64; LANES] =
                 std::array::from_fn(|lane| (low + step * (lane as f64 + 1.0)).exp());
             let sums = self.costs(lambdas)?;
-            let fitting = sums.iter().take_while(|sum| fits(sum)).count();
+            let fitting = (0..LANES)
+                .take_while(|&lane| fits(self.wrong(&sums[lane], lambdas[lane]), sums[lane].bytes))
+                .count();
             if fitting < LANES {
                 high = lambdas[fitting].ln();
             }
@@ -169,7 +180,7 @@ impl<'a> Search<'a> {
     fn of_bytes(&mut self, allowed: u64) -> Result<Chosen> {
         let fixed = (self.head_bytes() + price::HEAD) as f64;
         let target = allowed as f64;
-        let mut lambda = self.about(|sum| sum.bytes + fixed <= target)?;
+        let mut lambda = self.about(|_, bytes| bytes + fixed <= target)?;
         let mut best: Option<Chosen> = None;
         // Where the map was too small and where it was too large, with what it took.
         let (mut low, mut high): (Option<(f64, f64)>, Option<(f64, f64)>) = (None, None);
@@ -236,7 +247,7 @@ impl<'a> Search<'a> {
         let mut lambda = 1.0;
         for _ in 0..LEARNING {
             // The largest price that is still wrong too often, and a little more.
-            lambda = self.about(|sum| sum.wrong > allowed)? * 1.05;
+            lambda = self.about(|wrong, _| wrong > allowed)? * 1.05;
             let chosen = self.choose(lambda)?;
             self.learn(&chosen);
         }
