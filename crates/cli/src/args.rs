@@ -193,7 +193,10 @@ pub(crate) fn file_size(text: &str) -> Result<u64, String> {
         "G" | "GB" => 1e9,
         _ => return Err(wrong()),
     };
-    let number: f64 = digits.replace([',', '_'], "").parse().map_err(|_| wrong())?;
+    let number: f64 = digits
+        .replace([',', '_'], "")
+        .parse()
+        .map_err(|_| wrong())?;
     let bytes = number * times;
     if !bytes.is_finite() || !(1.0..1e18).contains(&bytes) {
         return Err(wrong());

@@ -64,6 +64,9 @@ pub enum ErrorKind {
     /// The filter beside a map is missing, damaged, or not its own.
     #[error("{0}")]
     Companion(String),
+    /// Maps with filters cannot be merged as they are.
+    #[error("its rows have filters, and filters of two maps cannot be joined")]
+    FiltersToMerge,
     /// Holdings that are not those that a map was made from.
     #[error("{0}")]
     Holdings(String),
@@ -150,9 +153,12 @@ impl Error {
             ErrorKind::Companion(_) => Some(
                 "put the map and its .filter side by side under their names, make them again with `waypost map compact --filters`, or read the rows alone with --ignore-filter",
             ),
-            ErrorKind::Holdings(_) => Some(
-                "make the map from these holdings: `waypost map build HOLDINGS -o full.ukvs`",
+            ErrorKind::FiltersToMerge => Some(
+                "name what all the maps hold, to make the filters anew: --holdings INPUT; or merge the rows alone with --ignore-filter",
             ),
+            ErrorKind::Holdings(_) => {
+                Some("make the map from these holdings: `waypost map build HOLDINGS -o full.ukvs`")
+            }
             ErrorKind::Format(_) | ErrorKind::Invalid(_) => None,
         }
     }

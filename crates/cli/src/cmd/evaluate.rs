@@ -46,6 +46,9 @@ pub(crate) struct Evaluate {
     /// Write a page with the plots of the papers
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Judge maps whose keys have filters by their rows alone
+    #[arg(long)]
+    ignore_filter: bool,
     /// How to show the result
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -81,7 +84,7 @@ impl Evaluate {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let mut summaries: Vec<Box<dyn Summary>> = Vec::new();
         for path in &self.summaries {
-            summaries.push(open(path)?);
+            summaries.push(open(path, self.ignore_filter)?);
         }
         let dialect = summaries
             .first()
@@ -207,8 +210,14 @@ impl Evaluate {
 }
 
 /// Opens a summary of whatever kind it is.
-fn open(path: &Path) -> anyhow::Result<Box<dyn Summary>> {
-    waypost_summary::open(path).hint("make profiles of an index with `waypost profile INDEX -o FOLDER`, or filters with `waypost filter build INDEX -o FILE`")
+fn open(path: &Path, ignore_filter: bool) -> anyhow::Result<Box<dyn Summary>> {
+    let opened = waypost_summary::open_with(path, ignore_filter);
+    if let Err(error) = &opened
+        && let Some(hint) = error.hint()
+    {
+        return opened.hint(hint);
+    }
+    opened.hint("make profiles of an index with `waypost profile INDEX -o FOLDER`, or filters with `waypost filter build INDEX -o FILE`")
 }
 
 fn share(ratio: Option<f64>) -> f64 {

@@ -123,6 +123,11 @@ impl Given {
         Ok(given)
     }
 
+    /// Whether its rows have filters, as far as its headers say.
+    pub fn has_filters(&self) -> bool {
+        super::filtered::identity_in(&self.headers).is_some()
+    }
+
     /// The dialect of its SURTs.
     ///
     /// # Errors
@@ -286,6 +291,8 @@ fn head(headers: &Headers, rule: &Rule, report: &Report) -> Vec<u8> {
 /// The headers of a map made from another, with what is to be said of how it was made.
 pub(super) fn head_with(headers: &Headers, how: Vec<(String, Value)>) -> Vec<u8> {
     let mut headers = headers.clone();
+    // The filter of the map that it was made from is not its own.
+    headers.drop_field("meta", "filter");
     if headers.get("fields").is_none() && headers.get("keys").is_none() {
         let list = |name: &str| Value::List(vec![name.into()]);
         let fields = vec![

@@ -288,11 +288,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes rows down, to be sorted.
-    pub(crate) fn to_spool(
-        room: &Room,
-        plan: Plan<'a>,
-        counting: Counting,
-    ) -> Result<Writer<'a>> {
+    pub(crate) fn to_spool(room: &Room, plan: Plan<'a>, counting: Counting) -> Result<Writer<'a>> {
         let spool = Spool::new(room)?;
         Ok(Writer::new(
             plan,

@@ -26,6 +26,7 @@ use crate::printer::Printer;
 #[command(after_help = "Examples:\n  \
     waypost map compact full.ukvs --keys 1.5% --lookups log.txt --holdings archive.cdxj.gz -o small.ukvs\n  \
     waypost map compact full.ukvs --bytes 200K -o small.ukvs.gz\n  \
+    waypost map compact full.ukvs --filters --bytes 200K --lookups log.txt --holdings archive.cdxj.gz -o small.ukvs\n  \
     waypost map compact full.ukvs --rule papers --wh 4 --wp 2 -o small.ukvs")]
 pub(crate) struct Compact {
     /// The map to make smaller
@@ -166,6 +167,13 @@ impl Compact {
             return self.run_filtered(&mut given, out);
         }
         self.filtered.must_not_be_given()?;
+        if given.has_filters() && !self.filtered.is_ignored() {
+            return Err(anyhow::anyhow!(
+                "{}: its keys have filters, which would be lost",
+                self.map.display()
+            ))
+            .hint("say --filters --holdings INPUT to make them anew, or --ignore-filter to go by the keys alone");
+        }
         let rule = match self.rule {
             RuleArgument::Papers => Rule::Papers(self.papers.papers()?),
             RuleArgument::LeastCost => Rule::LeastCost(Box::new(LeastCost {
@@ -214,8 +222,14 @@ impl Compact {
             }
         }
         let budget = self.filtered.budget(self.bytes, self.lambda)?;
-        self.filtered
-            .run(given, budget, &self.priced, self.memory.memory, &self.output, out)
+        self.filtered.run(
+            given,
+            budget,
+            &self.priced,
+            self.memory.memory,
+            &self.output,
+            out,
+        )
     }
 
     fn budget(&self) -> anyhow::Result<Budget> {

@@ -18,6 +18,9 @@ pub(super) struct FilteredOptions {
     /// Let rows carry filters, kept beside the map in MAP.filter; needs --holdings
     #[arg(long)]
     filters: bool,
+    /// Compact a map whose keys have filters by its keys alone
+    #[arg(long, conflicts_with = "filters")]
+    ignore_filter: bool,
     /// The smallest map that is right as often as this on lookups like those given: 99%
     #[arg(long, value_name = "SHARE", conflicts_with_all = ["bytes", "lambda", "keys"], value_parser = share)]
     accuracy: Option<f64>,
@@ -31,10 +34,15 @@ impl FilteredOptions {
         self.filters
     }
 
+    pub(super) fn is_ignored(&self) -> bool {
+        self.ignore_filter
+    }
+
     /// What makes sense for maps with filters only.
     pub(super) fn must_not_be_given(&self) -> anyhow::Result<()> {
         if self.accuracy.is_some() {
-            return Err(anyhow::anyhow!("--accuracy is for maps with filters")).hint("add --filters");
+            return Err(anyhow::anyhow!("--accuracy is for maps with filters"))
+                .hint("add --filters");
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -19,7 +19,8 @@ use crate::printer::Printer;
 /// Ask a map whether an archive may have URIs
 ///
 /// The most specific key that speaks of a URI decides: its own, then wildcards from the nearest up to
-/// `*`. A key with frequency 0 is a void: absent.
+/// `*`. A key with frequency 0 is a void: absent. If the key has a filter, the filter beside the map
+/// says whether the URI is present.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     waypost map lookup small.ukvs http://example.com/ 'com,example)/page'\n  \
@@ -37,6 +38,9 @@ pub(crate) struct Lookup {
     /// At this time: 2012, 201203, 2012:2014; for maps with times
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
+    /// Read the rows alone: a key with a filter calls everything present that it covers
+    #[arg(long)]
+    ignore_filter: bool,
     /// How to show the answers
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -57,25 +61,26 @@ const AT_ONCE: usize = 4096;
 
 enum Said {
     Rejected,
-    Of(Option<Found>),
+    /// The row that decides, and whether it calls the lookup present.
+    Of(Option<Found>, bool),
 }
 
 impl Said {
     fn is_present(&self) -> bool {
-        matches!(self, Said::Of(Some(found)) if !found.frequency.is_void())
+        matches!(self, Said::Of(_, true))
     }
 
     fn word(&self) -> &'static str {
         match self {
             Said::Rejected => "rejected",
-            Said::Of(_) if self.is_present() => "present",
-            Said::Of(_) => "absent",
+            Said::Of(_, true) => "present",
+            Said::Of(_, false) => "absent",
         }
     }
 
     fn found(&self) -> Option<&Found> {
         match self {
-            Said::Of(found) => found.as_ref(),
+            Said::Of(found, _) => found.as_ref(),
             Said::Rejected => None,
         }
     }
@@ -93,7 +98,7 @@ impl Lookup {
                 format!("--at: `{text}` is no time: write 2012, 201203 or 2012:2014")
             })?),
         };
-        let map = Map::open(&self.map, &Room::default())?;
+        let map = open(&self.map, self.ignore_filter, &Room::default())?;
         let asked: Vec<&[u8]> = self.uris.iter().map(String::as_bytes).collect();
         let mut found = self.answer(&map, at.as_ref(), &asked, out)?;
         if let Some(path) = &self.batch {
@@ -125,33 +130,33 @@ impl Lookup {
         asked: &[&[u8]],
         out: &mut Printer,
     ) -> anyhow::Result<bool> {
-        let parts: Vec<(Vec<u8>, Vec<Said>, bool)> = asked
+        let parts = asked
             .par_chunks(AT_ONCE)
             .map(|asked| {
                 let mut canonicalizer = Canonicalizer::new(map.about().dialect);
                 let mut surt = Vec::new();
                 let mut text = Vec::new();
-                let mut said = Vec::new();
+                let mut answers = Vec::new();
                 let mut any = false;
                 for &line in asked {
                     surt.clear();
                     let answer = if is_surt(line) {
-                        Said::Of(map.find(&Surt::new(line), at))
+                        said(map, &Surt::new(line), at)?
                     } else if canonicalizer.canonicalize(line, &mut surt).is_ok() {
-                        Said::Of(map.find(&Surt::new(&surt), at))
+                        said(map, &Surt::new(&surt), at)?
                     } else {
                         Said::Rejected
                     };
                     any |= answer.is_present();
                     match self.format {
-                        Format::Table => said.push(answer),
+                        Format::Table => answers.push(answer),
                         Format::Tsv => push_tsv(line, &answer, &mut text),
                         Format::Json => push_json(line, &answer, &mut text),
                     }
                 }
-                (text, said, any)
+                Ok((text, answers, any))
             })
-            .collect();
+            .collect::<anyhow::Result<Vec<(Vec<u8>, Vec<Said>, bool)>>>()?;
         let mut any = false;
         let mut table = Table::new(&[
             ("lookup", Align::Left),
@@ -185,6 +190,23 @@ impl Lookup {
     }
 }
 
+fn said(map: &Map, surt: &Surt<'_>, at: Option<&Span>) -> anyhow::Result<Said> {
+    let found = map.find(surt, at);
+    let present = match &found {
+        Some(found) => map.confirms(found, surt)?,
+        None => false,
+    };
+    Ok(Said::Of(found, present))
+}
+
+/// Opens a map, with the filter beside it or without.
+pub(super) fn open(path: &Path, ignore_filter: bool, room: &Room) -> anyhow::Result<Map> {
+    Ok(match ignore_filter {
+        true => Map::open_rows(path, room)?,
+        false => Map::open(path, room)?,
+    })
+}
+
 fn push_tsv(line: &[u8], said: &Said, out: &mut Vec<u8>) {
     push_cell(line, out);
     out.push(b'\t');
@@ -210,6 +232,7 @@ fn push_json(line: &[u8], said: &Said, out: &mut Vec<u8>) {
         "frequency": found.map(|found| found.frequency.to_string()),
         "depth": found.map(|found| found.depth),
         "distance": found.map(|found| found.distance),
+        "filter": found.and_then(|found| found.filter),
     });
     out.extend_from_slice(row.to_string().as_bytes());
     out.push(b'\n');

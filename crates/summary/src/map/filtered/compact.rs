@@ -6,7 +6,7 @@ use tempfile::{NamedTempFile, TempPath};
 use waypost_index::Source;
 use waypost_index::output::{Format, LineWriter};
 
-use super::companion::{self, companion_of, spelled};
+use super::companion::{self, Made, companion_of, spelled};
 use super::search::{Chosen, Search};
 use crate::error::{Error, Result};
 use crate::holdings::{Input, Reading};
@@ -114,28 +114,44 @@ pub fn compact_filtered(given: &mut Given, filtered: &Filtered, out: &Path) -> R
     };
     built.report.sorted = given.sorted;
     let rows = write_rows(given, filtered, &chosen, &mut built)?;
-    let room = given.room.clone();
-    let place = companion_of(out);
-    let file = temporary(&room)?;
-    let made = companion::make(&rows, &filtered.holdings, &room, &file)?;
+    let head = |identity| head_with(&given.headers, head(chosen.lambda, identity));
+    let (made, bytes) = publish(&rows, &filtered.holdings, &given.room, head, out)?;
     built.filter_keys = made.keys;
     built.reading = made.reading;
-    let identity = made.file.map(|(_, identity)| identity);
-    let head = head_with(&given.headers, head(chosen.lambda, identity));
-    let writer = copy(&rows, &head, out)?;
     if let Some((bytes, _)) = made.file {
         built.filter_bytes = bytes;
-        file.persist(&place)
-            .map_err(|error| Error::io("write", &place, error.error))?;
-        built.filter = Some(place);
+        built.filter = Some(companion_of(out));
     }
-    built.report.bytes = writer.finish()?.bytes_out;
+    built.report.bytes = bytes;
     built.row_bytes = chosen.rows;
     Ok(built)
 }
 
+/// Makes the filter for rows, and puts both in their places. `head` gives the headers, given what
+/// tells the filter from others. Returns the bytes of the map itself, too.
+pub(crate) fn publish(
+    rows: &Path,
+    holdings: &Input,
+    room: &Room,
+    head: impl Fn(Option<u64>) -> Vec<u8>,
+    out: &Path,
+) -> Result<(Made, u64)> {
+    let place = companion_of(out);
+    let file = temporary(room)?;
+    let made = companion::make(rows, holdings, room, &file)?;
+    let head = head(made.file.map(|(_, identity)| identity));
+    let writer = copy(rows, &head, out)?;
+    if made.file.is_some() {
+        // Should the next step fail, the old map names another filter, and that is found out.
+        file.persist(&place)
+            .map_err(|error| Error::io("write", &place, error.error))?;
+    }
+    let bytes = writer.finish()?.bytes_out;
+    Ok((made, bytes))
+}
+
 /// A place for a temporary file, which is gone when it is dropped.
-fn temporary(room: &Room) -> Result<TempPath> {
+pub(crate) fn temporary(room: &Room) -> Result<TempPath> {
     Ok(NamedTempFile::new_in(&room.temporary)
         .map_err(|source| Error::io("write", &room.temporary, source))?
         .into_temp_path())
@@ -164,7 +180,7 @@ fn write_rows(
 }
 
 /// Copies rows below other headers. The file is there when the writer is finished.
-pub(crate) fn copy(rows: &Path, head: &[u8], out: &Path) -> Result<LineWriter> {
+fn copy(rows: &Path, head: &[u8], out: &Path) -> Result<LineWriter> {
     let mut writer = LineWriter::create(out, &Format::of_name(out), 1)?;
     for line in head
         .split(|&byte| byte == b'\n')

@@ -52,7 +52,9 @@ pub(crate) struct Companion {
 
 impl std::fmt::Debug for Companion {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Companion").field(&self.filter.name()).finish()
+        f.debug_tuple("Companion")
+            .field(&self.filter.name())
+            .finish()
     }
 }
 
@@ -86,12 +88,15 @@ impl Companion {
         {
             return Err(wrong("this is the filter of another map"));
         }
-        let there = filter.widths().iter().fold(0, |set, width| set | 1 << width);
+        let there = filter
+            .widths()
+            .iter()
+            .fold(0, |set, width| set | 1 << width);
         if widths & !there != 0 {
             return Err(wrong("it lacks a width that rows of the map have"));
         }
-        for damaged in filter::check::check(&filter).damaged {
-            return Err(damaged.into_companion());
+        if let Some(damage) = filter::check::check(&filter).damaged.pop() {
+            return Err(damage.into_companion());
         }
         Ok(Companion { filter })
     }
@@ -118,8 +123,7 @@ impl Companion {
 pub(crate) struct Made {
     /// Its bytes, and what tells it from others. `None` if no row has a filter.
     pub(crate) file: Option<(u64, u64)>,
-    /// URI-Rs that were looked at, and those in filters.
-    pub(crate) urirs: u64,
+    /// URI-Rs in filters.
     pub(crate) keys: u64,
     pub(crate) reading: Reading,
 }
@@ -150,7 +154,6 @@ pub(crate) fn make(rows: &Path, holdings: &Input, room: &Room, out: &Path) -> Re
     }
     let mut made = Made {
         file: None,
-        urirs: found.urirs,
         keys: 0,
         reading,
     };
@@ -190,7 +193,6 @@ struct Router<'a> {
 struct Found {
     /// By width, from 1.
     partitions: Vec<Partitions>,
-    urirs: u64,
     /// Held, but no row of the map says so.
     lost: u64,
     example: String,
@@ -200,7 +202,6 @@ struct Found {
 #[derive(Default)]
 struct Routed {
     hashes: Vec<Vec<Hash>>,
-    urirs: u64,
     lost: u64,
     example: String,
 }
@@ -216,7 +217,6 @@ impl Consumer for Router<'_> {
     }
 
     fn run(&self, part: &mut Routed, run: &Run) {
-        part.urirs += 1;
         match self.map.find(&Surt::new(&run.surt), None) {
             Some(found) if !found.frequency.is_void() => {
                 if let Some(width) = found.filter {
@@ -236,7 +236,6 @@ impl Consumer for Router<'_> {
         let Ok(mut found) = self.found.lock() else {
             return Err(Error::format("another thread has failed"));
         };
-        found.urirs += part.urirs;
         found.lost += part.lost;
         if found.example.is_empty() {
             found.example = part.example;

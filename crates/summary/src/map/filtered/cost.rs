@@ -202,8 +202,8 @@ impl<'a, const L: usize> Cost<'a, L> {
         let states = || [ABSENT].into_iter().chain(self.says.iter().copied());
         if node.void_below {
             for lane in 0..L {
-                let kept = Sum::row(node.locked)
-                    .plus(Sum::wrong(node.locked_asked, self.lambdas[lane]));
+                let kept =
+                    Sum::row(node.locked).plus(Sum::wrong(node.locked_asked, self.lambdas[lane]));
                 for state in states() {
                     node.sums[state][lane] = kept;
                 }
@@ -391,8 +391,8 @@ impl<const L: usize> Visitor for Cost<'_, L> {
         }
         node.below += node.asked;
         let row = self.terms.prices.exact(&place);
-        let rows = u8::from(node.held || node.void)
-            + u8::from(node.wildcard.is_some() || node.void_below);
+        let rows =
+            u8::from(node.held || node.void) + u8::from(node.wildcard.is_some() || node.void_below);
         node.locked += f64::from(rows) * row;
         if node.held {
             node.locked_asked += node.asked;

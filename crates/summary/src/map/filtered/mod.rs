@@ -13,8 +13,8 @@
 //! absent.
 
 mod choice;
-mod companion;
 mod compact;
+mod companion;
 mod cost;
 mod price;
 mod search;
@@ -22,6 +22,7 @@ mod search;
 mod tests;
 
 pub(crate) use choice::{Choices, Said};
-pub(crate) use companion::Companion;
-pub use companion::companion_of;
 pub use compact::{Built, Filtered, FilteredBudget, compact_filtered};
+pub(crate) use compact::{publish, temporary};
+pub use companion::companion_of;
+pub(crate) use companion::{Companion, identity_in, spelled};

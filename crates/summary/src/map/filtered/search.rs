@@ -19,9 +19,12 @@ const LANES: usize = 4;
 const SMALLEST: f64 = 1e-6;
 const LARGEST: f64 = 1e6;
 /// How often prices are measured anew.
-const LEARNING: usize = 3;
+const LEARNING: usize = 2;
 /// How much of what was seen once is held to be chance.
 const LUCK: f64 = 1.0;
+/// How often a map is chosen and measured, at most; how far λ is moved at first, as a logarithm.
+const ROUNDS: usize = 24;
+const STRIDE: f64 = 0.06;
 /// How much of a budget of bytes must be used.
 const USED: f64 = 0.985;
 
@@ -99,11 +102,7 @@ impl<'a> Search<'a> {
     /// What the best maps for some prices cost.
     fn costs<const L: usize>(&mut self, lambdas: [f64; L]) -> Result<[Sum; L]> {
         let mut cost = Cost::new(self.terms(), lambdas);
-        walk_again(
-            &self.given.source,
-            self.filtered.sample.as_ref(),
-            &mut cost,
-        )?;
+        walk_again(&self.given.source, self.filtered.sample.as_ref(), &mut cost)?;
         Ok(cost.found)
     }
 
@@ -116,8 +115,7 @@ impl<'a> Search<'a> {
         let (sum, has_ports) = (cost.found[0], cost.has_ports);
         let choices = cost.choices.take().unwrap_or_default();
         let plan = Plan::Filters(&choices);
-        let mut writer =
-            Writer::to_measure(self.head, plan, Style::Published, self.given.counting);
+        let mut writer = Writer::to_measure(self.head, plan, Style::Published, self.given.counting);
         walk_again(&self.given.source, sample, &mut writer)?;
         let written = writer.written;
         let rows = match writer.finish()? {
@@ -156,9 +154,9 @@ impl<'a> Search<'a> {
     }
 
     /// The largest price for which `fits` holds of false positives and bytes of the map, about.
-    fn about(&mut self, fits: impl Fn(f64, f64) -> bool) -> Result<f64> {
+    fn about(&mut self, within: f64, fits: impl Fn(f64, f64) -> bool) -> Result<f64> {
         let (mut low, mut high) = (SMALLEST.ln(), LARGEST.ln());
-        while high - low > 0.1 {
+        while high - low > within {
             let step = (high - low) / (LANES as f64 + 1.0);
             let lambdas: [f64; LANES] =
                 std::array::from_fn(|lane| (low + step * (lane as f64 + 1.0)).exp());
@@ -180,50 +178,52 @@ impl<'a> Search<'a> {
     fn of_bytes(&mut self, allowed: u64) -> Result<Chosen> {
         let fixed = (self.head_bytes() + price::HEAD) as f64;
         let target = allowed as f64;
-        let mut lambda = self.about(|_, bytes| bytes + fixed <= target)?;
+        let mut lambda = self.about(0.4, |_, bytes| bytes + fixed <= target)?;
         let mut best: Option<Chosen> = None;
         // Where the map was too small and where it was too large, with what it took.
         let (mut low, mut high): (Option<(f64, f64)>, Option<(f64, f64)>) = (None, None);
-        for round in 0..16 {
+        let mut stride = STRIDE;
+        for round in 0..ROUNDS {
             let chosen = self.choose(lambda)?;
             let bytes = chosen.bytes() as f64;
-            let (at, log) = (lambda.ln(), bytes.max(1.0).ln());
-            if bytes <= target {
-                low = Some((at, log));
-            } else {
-                high = Some((at, log));
-            }
-            let enough = bytes <= target && bytes >= USED * target;
+            let point = Some((lambda.ln(), bytes.max(1.0).ln()));
+            let fits = bytes <= target;
+            *(if fits { &mut low } else { &mut high }) = point;
             if round < LEARNING {
                 self.learn(&chosen);
-            }
-            if round + 1 == LEARNING {
                 // What was measured at other prices tells little about these.
                 (low, high) = (None, None);
+                lambda = (lambda.ln() + 1.5 * (target / bytes).ln().clamp(-1.0, 1.0)).exp();
+                continue;
             }
-            let better = best
+            let larger = |best: &Chosen| best.bytes() < chosen.bytes() || best.bytes() > allowed;
+            let smaller = |best: &Chosen| best.bytes() > allowed && chosen.bytes() < best.bytes();
+            if best
                 .as_ref()
-                .is_none_or(|best| best.bytes() as f64 > target || best.bytes() < chosen.bytes());
-            if round >= LEARNING && (better && bytes <= target || best.is_none()) {
+                .is_none_or(|best| (fits && larger(best)) || smaller(best))
+            {
                 best = Some(chosen);
-                if enough {
-                    break;
-                }
             }
-            let goal = (0.9925 * target).ln();
+            if fits && bytes >= USED * target {
+                break;
+            }
+            let goal = (0.5 + 0.5 * USED).ln() + target.ln();
             lambda = match (low, high) {
-                (Some(low), Some(high)) => {
-                    if high.0 - low.0 < 1e-6 {
-                        break;
-                    }
+                (Some(low), Some(high)) if high.0 - low.0 > 1e-4 => {
                     // Between the two, by their sizes, but never at the ends.
-                    let share = ((goal - low.1) / (high.1 - low.1)).clamp(0.1, 0.9);
-                    (low.0 + share * (high.0 - low.0)).exp()
+                    let share = ((goal - low.1) / (high.1 - low.1)).clamp(0.15, 0.85);
+                    low.0 + share * (high.0 - low.0)
                 }
-                // Bytes grow more slowly than the price.
-                _ => (at + (1.3 * (goal - log)).clamp(-3.0, 3.0)).exp(),
+                (Some(_), Some(_)) => break,
+                (Some(low), None) => low.0 + stride,
+                (None, Some(high)) => high.0 - stride,
+                (None, None) => break,
             }
-            .clamp(SMALLEST, LARGEST);
+            .exp();
+            stride *= 2.0;
+            if !(SMALLEST..=LARGEST).contains(&lambda) {
+                break;
+            }
         }
         let best = best.ok_or_else(|| Error::invalid("no map was found"))?;
         if best.bytes() > allowed {
@@ -237,7 +237,11 @@ impl<'a> Search<'a> {
 
     /// The smallest map that is right as often as asked for, as far as the lookups tell.
     fn of_accuracy(&mut self, accuracy: f64) -> Result<Chosen> {
-        let lookups = self.filtered.sample.as_ref().map_or(0.0, |sample| sample.weight());
+        let lookups = self
+            .filtered
+            .sample
+            .as_ref()
+            .map_or(0.0, |sample| sample.weight());
         if lookups <= 0.0 {
             return Err(Error::invalid(
                 "how often a map will be right cannot be told without lookups",
@@ -245,11 +249,14 @@ impl<'a> Search<'a> {
         }
         let allowed = (1.0 - accuracy) * lookups;
         let mut lambda = 1.0;
-        for _ in 0..LEARNING {
+        for round in 0..=LEARNING {
             // The largest price that is still wrong too often, and a little more.
-            lambda = self.about(|wrong, _| wrong > allowed)? * 1.05;
-            let chosen = self.choose(lambda)?;
-            self.learn(&chosen);
+            let within = if round < LEARNING { 0.4 } else { 0.01 };
+            lambda = self.about(within, |wrong, _| wrong > allowed)? * within.exp();
+            if round < LEARNING {
+                let chosen = self.choose(lambda)?;
+                self.learn(&chosen);
+            }
         }
         self.choose(lambda)
     }
