@@ -40,7 +40,9 @@ mod write;
 pub use build::{Made, build};
 pub use compact::{Budget, Given, LeastCost, Report, Rule, compact};
 pub use cost::Top;
-pub use filtered::{Built, Filtered, FilteredBudget, compact_filtered, companion_of};
+pub use filtered::{
+    Built, Filtered, FilteredBudget, Growth, compact_filtered, companion_of, growth,
+};
 pub use merge::{Filters, Merged, merge};
 pub use papers::{Papers, PowerLaw};
 pub use prior::Prior;

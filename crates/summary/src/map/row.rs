@@ -197,8 +197,9 @@ fn usual(line: &[u8]) -> Option<Row<'_>> {
     };
     let filter = match rest {
         [] => None,
-        _ => match digits(rest.strip_prefix(FILTER)?)? {
-            (width @ 1..=16, [b'}']) => Some(width as u8),
+        _ => match rest.strip_prefix(FILTER)? {
+            [digit @ b'1'..=b'9', b'}'] => Some(digit - b'0'),
+            [b'1', digit @ b'0'..=b'6', b'}'] => Some(10 + digit - b'0'),
             _ => return None,
         },
     };
@@ -276,7 +277,7 @@ mod tests {
             ("org,x)/* 1996:1999 /", 2),
             ("* 54321/20000 {\"filter\": 16}", 1),
             ("com,x)/ 7 {\"filter\": 1}", 1),
-            ("com,x)/ 2008 7/ {\"filter\": 9}", 2),
+            ("com,x)/ 2008 7/2 {\"filter\": 9}", 2),
         ] {
             let row = Row::parse(line.as_bytes(), keys).unwrap();
             let mut out = Vec::new();

@@ -14,8 +14,8 @@ pub struct Asked {
     pub aside: f64,
     /// Whether it was in vain is known. If not, what the map holds at the place decides.
     pub labelled: bool,
-    /// URI-Rs that were held there earlier.
-    pub earlier: f64,
+    /// URI-Rs that are expected to come to the place or below it.
+    pub fresh: f64,
 }
 
 /// Lookups by place, in order.
@@ -89,7 +89,7 @@ impl Sample {
                     absent,
                     aside,
                     labelled,
-                    earlier: 0.0,
+                    fresh: 0.0,
                 },
             ));
         }
@@ -106,6 +106,35 @@ impl Sample {
     /// How many lookups were taken in.
     pub fn lookups(&self) -> u64 {
         self.lookups
+    }
+
+    /// With newcomers to be expected at places, whose wildcard keys are given in order.
+    pub(crate) fn with_growth(&self, places: &[(Vec<u8>, f64)]) -> Sample {
+        let mut grown = Sample {
+            lookups: self.lookups,
+            weight: self.weight,
+            ..Sample::default()
+        };
+        let fresh = |fresh: &f64| Asked {
+            fresh: *fresh,
+            ..Asked::default()
+        };
+        let mut places = places.iter().peekable();
+        let push = |key: &[u8], asked: Asked, grown: &mut Sample| {
+            let start = grown.bytes.len();
+            grown.bytes.extend_from_slice(key);
+            grown.entries.push((start, grown.bytes.len(), asked));
+        };
+        for (key, asked) in self.iter() {
+            while let Some((place, count)) = places.next_if(|(place, _)| &place[..] < key) {
+                push(place, fresh(count), &mut grown);
+            }
+            push(key, *asked, &mut grown);
+        }
+        for (place, count) in places {
+            push(place, fresh(count), &mut grown);
+        }
+        grown
     }
 
     /// What all lookups count together, those of what is held too.

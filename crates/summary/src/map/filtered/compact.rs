@@ -7,6 +7,7 @@ use waypost_index::Source;
 use waypost_index::output::{Format, LineWriter};
 
 use super::companion::{self, Made, companion_of, spelled};
+use super::growth::Growth;
 use super::search::{Chosen, Search};
 use crate::error::{Error, Result};
 use crate::holdings::{Input, Reading};
@@ -42,6 +43,8 @@ pub struct Filtered {
     pub top: Option<Top>,
     /// The widest filter, in bits.
     pub max_width: u8,
+    /// Newcomers to be expected.
+    pub growth: Option<Growth>,
     /// What a newcomer that is missed costs, in false positives.
     pub miss_price: f64,
     /// What is held, to fill the filters.
@@ -97,6 +100,7 @@ pub fn compact_filtered(given: &mut Given, filtered: &Filtered, out: &Path) -> R
     let mut search = Search::new(given, filtered, &wide)?;
     let chosen = search.find()?;
     let wrong = search.wrong(&chosen.sum, chosen.lambda);
+    let sample = search.sample.take();
     let mut built = Built {
         report: Report {
             rows_in: search.learned.rows,
@@ -113,7 +117,7 @@ pub fn compact_filtered(given: &mut Given, filtered: &Filtered, out: &Path) -> R
         ..Built::default()
     };
     built.report.sorted = given.sorted;
-    let rows = write_rows(given, filtered, &chosen, &mut built)?;
+    let rows = write_rows(given, sample.as_ref(), &chosen, &mut built)?;
     let head = |identity| head_with(&given.headers, head(chosen.lambda, identity));
     let (made, bytes) = publish(&rows, &filtered.holdings, &given.room, head, out)?;
     built.filter_keys = made.keys;
@@ -160,7 +164,7 @@ pub(crate) fn temporary(room: &Room) -> Result<TempPath> {
 /// Writes the rows alone, plain.
 fn write_rows(
     given: &mut Given,
-    filtered: &Filtered,
+    sample: Option<&Sample>,
     chosen: &Chosen,
     built: &mut Built,
 ) -> Result<TempPath> {
@@ -168,7 +172,7 @@ fn write_rows(
     write(
         given,
         Plan::Filters(&chosen.choices),
-        filtered.sample.as_ref(),
+        sample,
         chosen.has_ports,
         &head_with(&given.headers, Vec::new()),
         Style::Published,

@@ -122,10 +122,7 @@ pub(crate) struct Costed<const L: usize> {
     /// Lookups in vain to be expected at the place itself, and here and below.
     asked: f64,
     below: f64,
-    /// URI-Rs that were held here earlier; whether any were here or below; those that came since and
-    /// whose nearest place with earlier holdings is this.
-    earlier: f64,
-    held_earlier: bool,
+    /// Newcomers to be expected here and below that no place below speaks for.
     fresh: f64,
     /// The children, by what is said above.
     sums: Lanes<L>,
@@ -143,6 +140,8 @@ pub(crate) struct Cost<'a, const L: usize> {
     lambdas: [f64; L],
     /// What rows can say beside nothing.
     says: Vec<usize>,
+    /// What was chosen before for places with more URI-Rs than this stays so.
+    pub(crate) frozen: Option<(&'a Choices, f64)>,
     /// Choices are kept for the first price.
     pub(crate) choices: Option<Choices>,
     pub(crate) found: [Sum; L],
@@ -162,6 +161,7 @@ impl<'a, const L: usize> Cost<'a, L> {
             terms,
             lambdas,
             says,
+            frozen: None,
             choices: None,
             found: [Sum::default(); L],
             has_ports: false,
@@ -234,7 +234,6 @@ impl<'a, const L: usize> Cost<'a, L> {
         }
         let exact_row = self.terms.prices.exact(place);
         let (luck_here, luck_below) = (self.luck(node.asked), self.luck(node.below));
-        let fresh = if node.held_earlier { node.fresh } else { 0.0 };
         for lane in 0..L {
             let lambda = self.lambdas[lane];
             // The place itself.
@@ -266,8 +265,8 @@ impl<'a, const L: usize> Cost<'a, L> {
                 let stay = &mut node.sums[state][lane];
                 stay.add(&own);
                 stay.add(&Sum::wrong(CHANCES[state] * lookups, lambda));
-                if fresh > 0.0 && self.terms.miss > 0.0 {
-                    let missed = (1.0 - CHANCES[state]) * fresh;
+                if self.terms.miss > 0.0 {
+                    let missed = (1.0 - CHANCES[state]) * node.fresh;
                     stay.missed += missed;
                     stay.cost += lambda * self.terms.miss * missed;
                 }
@@ -283,8 +282,16 @@ impl<'a, const L: usize> Cost<'a, L> {
                 voids: place.part != Part::Root,
             };
             let stays: [Sum; STATES] = std::array::from_fn(|state| node.sums[state][lane]);
+            let frozen = match self.frozen {
+                Some((choices, most)) if node.count > most => Some(choices.get(place.id)),
+                _ => None,
+            };
             for state in states() {
-                let found = self.better(&row, &stays, state, stays[state].cost);
+                let found = match frozen {
+                    Some(frozen) => frozen.wildcard[state]
+                        .map(|said| (said.state(), row.saying(said.state(), &stays, state))),
+                    None => self.better(&row, &stays, state, stays[state].cost),
+                };
                 if let Some((said, sum)) = found {
                     node.sums[state][lane] = sum;
                     if lane == 0 {
@@ -305,14 +312,13 @@ impl<'a, const L: usize> Cost<'a, L> {
         state: usize,
         most: f64,
     ) -> Option<(usize, Sum)> {
-        let mut best: Option<(usize, f64, f64)> = None;
+        let mut best = None;
         let mut least = most - row.bytes;
         let mut try_to_say = |said: usize| {
-            let luck = row.luck * (CHANCES[state] - CHANCES[said]).max(0.0);
-            let cost = sums[said].cost + luck;
+            let cost = sums[said].cost + row.chance(said, state);
             if cost < least {
                 least = cost;
-                best = Some((said, cost, luck));
+                best = Some(said);
             }
         };
         if row.holds {
@@ -321,13 +327,7 @@ impl<'a, const L: usize> Cost<'a, L> {
         if row.voids {
             try_to_say(ABSENT);
         }
-        let (said, cost, _) = best?;
-        let sum = Sum {
-            cost: cost + row.bytes,
-            bytes: sums[said].bytes + row.bytes,
-            missed: sums[said].missed,
-        };
-        Some((said, sum))
+        best.map(|said| (said, row.saying(said, sums, state)))
     }
 
     /// How many of some lookups in vain came by chance to where a row now turns them away.
@@ -345,6 +345,24 @@ struct Row {
     holds: bool,
     /// It may be a void.
     voids: bool,
+}
+
+impl Row {
+    /// What it pays for saying less than what is said above it.
+    #[inline]
+    fn chance(&self, said: usize, above: usize) -> f64 {
+        self.luck * (CHANCES[above] - CHANCES[said]).max(0.0)
+    }
+
+    /// What everything costs if it says this.
+    #[inline]
+    fn saying(&self, said: usize, sums: &[Sum; STATES], above: usize) -> Sum {
+        Sum {
+            cost: sums[said].cost + self.bytes + self.chance(said, above),
+            bytes: sums[said].bytes + self.bytes,
+            missed: sums[said].missed,
+        }
+    }
 }
 
 impl<const L: usize> Visitor for Cost<'_, L> {
@@ -369,8 +387,6 @@ impl<const L: usize> Visitor for Cost<'_, L> {
             count: 0.0,
             asked: 0.0,
             below: 0.0,
-            earlier: 0.0,
-            held_earlier: false,
             fresh: 0.0,
             sums: [[Sum::default(); L]; STATES],
             locked: 0.0,
@@ -412,18 +428,12 @@ impl<const L: usize> Visitor for Cost<'_, L> {
         } else {
             node.given_asked += node.asked;
         }
-        node.held_earlier |= node.earlier > 0.0;
-        // What is here now and was not earlier is a newcomer of the nearest place that was.
-        let came = (node.here - node.earlier).max(0.0);
         let expected = if node.holds {
             let class = class(place.part, place.level, node.children, self.density);
             self.terms.prior.expected(class, node.children, place.stem)
         } else {
             0.0
         };
-        if node.held_earlier {
-            node.fresh += came;
-        }
         let choice = self.least(&place, &mut node, expected);
         if let Some(choices) = &mut self.choices {
             choices.set(place.id, choice);
@@ -443,10 +453,6 @@ impl<const L: usize> Visitor for Cost<'_, L> {
         parent.given_asked += node.given_asked;
         parent.count += node.count;
         parent.below += node.below;
-        parent.held_earlier |= node.held_earlier;
-        if !node.held_earlier {
-            parent.fresh += node.fresh + came;
-        }
         if node.holds {
             parent.holds = true;
             parent.children += 1;
@@ -471,6 +477,6 @@ impl<const L: usize> Pass for Cost<'_, L> {
     fn lookups(&mut self, node: &mut Costed<L>, asked: &Asked) {
         node.asked += asked.absent + asked.aside;
         node.labelled |= asked.labelled;
-        node.earlier += asked.earlier;
+        node.fresh += asked.fresh;
     }
 }

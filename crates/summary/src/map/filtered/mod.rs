@@ -16,6 +16,7 @@ mod choice;
 mod compact;
 mod companion;
 mod cost;
+mod growth;
 mod price;
 mod search;
 #[cfg(test)]
@@ -26,3 +27,4 @@ pub use compact::{Built, Filtered, FilteredBudget, compact_filtered};
 pub(crate) use compact::{publish, temporary};
 pub use companion::companion_of;
 pub(crate) use companion::{Companion, identity_in, spelled};
+pub use growth::{Growth, growth};

@@ -45,11 +45,12 @@ impl Prices {
         }
     }
 
-    /// Rows cost so many bytes each, keys as many as their width says.
+    /// Rows cost so many bytes each, and filters have one width.
     #[cfg(test)]
-    pub(crate) fn flat(row: f64) -> Prices {
+    pub(crate) fn only(row: f64, width: u8) -> Prices {
         Prices {
             scale: -row,
+            dropped: !(1 << width),
             ..Prices::new()
         }
     }
@@ -94,15 +95,31 @@ impl Prices {
         if thought > 0.0 && rows > 0.0 {
             self.scale *= (rows / thought).clamp(0.2, 5.0);
         }
+        let mut keys = *keys;
+        let mut kept: Vec<usize> = (1..OPEN).filter(|&width| keys[width] > 0).collect();
+        // Widths with the fewest keys first: what each takes for itself against what it costs when
+        // its keys go to the nearest other. Near the best width, one more or less costs about a
+        // quarter of a bit for each key, and further off it grows with the square.
+        let mut order = kept.clone();
+        order.sort_by_key(|&width| (keys[width], width));
+        for width in order {
+            let others = kept.iter().copied().filter(|&other| other != width);
+            let Some(nearest) = others.min_by_key(|other| (other.abs_diff(width), *other)) else {
+                break;
+            };
+            let count = keys[width];
+            let fixed = bytes(width as u8, count) - count as f64 * key(width as u8, count);
+            let away = nearest.abs_diff(width) as f64;
+            if 0.035 * away * away * (count as f64) < fixed {
+                keys[nearest] += std::mem::take(&mut keys[width]);
+                kept.retain(|&other| other != width);
+            }
+        }
         for width in 1..=WIDEST {
-            let found = keys[usize::from(width)];
-            let fixed = bytes(width, found) - found as f64 * key(width, found);
-            // The keys can go to the next width: near the best width, one more or less costs about
-            // a quarter of a bit for each.
-            if (0.035 * found as f64) < fixed {
+            if kept.contains(&usize::from(width)) {
+                self.keys[usize::from(width)] = key(width, keys[usize::from(width)]);
+            } else if !kept.is_empty() {
                 self.dropped |= 1 << width;
-            } else {
-                self.keys[usize::from(width)] = key(width, found);
             }
         }
     }

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::map::compact::{Given, Learned};
 use crate::map::cost::Top;
 use crate::map::pass::walk_again;
+use crate::map::sample::Sample;
 use crate::map::write::{Finished, Plan, Style, Summed, Writer};
 
 /// How many prices are tried in one walk.
@@ -25,6 +26,8 @@ const LUCK: f64 = 1.0;
 /// How often a map is chosen and measured, at most; how far λ is moved at first, as a logarithm.
 const ROUNDS: usize = 24;
 const STRIDE: f64 = 0.06;
+/// A place with a larger share of the URI-Rs than this is a large one: tried one behind the other.
+const LARGE: [f64; 3] = [0.1, 0.01, 0.001];
 /// How much of a budget of bytes must be used.
 const USED: f64 = 0.985;
 
@@ -53,6 +56,8 @@ pub(crate) struct Search<'a> {
     head: &'a [u8],
     pub(crate) learned: Learned,
     prices: Prices,
+    /// Lookups and newcomers.
+    pub(crate) sample: Option<Sample>,
 }
 
 impl<'a> Search<'a> {
@@ -68,6 +73,13 @@ impl<'a> Search<'a> {
             head,
             learned,
             prices: Prices::new(),
+            sample: match &filtered.growth {
+                Some(growth) => {
+                    let lookups = filtered.sample.clone().unwrap_or_default();
+                    Some(lookups.with_growth(&growth.places))
+                }
+                None => filtered.sample.clone(),
+            },
         })
     }
 
@@ -76,10 +88,10 @@ impl<'a> Search<'a> {
             FilteredBudget::Lambda(lambda) => {
                 let lambda = lambda.max(SMALLEST);
                 for _ in 0..LEARNING {
-                    let chosen = self.choose(lambda)?;
+                    let chosen = self.choose(lambda, None)?;
                     self.learn(&chosen);
                 }
-                self.choose(lambda)
+                self.choose(lambda, None)
             }
             FilteredBudget::Bytes(bytes) => self.of_bytes(bytes),
             FilteredBudget::Accuracy(accuracy) => self.of_accuracy(accuracy),
@@ -102,15 +114,18 @@ impl<'a> Search<'a> {
     /// What the best maps for some prices cost.
     fn costs<const L: usize>(&mut self, lambdas: [f64; L]) -> Result<[Sum; L]> {
         let mut cost = Cost::new(self.terms(), lambdas);
-        walk_again(&self.given.source, self.filtered.sample.as_ref(), &mut cost)?;
+        walk_again(&self.given.source, self.sample.as_ref(), &mut cost)?;
         Ok(cost.found)
     }
 
-    /// Chooses the map for a price and measures it.
-    fn choose(&mut self, lambda: f64) -> Result<Chosen> {
+    /// Chooses the map for a price and measures it. What was chosen before for large places stays, if
+    /// that is given.
+    fn choose(&mut self, lambda: f64, frozen: Option<(&Choices, f64)>) -> Result<Chosen> {
+        let urirs = self.learned.urirs as f64;
         let mut cost = Cost::new(self.terms(), [lambda]);
+        cost.frozen = frozen.map(|(choices, large)| (choices, large * urirs));
         cost.choices = Some(Choices::default());
-        let sample = self.filtered.sample.as_ref();
+        let sample = self.sample.as_ref();
         walk_again(&self.given.source, sample, &mut cost)?;
         let (sum, has_ports) = (cost.found[0], cost.has_ports);
         let choices = cost.choices.take().unwrap_or_default();
@@ -184,7 +199,7 @@ impl<'a> Search<'a> {
         let (mut low, mut high): (Option<(f64, f64)>, Option<(f64, f64)>) = (None, None);
         let mut stride = STRIDE;
         for round in 0..ROUNDS {
-            let chosen = self.choose(lambda)?;
+            let chosen = self.choose(lambda, None)?;
             let bytes = chosen.bytes() as f64;
             let point = Some((lambda.ln(), bytes.max(1.0).ln()));
             let fits = bytes <= target;
@@ -232,7 +247,44 @@ impl<'a> Search<'a> {
                 best.bytes()
             )));
         }
-        Ok(best)
+        self.fill(best, allowed)
+    }
+
+    /// Spends what is left. Between two prices that differ by nothing a large place may change, so that
+    /// no price gives a map of the size that is allowed. Then large places stay as they are, and the
+    /// price goes up for the others: at first only the largest stay.
+    fn fill(&mut self, best: Chosen, allowed: u64) -> Result<Chosen> {
+        LARGE
+            .into_iter()
+            .try_fold(best, |best, large| self.fill_below(large, best, allowed))
+    }
+
+    fn fill_below(&mut self, large: f64, mut best: Chosen, allowed: u64) -> Result<Chosen> {
+        let target = allowed as f64;
+        let frozen = std::mem::take(&mut best.choices);
+        let mut larger = None;
+        let (mut low, mut high) = (best.lambda.ln(), None);
+        for _ in 0..8 {
+            let used = larger.as_ref().unwrap_or(&best).bytes();
+            if used as f64 >= USED * target || high.is_some_and(|high| high - low < 0.01) {
+                break;
+            }
+            let at = high.map_or(low + 0.7, |high: f64| (low + high) / 2.0);
+            if at > LARGEST.ln() {
+                break;
+            }
+            let chosen = self.choose(at.exp(), Some((&frozen, large)))?;
+            if chosen.bytes() <= allowed {
+                low = at;
+                if chosen.bytes() > used {
+                    larger = Some(chosen);
+                }
+            } else {
+                high = Some(at);
+            }
+        }
+        best.choices = frozen;
+        Ok(larger.unwrap_or(best))
     }
 
     /// The smallest map that is right as often as asked for, as far as the lookups tell.
@@ -254,10 +306,10 @@ impl<'a> Search<'a> {
             let within = if round < LEARNING { 0.4 } else { 0.01 };
             lambda = self.about(within, |wrong, _| wrong > allowed)? * within.exp();
             if round < LEARNING {
-                let chosen = self.choose(lambda)?;
+                let chosen = self.choose(lambda, None)?;
                 self.learn(&chosen);
             }
         }
-        self.choose(lambda)
+        self.choose(lambda, None)
     }
 }
