@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use waypost_index::input::{self, Source};
 use waypost_report::{Align, Page, Plot, Point, Table, bytes, count};
 use waypost_summary::Summary;
-use waypost_summary::evaluate::{self, Confusion, Holdings, Lookups, Verdict};
+use waypost_summary::evaluate::{self, Confusion, Foreseen, Holdings, Later, Lookups, Verdict};
 use waypost_summary::holdings::Input;
 use waypost_surt::Dialect;
 
@@ -46,6 +46,9 @@ pub(crate) struct Evaluate {
     /// Write a page with the plots of the papers
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// What was captured after the summaries were made: how much of it they call present
+    #[arg(long, value_name = "INPUT")]
+    later: Vec<PathBuf>,
     /// Judge maps whose keys have filters by their rows alone
     #[arg(long)]
     ignore_filter: bool,
@@ -78,6 +81,8 @@ struct Row {
     confusion: Confusion,
     rejected: u64,
     missed: Vec<String>,
+    /// What it makes of what was captured later.
+    foreseen: Option<Foreseen>,
 }
 
 impl Evaluate {
@@ -112,11 +117,28 @@ impl Evaluate {
                 ..Input::new(self.sources()?)
             },
         };
+        let later = self.read_later(dialect, out)?;
+        let later_urirs = later.as_ref().map(|later| later.urirs);
+        let of_lookups = samples.len();
+        samples.extend(later.map(|later| later.lookups));
         let (held, reading) = holdings.truth(&samples)?;
         tell_bad(&reading, out);
+        let mut foreseen = Vec::new();
+        if let (Some(later), Some(held)) = (samples.get(of_lookups), held.get(of_lookups)) {
+            for summary in &summaries {
+                foreseen.push(evaluate::foresee(&**summary, later, held)?);
+            }
+            let newcomers = held.iter().filter(|held| !**held).count() as u64;
+            out.note(format_args!(
+                "later: {} URI-Rs, of which {} were looked up, {} of them not held before",
+                count(later_urirs.unwrap_or(0)),
+                count(held.len() as u64),
+                count(newcomers)
+            ));
+        }
         let mut rows = Vec::new();
         for ((path, lookups), held) in self.lookups.iter().zip(&samples).zip(&held) {
-            for (name, summary) in self.summaries.iter().zip(&summaries) {
+            for (at, (name, summary)) in self.summaries.iter().zip(&summaries).enumerate() {
                 let verdict = evaluate::judge(
                     &**summary,
                     lookups,
@@ -125,7 +147,11 @@ impl Evaluate {
                     &self.min_frequency,
                 )
                 .with_context(|| format!("cannot judge {}", name.display()))?;
+                let from = rows.len();
                 self.push_rows(path, name, &**summary, &verdict, reading.urirs, &mut rows);
+                for row in &mut rows[from..] {
+                    row.foreseen = foreseen.get(at).copied();
+                }
             }
         }
         match self.format {
@@ -147,6 +173,21 @@ impl Evaluate {
             }
         }
         Ok(if missed == 0 { Exit::Yes } else { Exit::No })
+    }
+
+    /// What was captured later, if it was named.
+    fn read_later(&self, dialect: Dialect, out: &Printer) -> anyhow::Result<Option<Later>> {
+        if self.later.is_empty() {
+            return Ok(None);
+        }
+        let later = evaluate::later(&Input {
+            dialect,
+            select: self.filters.select()?,
+            memory: self.memory.memory,
+            ..Input::new(input::expand(&self.later)?.sources)
+        })?;
+        tell_bad(&later.reading, out);
+        Ok(Some(later))
     }
 
     fn sources(&self) -> anyhow::Result<Vec<Source>> {
@@ -175,6 +216,7 @@ impl Evaluate {
             confusion,
             rejected: verdict.rejected,
             missed,
+            foreseen: None,
         };
         let missed = verdict
             .false_negatives
@@ -225,6 +267,8 @@ fn share(ratio: Option<f64>) -> f64 {
 }
 
 fn table<'a>(rows: impl IntoIterator<Item = &'a Row>, exact: bool) -> Table {
+    let rows: Vec<&Row> = rows.into_iter().collect();
+    let foresees = rows.iter().any(|row| row.foreseen.is_some());
     let mut columns = vec![("summary", Align::Left), ("kind", Align::Left)];
     columns.extend(
         [
@@ -245,6 +289,10 @@ fn table<'a>(rows: impl IntoIterator<Item = &'a Row>, exact: bool) -> Table {
         ]
         .map(|name| (name, Align::Right)),
     );
+    if foresees {
+        columns.push(("later_recall", Align::Right));
+        columns.push(("newcomers_recall", Align::Right));
+    }
     if exact {
         columns.insert(0, ("sample", Align::Left));
         columns.push(("rejected", Align::Right));
@@ -262,6 +310,8 @@ fn table<'a>(rows: impl IntoIterator<Item = &'a Row>, exact: bool) -> Table {
         "recall" => "Recall",
         "requests_saved" => "saved",
         "min_frequency" => "least",
+        "later_recall" => "later Recall",
+        "newcomers_recall" => "newcomers Recall",
         other => other,
     };
     if !exact {
@@ -304,6 +354,10 @@ fn table<'a>(rows: impl IntoIterator<Item = &'a Row>, exact: bool) -> Table {
             ratio(confusion.saved().unwrap_or(0.0)),
             row.least.map(number).unwrap_or_default(),
         ];
+        if foresees {
+            let (all, newcomers) = row.foreseen.unwrap_or_default().recall();
+            cells.extend([ratio(share(all)), ratio(share(newcomers))]);
+        }
         if exact {
             cells.insert(0, row.sample.clone());
             cells.push(row.rejected.to_string());
@@ -337,6 +391,12 @@ fn json_of(rows: &[Row]) -> Value {
                 "requests_saved": confusion.saved().unwrap_or(0.0),
                 "rejected": row.rejected,
             });
+            if let (Some(foreseen), Value::Object(object)) = (&row.foreseen, &mut object) {
+                let (all, newcomers) = foreseen.recall();
+                object.insert("later_recall".into(), json!(share(all)));
+                object.insert("newcomers".into(), json!(foreseen.newcomers.0));
+                object.insert("newcomers_recall".into(), json!(share(newcomers)));
+            }
             if let (Some(least), Value::Object(object)) = (row.least, &mut object) {
                 object.insert("min_frequency".into(), json!(least));
             }

@@ -1,11 +1,14 @@
 //! `waypost map compact --filters`: a map whose rows may carry a filter.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use waypost_index::input;
 use waypost_report::{Align, Table, bytes, count};
-use waypost_summary::map::{self, Built, Filtered, FilteredBudget, Given};
+use waypost_summary::holdings::Input;
+use waypost_summary::map::{self, Built, Filtered, FilteredBudget, Given, Growth, Room};
 
+use super::build::temporary;
 use super::price::Priced;
 use crate::exit::Exit;
 use crate::hint::Hint;
@@ -27,6 +30,17 @@ pub(super) struct FilteredOptions {
     /// The widest filter, in bits
     #[arg(long, value_name = "BITS", default_value_t = 16, value_parser = clap::value_parser!(u8).range(1..=16))]
     max_width: u8,
+    /// An earlier state of the archive, to learn which subtrees grow
+    #[arg(long, value_name = "INPUT", requires = "filters")]
+    earlier: Vec<PathBuf>,
+    /// What it costs to miss something that the archive captures tomorrow, in false positives
+    #[arg(
+        long,
+        value_name = "PRICE",
+        requires = "earlier",
+        default_value_t = 1.0
+    )]
+    miss_price: f64,
 }
 
 impl FilteredOptions {
@@ -87,13 +101,24 @@ impl FilteredOptions {
             ))
             .hint("say what people look up: --lookups access.log");
         }
+        let growth = self.growth(given, memory, output)?;
+        if let Some(growth) = &growth {
+            out.note(format_args!(
+                "{} URI-Rs came since the earlier state",
+                count(growth.newcomers as u64)
+            ));
+        }
         let filtered = Filtered {
             budget,
             sample,
             prior: None,
             top: None,
             max_width: self.max_width,
-            miss_price: 0.0,
+            miss_price: match growth {
+                Some(_) => self.miss_price,
+                None => 0.0,
+            },
+            growth,
             holdings,
         };
         let built = map::compact_filtered(given, &filtered, output)?;
@@ -104,6 +129,34 @@ impl FilteredOptions {
         out.note(table(&built, budget).to_string().trim_end());
         out.flush()?;
         Ok(if whole { Exit::Yes } else { Exit::No })
+    }
+
+    fn growth(
+        &self,
+        given: &mut Given,
+        memory: usize,
+        output: &Path,
+    ) -> anyhow::Result<Option<Growth>> {
+        if self.earlier.is_empty() {
+            return Ok(None);
+        }
+        if !self.miss_price.is_finite() || self.miss_price < 0.0 {
+            return Err(anyhow::anyhow!(
+                "--miss-price must be a number and not negative, but is {}",
+                self.miss_price
+            ));
+        }
+        let room = Room {
+            memory,
+            temporary: temporary(output),
+        };
+        let earlier = Input {
+            dialect: given.dialect()?,
+            memory,
+            temporary: room.temporary.clone(),
+            ..Input::new(input::expand(&self.earlier)?.sources)
+        };
+        Ok(Some(map::growth(given, &earlier, &room)?))
     }
 }
 
@@ -153,6 +206,9 @@ fn table(built: &Built, budget: FilteredBudget) -> Table {
     }
     if let Some(accuracy) = built.accuracy {
         table.row(["Accuracy expected", &format!("{:.2}%", 100.0 * accuracy)]);
+    }
+    if let Some(missed) = built.missed {
+        table.row(["newcomers expected to be missed", &format!("{missed:.0}")]);
     }
     table
 }
