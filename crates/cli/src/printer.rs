@@ -7,6 +7,8 @@
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
+use waypost_index::Source;
+
 use crate::hint;
 use crate::progress::Progress;
 
@@ -36,6 +38,11 @@ impl Printer {
     /// A bar over so many bytes, if that is known, that shows until it is dropped.
     pub(crate) fn progress(&self, what: &'static str, total: Option<u64>) -> Progress {
         Progress::new(what, total, !self.quiet && io::stderr().is_terminal())
+    }
+
+    /// A bar over the bytes of all of these.
+    pub(crate) fn reading(&self, sources: &[Source]) -> Progress {
+        self.progress("reading", sources.iter().map(Source::size).sum())
     }
 
     /// Something worth knowing. Silenced by `--quiet`.

@@ -55,7 +55,7 @@ impl Progress {
     }
 
     /// What to count up.
-    pub(crate) fn bytes(&self) -> &AtomicU64 {
+    pub(crate) fn bytes(&self) -> &Arc<AtomicU64> {
         &self.done
     }
 }

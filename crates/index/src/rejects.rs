@@ -224,7 +224,11 @@ impl RejectsFile {
         })
     }
 
-    pub(crate) fn write(&mut self, line: &[u8]) -> Result<()> {
+    /// Keeps a line, given without its end.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&mut self, line: &[u8]) -> Result<()> {
         self.file
             .write_all(line)
             .and_then(|()| self.file.write_all(b"\n"))

@@ -1,5 +1,6 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -109,12 +110,15 @@ impl Evaluate {
             }
             samples.push(lookups);
         }
+        let sources = self.sources()?;
+        let progress = out.reading(&sources);
         let holdings = Holdings {
             input: Input {
                 dialect,
                 select: self.filters.select()?,
                 memory: self.memory.memory,
-                ..Input::new(self.sources()?)
+                progress: Arc::clone(progress.bytes()),
+                ..Input::new(sources)
             },
         };
         let later = self.read_later(dialect, out)?;
@@ -122,6 +126,7 @@ impl Evaluate {
         let of_lookups = samples.len();
         samples.extend(later.map(|later| later.lookups));
         let (held, reading) = holdings.truth(&samples)?;
+        drop(progress);
         tell_bad(&reading, out);
         let mut foreseen = Vec::new();
         if let (Some(later), Some(held)) = (samples.get(of_lookups), held.get(of_lookups)) {

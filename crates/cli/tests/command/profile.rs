@@ -202,6 +202,28 @@ fn standard_input_and_lists_are_taken_and_dates_are_set() {
 }
 
 #[test]
+fn bad_lines_of_a_list_are_kept() {
+    let (folder, list, out) = folder_with("http://example.com/a\nhttp://x.y:99999/\nexample.net\n");
+    let kept = folder.path().join("bad");
+    let made = run(
+        &[
+            "profile",
+            &list,
+            "-o",
+            &out,
+            "--policy",
+            "URIR",
+            "--rejects",
+            kept.to_str().unwrap(),
+        ],
+        b"",
+    );
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    assert!(made.stderr.contains("line 2"), "{}", made.stderr);
+    assert_eq!(fs::read_to_string(kept).unwrap(), "http://x.y:99999/\n");
+}
+
+#[test]
 fn profiles_of_different_policies_are_not_merged_without_being_asked() {
     let (_folder, index, out) = folder_with(INDEX);
     run(&["profile", &index, "-o", &out], b"");

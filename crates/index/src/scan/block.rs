@@ -63,16 +63,20 @@ pub(super) fn read<J: Job>(
         layout: None,
     };
     let mut learned: Option<FileLayout> = None;
-    // NULs are so rare that one look at the whole block saves a look at each line.
-    let nuls = memchr(0, bytes).is_some();
+    // NULs are looked for together with the ends of lines: another pass would cost as much again.
+    let mut nul = false;
     let mut shapes = ShapeCount::default();
     let mut capture = Capture::empty();
     let mut start = 0;
     let mut number = 0;
-    for end in memchr::memchr_iter(b'\n', bytes).chain(
+    for end in memchr::memchr2_iter(b'\n', 0, bytes).chain(
         // A last line without an end.
         (bytes.last().is_some_and(|byte| *byte != b'\n')).then_some(bytes.len()),
     ) {
+        if bytes.get(end) == Some(&0) {
+            nul = true;
+            continue;
+        }
         let full = &bytes[start..end];
         let line = match full {
             [line @ .., b'\r'] => line,
@@ -85,7 +89,7 @@ pub(super) fn read<J: Job>(
         };
         reading.job.line(&mut found.partial, line, at);
         let current = learned.as_ref().unwrap_or(layout);
-        let read = if nuls && memchr(0, line).is_some() {
+        let read = if std::mem::take(&mut nul) {
             Read::Bad(Bad::Nul)
         } else {
             current.read_into(line, reading.wanted, reading.whole, &mut capture)

@@ -18,6 +18,8 @@ use crate::layout::FileLayout;
 const BLOCK: usize = 256 * 1024;
 /// Groups of gzip members: about this much inflated, so that it is parsed while still in the cache.
 const GROUP: usize = 1024 * 1024;
+/// What is read of a gzip file at a time: the largest member and one more.
+const CHUNK: usize = 2 * LARGEST;
 
 /// A buffer that is used again. Its length never shrinks, so that it need not be cleared.
 pub(super) type Buffer = Vec<u8>;
@@ -43,6 +45,13 @@ impl Pool {
             && pool.len() < 64
         {
             pool.push(buffer);
+        }
+    }
+
+    /// Gives back a buffer that others may still read; the last of them really does.
+    pub(super) fn give_shared(&self, buffer: Arc<Buffer>) {
+        if let Some(buffer) = Arc::into_inner(buffer) {
+            self.give(buffer);
         }
     }
 }
@@ -79,9 +88,12 @@ pub(super) enum Work {
     },
     /// Members of a gzip file.
     Members {
-        buffer: Buffer,
+        chunk: Arc<Buffer>,
+        /// Where in the chunk they begin.
+        start: usize,
+        /// Where they are, from there on.
         pieces: Vec<Range<usize>>,
-        /// Where in the file the buffer begins.
+        /// Where in the file they begin.
         offset: u64,
     },
 }
@@ -210,46 +222,45 @@ impl Feed<'_> {
     /// The members of a gzip file, in groups, as long as they are small; then a stream.
     fn members(&self, number: usize, source: &Source, mut file: File) -> Result<Result<(), Hung>> {
         let group = self.block.unwrap_or(GROUP);
-        let mut chunk = self.pool.take(2 * LARGEST);
+        let mut chunk = Arc::new(Vec::new());
         let (mut start, mut end) = (0, 0);
         // Where in the file `start` is: always the beginning of a member, or of what should be one.
         let mut offset = 0u64;
         let mut ended = false;
         while self.given_up.load(Ordering::Relaxed) != number {
-            if end - start <= LARGEST && !ended {
-                chunk.copy_within(start..end, 0);
-                (start, end) = (0, end - start);
-                while end < 2 * LARGEST && !ended {
-                    match file.read(&mut chunk[end..2 * LARGEST]) {
-                        Ok(0) => ended = true,
-                        Ok(read) => end += read,
-                        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                        Err(error) => {
-                            let kind = ErrorKind::Io {
-                                doing: "read",
-                                source: error,
-                            };
-                            return Err(Error::new(kind)
-                                .in_file(source)
-                                .at_byte(offset + (end - start) as u64));
-                        }
-                    }
+            let mut pieces = members::pieces(&chunk[start..end], ended, group);
+            if pieces.is_empty() && !ended {
+                // What is left goes to the front of another chunk: workers may still read this one.
+                let mut next = self.pool.take(CHUNK);
+                let left = end - start;
+                next[..left].copy_from_slice(&chunk[start..end]);
+                self.pool.give_shared(std::mem::take(&mut chunk));
+                let (read, error) = read_full(&mut file, &mut next[left..CHUNK]);
+                if let Some(error) = error {
+                    let kind = ErrorKind::Io {
+                        doing: "read",
+                        source: error,
+                    };
+                    let at = offset + (left + read) as u64;
+                    return Err(Error::new(kind).in_file(source).at_byte(at));
                 }
+                (start, end) = (0, left + read);
+                ended = end < CHUNK;
+                chunk = Arc::new(next);
+                pieces = members::pieces(&chunk[..end], ended, group);
             }
             if start == end {
                 break;
             }
-            let pieces = members::pieces(&chunk[start..end], ended, group);
             let Some(used) = pieces.last().map(|piece| piece.end) else {
                 // One huge member, or what is none: inflate it here while others parse.
-                self.pool.give(chunk);
+                self.pool.give_shared(chunk);
                 let stream = open_at(source, offset)?;
                 return self.stream(stream, Vec::new(), 0, None, offset);
             };
-            let mut buffer = self.pool.take(used);
-            buffer[..used].copy_from_slice(&chunk[start..start + used]);
             let work = Work::Members {
-                buffer,
+                chunk: Arc::clone(&chunk),
+                start,
                 pieces,
                 offset,
             };
@@ -259,9 +270,23 @@ impl Feed<'_> {
             start += used;
             offset += used as u64;
         }
-        self.pool.give(chunk);
+        self.pool.give_shared(chunk);
         Ok(self.send(Fed::End { damage: None }))
     }
+}
+
+/// Reads until the buffer is full, the file ends or an error.
+fn read_full(file: &mut File, buffer: &mut [u8]) -> (usize, Option<io::Error>) {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return (filled, Some(error)),
+        }
+    }
+    (filled, None)
 }
 
 /// A gzip file from one of its members on.

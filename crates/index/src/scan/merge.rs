@@ -460,16 +460,18 @@ fn perform<J: Job>(
             stored,
         } => (buffer, len, stored, None),
         Work::Members {
-            buffer,
+            chunk,
+            start,
             pieces,
             offset,
         } => {
             let mut out = pool.take(0);
             let mut decompressor = Decompressor::new();
-            let (len, used) = members::inflate(&mut decompressor, &buffer, &pieces, &mut out);
+            let (len, used) =
+                members::inflate(&mut decompressor, &chunk[start..], &pieces, &mut out);
             let stored = if used == 0 { 0 } else { pieces[used - 1].end };
             let rest = pieces.get(used).map(|piece| offset + piece.start as u64);
-            pool.give(buffer);
+            pool.give_shared(chunk);
             (out, len, stored as u64, rest)
         }
     };

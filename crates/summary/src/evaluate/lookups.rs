@@ -10,6 +10,7 @@
 //! are counted and passed over; URIs that have no SURT are rejected lookups.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
 
 use rayon::prelude::*;
 use waypost_index::input::Source;
@@ -66,7 +67,7 @@ impl Lookups {
         let mut times: HashMap<Vec<u8>, u64> = HashMap::new();
         let mut passed_over = 0;
         let mut reading = Reading::default();
-        for_blocks(source, &mut reading, |block, _| {
+        for_blocks(source, &AtomicU64::new(0), &mut reading, |block, _| {
             let block = block.strip_suffix(b"\n").unwrap_or(block);
             let lines = || block.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
             let shape = *shape.get_or_insert_with(|| shape_of(lines().take(200)));

@@ -1,10 +1,11 @@
 //! Lists of URIs, one a line.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 use waypost_index::input::Source;
-use waypost_index::rejects::printable;
+use waypost_index::rejects::{RejectsFile, printable};
 use waypost_surt::{Canonicalizer, is_surt};
 
 use super::run::escaped;
@@ -40,11 +41,12 @@ pub(super) fn read(
     input: &Input,
     source: &Source,
     bit: u64,
+    mut rejects: Option<&mut RejectsFile>,
     spool: &Mutex<Spool>,
     reading: &mut Reading,
 ) -> Result<()> {
     let mut first_line = 1;
-    let bytes = for_blocks(source, reading, |bytes, reading| {
+    let bytes = for_blocks(source, &input.progress, reading, |bytes, reading| {
         let lines: Vec<&[u8]> = bytes
             .strip_suffix(b"\n")
             .unwrap_or(bytes)
@@ -65,6 +67,9 @@ pub(super) fn read(
                 .at_line(line);
                 if input.strict {
                     return Err(error);
+                }
+                if let Some(rejects) = rejects.as_deref_mut() {
+                    rejects.write(chunk[at])?;
                 }
                 reading.bad_uris.count += 1;
                 if reading.bad_uris.examples.len() < EXAMPLES {
@@ -113,9 +118,11 @@ fn part(input: &Input, lines: &[&[u8]], bit: u64) -> Part {
     part
 }
 
-/// Gives a source to `take` in blocks of whole lines. Returns how many bytes it has.
+/// Gives a source to `take` in blocks of whole lines. Returns how many bytes it has; `progress` counts
+/// them as they are stored.
 pub(crate) fn for_blocks(
     source: &Source,
+    progress: &AtomicU64,
     reading: &mut Reading,
     mut take: impl FnMut(&[u8], &mut Reading) -> Result<()>,
 ) -> Result<u64> {
@@ -128,7 +135,9 @@ pub(crate) fn for_blocks(
             return Err(Error::format("a line is longer than 16 MiB").in_file(source));
         }
         buffer.resize(kept + BLOCK, 0);
+        let before = stream.source_position();
         let (length, error) = stream.read_full(&mut buffer[kept..]);
+        progress.fetch_add(stream.source_position() - before, Ordering::Relaxed);
         total += length as u64;
         let filled = kept + length;
         let damaged = match error {

@@ -15,7 +15,8 @@ mod sniff;
 mod spool;
 
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use waypost_index::input::Source;
 use waypost_index::rejects::{Rejects, RejectsFile};
@@ -54,6 +55,8 @@ pub struct Input {
     pub temporary: PathBuf,
     /// Whether to stop at the first bad line.
     pub strict: bool,
+    /// Counts the bytes of the sources that are read, as they are stored.
+    pub progress: Arc<AtomicU64>,
 }
 
 impl Input {
@@ -68,6 +71,7 @@ impl Input {
             memory: 1 << 30,
             temporary: std::env::temp_dir(),
             strict: false,
+            progress: Arc::default(),
         }
     }
 }
@@ -188,6 +192,7 @@ fn directly<C: Consumer>(input: &Input, consumer: &C, reading: &mut Reading) -> 
     let options = scan::Options {
         select: input.select.clone(),
         strict: input.strict,
+        progress: Some(&input.progress),
         ..scan::Options::default()
     };
     let (_, outcome) = scan::scan(&input.sources, &job, options)?;
@@ -197,6 +202,7 @@ fn directly<C: Consumer>(input: &Input, consumer: &C, reading: &mut Reading) -> 
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     let Some(joined) = joiner.finish(consumer)? else {
         consumer.restart()?;
+        input.progress.store(0, Ordering::Relaxed);
         return Ok(false);
     };
     reading.take(outcome);

@@ -51,7 +51,9 @@ pub(super) fn read<C: Consumer>(
                 )
                 .in_file(source));
             }
-            Content::List => list::read(input, source, bit, &spool, reading)?,
+            Content::List => {
+                list::read(input, source, bit, rejects.as_deref_mut(), &spool, reading)?;
+            }
             Content::Index(_) => {
                 let job = Write {
                     by: input.by,
@@ -63,6 +65,7 @@ pub(super) fn read<C: Consumer>(
                     select: input.select.clone(),
                     strict: input.strict,
                     rejects: rejects.as_deref_mut(),
+                    progress: Some(&input.progress),
                     ..scan::Options::default()
                 };
                 let (lines, outcome) = scan::scan(std::slice::from_ref(source), &job, options)?;

@@ -1,4 +1,5 @@
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use waypost_report::{bytes, count};
@@ -44,6 +45,8 @@ pub(crate) struct Build {
 
 impl Build {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let sources = self.inputs.sources(out)?;
+        let progress = out.reading(&sources);
         let input = Input {
             dialect: self.dialect,
             select: self.filters.select()?,
@@ -51,7 +54,8 @@ impl Build {
             memory: self.memory.memory,
             temporary: temporary(&self.output),
             strict: self.bad_lines.strict,
-            ..Input::new(self.inputs.sources(out)?)
+            progress: Arc::clone(progress.bytes()),
+            ..Input::new(sources)
         };
         let mut rejects = self.bad_lines.file()?;
         let made = map::build(
@@ -60,6 +64,7 @@ impl Build {
             rejects.as_mut(),
             &self.output,
         )?;
+        drop(progress);
         if let Some(rejects) = rejects {
             rejects.finish()?;
         }

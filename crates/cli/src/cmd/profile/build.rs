@@ -1,5 +1,6 @@
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
@@ -74,6 +75,7 @@ impl Build {
         }
         let archive = self.about.archive()?;
         let name = file_name(archive.id.first(), &sources)?;
+        let progress = out.reading(&sources);
         let input = Input {
             sources,
             dialect: self.dialect,
@@ -88,6 +90,7 @@ impl Build {
                 .cloned()
                 .unwrap_or_else(std::env::temp_dir),
             strict: self.bad_lines.strict,
+            progress: Arc::clone(progress.bytes()),
         };
         let options = Options {
             policies: policies(self.policy.as_deref())?,
@@ -99,6 +102,7 @@ impl Build {
         };
         let mut rejects = self.bad_lines.file()?;
         let report = profile::build(&input, &options, rejects.as_mut())?;
+        drop(progress);
         if let Some(rejects) = rejects {
             rejects.finish()?;
         }
