@@ -154,7 +154,7 @@ proptest! {
         for (key, times) in &asked {
             nodes.entry(key.clone()).or_default().1 += f64::from(*times);
         }
-        prop_assume!(spots(&nodes).len() <= 7);
+        prop_assume!(spots(&nodes).len() <= 6);
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("a.ukvs");
         let text: String = held.iter().map(|(key, count)| format!("{key} {count}/{count}\n")).collect();
