@@ -341,6 +341,7 @@ impl Learned {
         given: &mut Given,
         sample: Option<&Sample>,
         prior: Option<&Prior>,
+        strength: f64,
     ) -> Result<Learned> {
         let flat = Prior::power(0.0, 1.0);
         let (sites, _) = match sample {
@@ -363,7 +364,7 @@ impl Learned {
         let prior = match (prior, &first.learning) {
             (Some(prior), _) => prior.clone(),
             // Half of the lookups taught it.
-            (None, Some(learning)) => learning.finish(2.0, STRENGTH),
+            (None, Some(learning)) => learning.finish(2.0, strength),
             (None, None) => Prior::default(),
         };
         Ok(Learned {
@@ -377,7 +378,7 @@ impl Learned {
 
 impl<'a> Search<'a> {
     fn new(given: &'a mut Given, least: &'a LeastCost, style: Style) -> Result<Search<'a>> {
-        let learned = Learned::new(given, least.sample.as_ref(), least.prior.as_ref())?;
+        let learned = Learned::new(given, least.sample.as_ref(), least.prior.as_ref(), STRENGTH)?;
         Ok(Search {
             given,
             least,

@@ -234,6 +234,10 @@ impl<'a, const L: usize> Cost<'a, L> {
         }
         let exact_row = self.terms.prices.exact(place);
         let (luck_here, luck_below) = (self.luck(node.asked), self.luck(node.below));
+        let frozen = match self.frozen {
+            Some((choices, most)) if node.count > most => Some(choices.get(place.id)),
+            _ => None,
+        };
         for lane in 0..L {
             let lambda = self.lambdas[lane];
             // The place itself.
@@ -255,7 +259,12 @@ impl<'a, const L: usize> Cost<'a, L> {
                         holds: node.held,
                         voids: !node.held,
                     };
-                    if let Some((said, sum)) = self.better(&row, &owns, state, own.cost) {
+                    let found = match frozen {
+                        Some(frozen) => frozen.exact[state]
+                            .map(|said| (said.state(), row.saying(said.state(), &owns, state))),
+                        None => self.better(&row, &owns, state, own.cost),
+                    };
+                    if let Some((said, sum)) = found {
                         own = sum;
                         if lane == 0 {
                             choice.exact[state] = Some(Said::of(said));
@@ -282,10 +291,6 @@ impl<'a, const L: usize> Cost<'a, L> {
                 voids: place.part != Part::Root,
             };
             let stays: [Sum; STATES] = std::array::from_fn(|state| node.sums[state][lane]);
-            let frozen = match self.frozen {
-                Some((choices, most)) if node.count > most => Some(choices.get(place.id)),
-                _ => None,
-            };
             for state in states() {
                 let found = match frozen {
                     Some(frozen) => frozen.wildcard[state]

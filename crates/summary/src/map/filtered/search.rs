@@ -21,6 +21,8 @@ const SMALLEST: f64 = 1e-6;
 const LARGEST: f64 = 1e6;
 /// How often prices are measured anew.
 const LEARNING: usize = 2;
+/// How much the mean of places alike counts against what was seen at a place.
+const STRENGTH: f64 = 1.0;
 /// How much of what was seen once is held to be chance.
 const LUCK: f64 = 1.0;
 /// How often a map is chosen and measured, at most; how far λ is moved at first, as a logarithm.
@@ -66,7 +68,12 @@ impl<'a> Search<'a> {
         filtered: &'a Filtered,
         head: &'a [u8],
     ) -> Result<Search<'a>> {
-        let learned = Learned::new(given, filtered.sample.as_ref(), filtered.prior.as_ref())?;
+        let learned = Learned::new(
+            given,
+            filtered.sample.as_ref(),
+            filtered.prior.as_ref(),
+            STRENGTH,
+        )?;
         Ok(Search {
             given,
             filtered,
@@ -224,7 +231,7 @@ impl<'a> Search<'a> {
             }
             let goal = (0.5 + 0.5 * USED).ln() + target.ln();
             lambda = match (low, high) {
-                (Some(low), Some(high)) if high.0 - low.0 > 1e-4 => {
+                (Some(low), Some(high)) if high.0 - low.0 > 4e-3 => {
                     // Between the two, by their sizes, but never at the ends.
                     let share = ((goal - low.1) / (high.1 - low.1)).clamp(0.15, 0.85);
                     low.0 + share * (high.0 - low.0)
@@ -266,7 +273,7 @@ impl<'a> Search<'a> {
         let (mut low, mut high) = (best.lambda.ln(), None);
         for _ in 0..8 {
             let used = larger.as_ref().unwrap_or(&best).bytes();
-            if used as f64 >= USED * target || high.is_some_and(|high| high - low < 0.01) {
+            if used as f64 >= USED * target || high.is_some_and(|high| high - low < 0.03) {
                 break;
             }
             let at = high.map_or(low + 0.7, |high: f64| (low + high) / 2.0);
