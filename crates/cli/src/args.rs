@@ -166,22 +166,6 @@ pub(crate) enum Format {
     Json,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_powers_of_1024() {
-        assert_eq!(memory("512"), Ok(512));
-        assert_eq!(memory("1K"), Ok(1024));
-        assert_eq!(memory("256m"), Ok(256 << 20));
-        assert_eq!(memory("4GiB"), Ok(4 << 30));
-        for wrong in ["", "M", "1.5G", "-1", "1X", "99999999999T"] {
-            assert!(memory(wrong).is_err(), "{wrong}");
-        }
-    }
-}
-
 /// Reads a size of files: `200K`, `1.04M`; K, M and G are powers of 1,000.
 pub(crate) fn file_size(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is no size: write 200K or 1.5M");
@@ -202,4 +186,23 @@ pub(crate) fn file_size(text: &str) -> Result<u64, String> {
         return Err(wrong());
     }
     Ok(bytes as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_powers_of_1024() {
+        assert_eq!(memory("512"), Ok(512));
+        assert_eq!(memory("1K"), Ok(1024));
+        assert_eq!(memory("256m"), Ok(256 << 20));
+        assert_eq!(memory("4GiB"), Ok(4 << 30));
+        assert_eq!(file_size("1.04M"), Ok(1_040_000));
+        assert_eq!(file_size("200K"), Ok(200_000));
+        assert!(file_size("0").is_err() && file_size("1KiB").is_err());
+        for wrong in ["", "M", "1.5G", "-1", "1X", "99999999999T"] {
+            assert!(memory(wrong).is_err(), "{wrong}");
+        }
+    }
 }

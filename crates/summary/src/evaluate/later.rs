@@ -115,7 +115,7 @@ impl Gathered {
 }
 
 fn hash(surt: &[u8]) -> u64 {
-    xxh3_64_with_seed(surt, 0x1a7e_4)
+    xxh3_64_with_seed(surt, 0x0001_a7e4)
 }
 
 impl Consumer for Gather {
