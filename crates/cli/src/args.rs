@@ -198,6 +198,9 @@ mod tests {
         assert_eq!(memory("1K"), Ok(1024));
         assert_eq!(memory("256m"), Ok(256 << 20));
         assert_eq!(memory("4GiB"), Ok(4 << 30));
+        assert_eq!(file_size("1.04M"), Ok(1_040_000));
+        assert_eq!(file_size("200K"), Ok(200_000));
+        assert!(file_size("0").is_err() && file_size("1KiB").is_err());
         for wrong in ["", "M", "1.5G", "-1", "1X", "99999999999T"] {
             assert!(memory(wrong).is_err(), "{wrong}");
         }

@@ -84,6 +84,16 @@ fn every_budget_makes_a_map_that_the_holdings_prove() {
 #[test]
 fn a_filter_turns_lookups_away_and_can_be_ignored() {
     let place = Place::new();
+    std::fs::write(place.at("rows.ukvs"), "* 757/484 {\"filter\": 12}\n").unwrap();
+    waypost()
+        .args(["map", "merge"])
+        .arg(place.at("rows.ukvs"))
+        .arg("--holdings")
+        .arg(example("small.cdxj"))
+        .arg("-o")
+        .arg(place.at("small.ukvs"))
+        .assert()
+        .code(0);
     let asked = [
         "http://library.example.org/",
         "http://nowhere.example.org/x",
@@ -190,8 +200,8 @@ fn filters_are_made_anew_when_maps_are_merged_or_compacted_again() {
     let text = std::fs::read_to_string(place.at("again.ukvs")).unwrap();
     assert!(!text.contains("\"filter\""), "{text}");
     again(&["--filters"]).assert().code(2);
-    again(&["--filters", "--holdings"])
-        .arg(example("small.cdxj"))
+    let holdings = example("small.cdxj");
+    again(&["--filters", "--holdings", holdings.to_str().unwrap()])
         .assert()
         .code(0);
     waypost()

@@ -24,8 +24,7 @@ const LARGEST: f64 = 1e6;
 /// How often prices are measured anew.
 const LEARNING: usize = 2;
 /// How much the mean of places alike counts against what was seen at a place.
-const STRENGTH: f64 = 1.0;
-
+const STRENGTH: f64 = 3.0;
 /// Half of the lookups teach the prior.
 const SCALE: f64 = 2.0;
 /// How much of what was seen once is held to be chance.
@@ -37,6 +36,9 @@ const STRIDE: f64 = 0.06;
 const LARGE: [f64; 3] = [0.1, 0.01, 0.001];
 /// How much of a budget of bytes must be used.
 const USED: f64 = 0.985;
+
+/// The logarithms of a price and of what the map for it takes.
+type Point = (f64, f64);
 
 /// What was found.
 pub(crate) struct Chosen {
@@ -207,8 +209,7 @@ impl<'a> Search<'a> {
         let mut lambda = self.about(0.4, |_, bytes| bytes + fixed <= target)?;
         let mut best: Option<Chosen> = None;
         // Where the map was too small and where it was too large, with what it took.
-        let mut low: Option<(f64, f64)> = None;
-        let mut high: Option<(f64, f64)> = None;
+        let (mut low, mut high): (Option<Point>, Option<Point>) = (None, None);
         let mut stride = STRIDE;
         for round in 0..ROUNDS {
             let chosen = self.choose(lambda, None)?;
