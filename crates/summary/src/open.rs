@@ -22,7 +22,7 @@ pub fn open(path: &Path) -> Result<Box<dyn Summary>> {
     let kind = kind_of(&start[..length])
         .ok_or_else(|| Error::format("this is no summary").in_file(path.display()))?;
     Ok(match kind {
-        Kind::Filter => Box::new(Filter::open(path)?),
+        Kind::Filter => Box::new(Filter::load(path)?),
         Kind::Map => Box::new(Map::open(path, &Room::default())?),
         Kind::Profile => Box::new(Profile::open(path)?),
     })
