@@ -166,6 +166,28 @@ pub(crate) enum Format {
     Json,
 }
 
+/// Reads a size of files: `200K`, `1.04M`; K, M and G are powers of 1,000.
+pub(crate) fn file_size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("`{text}` is no size: write 200K or 1.5M");
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let times = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" | "B" => 1.0,
+        "K" | "KB" => 1e3,
+        "M" | "MB" => 1e6,
+        "G" | "GB" => 1e9,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = digits
+        .replace([',', '_'], "")
+        .parse()
+        .map_err(|_| wrong())?;
+    let bytes = number * times;
+    if !bytes.is_finite() || !(1.0..1e18).contains(&bytes) {
+        return Err(wrong());
+    }
+    Ok(bytes as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

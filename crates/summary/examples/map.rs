@@ -171,7 +171,7 @@ fn tune(map: &str, holdings: &str, price: &str, judge: &str) -> Done {
                 .collect();
             let (mut right, mut lost, mut at) = (0, 0, 0);
             Finder::new(&made).find_all(&surts, None, |found| {
-                let present = found.is_some_and(|found| found.is_present());
+                let present = found.is_some_and(|found| !found.frequency.is_void());
                 right += usize::from(present == held[1][at]);
                 lost += usize::from(held[1][at] && !present);
                 at += 1;

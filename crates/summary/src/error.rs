@@ -61,6 +61,15 @@ pub enum ErrorKind {
     /// An option or argument that makes no sense.
     #[error("{0}")]
     Invalid(String),
+    /// The filter beside a map is missing, damaged, or not its own.
+    #[error("{0}")]
+    Companion(String),
+    /// Maps with filters cannot be merged as they are.
+    #[error("its rows have filters, and filters of two maps cannot be joined")]
+    FiltersToMerge,
+    /// Holdings that are not those that a map was made from.
+    #[error("{0}")]
+    Holdings(String),
 }
 
 impl Error {
@@ -83,6 +92,23 @@ impl Error {
 
     pub(crate) fn invalid(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Invalid(message.into()))
+    }
+
+    pub(crate) fn companion(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Companion(message.into()))
+    }
+
+    /// The same as what is wrong with the filter beside a map.
+    pub(crate) fn into_companion(self) -> Error {
+        let message = self.kind().to_string();
+        let place = self.inner.1;
+        Error {
+            inner: Box::new((ErrorKind::Companion(message), place)),
+        }
+    }
+
+    pub(crate) fn holdings(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Holdings(message.into()))
     }
 
     pub(crate) fn io(doing: &'static str, file: &Path, source: io::Error) -> Error {
@@ -124,6 +150,15 @@ impl Error {
             ErrorKind::PoliciesDiffer { .. } => Some(
                 "merge profiles of one policy, or bring finer ones to a coarser one with `--policy H3P0`",
             ),
+            ErrorKind::Companion(_) => Some(
+                "put the map and its .filter side by side under their names, make them again with `waypost map compact --filters`, or read the rows alone with --ignore-filter",
+            ),
+            ErrorKind::FiltersToMerge => Some(
+                "name what all the maps hold, to make the filters anew: --holdings INPUT; or merge the rows alone with --ignore-filter",
+            ),
+            ErrorKind::Holdings(_) => {
+                Some("make the map from these holdings: `waypost map build HOLDINGS -o full.ukvs`")
+            }
             ErrorKind::Format(_) | ErrorKind::Invalid(_) => None,
         }
     }

@@ -58,5 +58,5 @@ pub mod ukvs;
 pub use about::{About, Archive, By, Texts};
 pub use error::{Error, ErrorKind, Place, Result};
 pub use frequency::{Frequency, Number, Sureness};
-pub use open::open;
+pub use open::{open, open_with};
 pub use summary::{Answer, Kind, Lookup, Match, Size, Summary};

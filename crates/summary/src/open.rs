@@ -15,14 +15,24 @@ use crate::summary::{Kind, Summary};
 /// Opens a summary, told by how it begins.
 ///
 /// # Errors
-/// When there is none, or it cannot be read.
+/// When there is none, or it cannot be read; of a map whose rows have filters, when the filter beside
+/// it is missing, damaged or not its own.
 pub fn open(path: &Path) -> Result<Box<dyn Summary>> {
+    open_with(path, false)
+}
+
+/// Opens a summary; of a map the rows alone, if its filter is to be ignored.
+///
+/// # Errors
+/// As [`open`], but for filters that are ignored.
+pub fn open_with(path: &Path, ignore_filter: bool) -> Result<Box<dyn Summary>> {
     let mut start = vec![0; 64 << 10];
     let (length, _) = Source::File(path.to_owned()).open()?.read_full(&mut start);
     let kind = kind_of(&start[..length])
         .ok_or_else(|| Error::format("this is no summary").in_file(path.display()))?;
     Ok(match kind {
         Kind::Filter => Box::new(Filter::load(path)?),
+        Kind::Map if ignore_filter => Box::new(Map::open_rows(path, &Room::default())?),
         Kind::Map => Box::new(Map::open(path, &Room::default())?),
         Kind::Profile => Box::new(Profile::open(path)?),
     })

@@ -42,7 +42,7 @@ fn rows(path: &Path) -> Vec<String> {
 
 fn is_present(map: &Map, surt: &str) -> bool {
     map.find(&Surt::new(surt.as_bytes()), None)
-        .is_some_and(|found| found.is_present())
+        .is_some_and(|found| !found.frequency.is_void())
 }
 
 fn papers(weight: f64) -> Rule {
@@ -174,7 +174,13 @@ fn dated_maps_from_elsewhere_are_merged_by_their_dates() {
         format!("{head}com,cnn)/* 2008 1\norg,x)/ : 1\n"),
     );
     let out = folder.path().join("c");
-    map::merge(&[a.clone(), b], &Room::default(), &out).unwrap();
+    map::merge(
+        &[a.clone(), b],
+        map::Filters::Refuse,
+        &Room::default(),
+        &out,
+    )
+    .unwrap();
     let merged = [
         "com,cnn)/* 2008 21",
         "com,cnn)/* 2010:2012 30",
@@ -186,7 +192,7 @@ fn dated_maps_from_elsewhere_are_merged_by_their_dates() {
         "d",
         "!fields {keys: [\"surt\", \"language\"], values: [\"frequency\"]}\ncom,a)/ en 1\n",
     );
-    assert!(map::merge(&[a, other], &Room::default(), &out).is_err());
+    assert!(map::merge(&[a, other], map::Filters::Refuse, &Room::default(), &out).is_err());
     assert_eq!(rows(&out), merged, "what failed leaves the old file");
 }
 
@@ -293,7 +299,13 @@ fn a_line_of_a_gigabyte_is_an_error_with_its_place_and_takes_little_memory() {
             false,
         )
         .unwrap_err(),
-        map::merge(&[path.clone(), path.clone()], &Room::default(), &out).unwrap_err(),
+        map::merge(
+            &[path.clone(), path.clone()],
+            map::Filters::Refuse,
+            &Room::default(),
+            &out,
+        )
+        .unwrap_err(),
     ];
     for error in errors {
         assert_eq!(error.place().line, Some(2), "{error}");
@@ -382,7 +394,7 @@ proptest! {
         let folder = TempDir::new().unwrap();
         let paths: Vec<PathBuf> = maps.iter().enumerate().map(|(at, entries)| put(&folder, &at.to_string(), text(entries))).collect();
         let out = folder.path().join("merged");
-        map::merge(&paths, &Room::default(), &out).unwrap();
+        map::merge(&paths, map::Filters::Refuse, &Room::default(), &out).unwrap();
         let merged = open(&out);
         for path in &paths {
             let map = open(path);

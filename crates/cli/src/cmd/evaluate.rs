@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use waypost_index::input::{self, Source};
 use waypost_report::{Align, Page, Plot, Point, Table, bytes, count};
 use waypost_summary::Summary;
-use waypost_summary::evaluate::{self, Confusion, Holdings, Lookups, Verdict};
+use waypost_summary::evaluate::{self, Confusion, Foreseen, Holdings, Later, Lookups, Verdict};
 use waypost_summary::holdings::Input;
 use waypost_surt::Dialect;
 
@@ -47,6 +47,12 @@ pub(crate) struct Evaluate {
     /// Write a page with the plots of the papers
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// What was captured after the summaries were made: how much of it they call present
+    #[arg(long, value_name = "INPUT")]
+    later: Vec<PathBuf>,
+    /// Judge maps whose keys have filters by their rows alone
+    #[arg(long)]
+    ignore_filter: bool,
     /// How to show the result
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -76,13 +82,15 @@ struct Row {
     confusion: Confusion,
     rejected: u64,
     missed: Vec<String>,
+    /// What it makes of what was captured later.
+    foreseen: Option<Foreseen>,
 }
 
 impl Evaluate {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let mut summaries: Vec<Box<dyn Summary>> = Vec::new();
         for path in &self.summaries {
-            summaries.push(open(path)?);
+            summaries.push(open(path, self.ignore_filter)?);
         }
         let dialect = summaries
             .first()
@@ -113,12 +121,29 @@ impl Evaluate {
                 ..Input::new(sources)
             },
         };
+        let later = self.read_later(dialect, out)?;
+        let later_urirs = later.as_ref().map(|later| later.urirs);
+        let of_lookups = samples.len();
+        samples.extend(later.map(|later| later.lookups));
         let (held, reading) = holdings.truth(&samples)?;
         drop(progress);
         tell_bad(&reading, out);
+        let mut foreseen = Vec::new();
+        if let (Some(later), Some(held)) = (samples.get(of_lookups), held.get(of_lookups)) {
+            for summary in &summaries {
+                foreseen.push(evaluate::foresee(&**summary, later, held)?);
+            }
+            let newcomers = held.iter().filter(|held| !**held).count() as u64;
+            out.note(format_args!(
+                "later: {} URI-Rs, of which {} were looked up, {} of them not held before",
+                count(later_urirs.unwrap_or(0)),
+                count(held.len() as u64),
+                count(newcomers)
+            ));
+        }
         let mut rows = Vec::new();
         for ((path, lookups), held) in self.lookups.iter().zip(&samples).zip(&held) {
-            for (name, summary) in self.summaries.iter().zip(&summaries) {
+            for (at, (name, summary)) in self.summaries.iter().zip(&summaries).enumerate() {
                 let verdict = evaluate::judge(
                     &**summary,
                     lookups,
@@ -127,7 +152,11 @@ impl Evaluate {
                     &self.min_frequency,
                 )
                 .with_context(|| format!("cannot judge {}", name.display()))?;
+                let from = rows.len();
                 self.push_rows(path, name, &**summary, &verdict, reading.urirs, &mut rows);
+                for row in &mut rows[from..] {
+                    row.foreseen = foreseen.get(at).copied();
+                }
             }
         }
         match self.format {
@@ -149,6 +178,21 @@ impl Evaluate {
             }
         }
         Ok(if missed == 0 { Exit::Yes } else { Exit::No })
+    }
+
+    /// What was captured later, if it was named.
+    fn read_later(&self, dialect: Dialect, out: &Printer) -> anyhow::Result<Option<Later>> {
+        if self.later.is_empty() {
+            return Ok(None);
+        }
+        let later = evaluate::later(&Input {
+            dialect,
+            select: self.filters.select()?,
+            memory: self.memory.memory,
+            ..Input::new(input::expand(&self.later)?.sources)
+        })?;
+        tell_bad(&later.reading, out);
+        Ok(Some(later))
     }
 
     fn sources(&self) -> anyhow::Result<Vec<Source>> {
@@ -177,6 +221,7 @@ impl Evaluate {
             confusion,
             rejected: verdict.rejected,
             missed,
+            foreseen: None,
         };
         let missed = verdict
             .false_negatives
@@ -212,8 +257,14 @@ impl Evaluate {
 }
 
 /// Opens a summary of whatever kind it is.
-fn open(path: &Path) -> anyhow::Result<Box<dyn Summary>> {
-    waypost_summary::open(path).hint("make profiles of an index with `waypost profile INDEX -o FOLDER`, or filters with `waypost filter build INDEX -o FILE`")
+fn open(path: &Path, ignore_filter: bool) -> anyhow::Result<Box<dyn Summary>> {
+    let opened = waypost_summary::open_with(path, ignore_filter);
+    if let Err(error) = &opened
+        && let Some(hint) = error.hint()
+    {
+        return opened.hint(hint);
+    }
+    opened.hint("make profiles of an index with `waypost profile INDEX -o FOLDER`, or filters with `waypost filter build INDEX -o FILE`")
 }
 
 fn share(ratio: Option<f64>) -> f64 {
@@ -221,6 +272,8 @@ fn share(ratio: Option<f64>) -> f64 {
 }
 
 fn table<'a>(rows: impl IntoIterator<Item = &'a Row>, exact: bool) -> Table {
+    let rows: Vec<&Row> = rows.into_iter().collect();
+    let foresees = rows.iter().any(|row| row.foreseen.is_some());
     let mut columns = vec![("summary", Align::Left), ("kind", Align::Left)];
     columns.extend(
         [
@@ -241,6 +294,10 @@ fn table<'a>(rows: impl IntoIterator<Item = &'a Row>, exact: bool) -> Table {
         ]
         .map(|name| (name, Align::Right)),
     );
+    if foresees {
+        columns.push(("later_recall", Align::Right));
+        columns.push(("newcomers_recall", Align::Right));
+    }
     if exact {
         columns.insert(0, ("sample", Align::Left));
         columns.push(("rejected", Align::Right));
@@ -258,6 +315,8 @@ fn table<'a>(rows: impl IntoIterator<Item = &'a Row>, exact: bool) -> Table {
         "recall" => "Recall",
         "requests_saved" => "saved",
         "min_frequency" => "least",
+        "later_recall" => "later Recall",
+        "newcomers_recall" => "newcomers Recall",
         other => other,
     };
     if !exact {
@@ -300,6 +359,10 @@ fn table<'a>(rows: impl IntoIterator<Item = &'a Row>, exact: bool) -> Table {
             ratio(confusion.saved().unwrap_or(0.0)),
             row.least.map(number).unwrap_or_default(),
         ];
+        if foresees {
+            let (all, newcomers) = row.foreseen.unwrap_or_default().recall();
+            cells.extend([ratio(share(all)), ratio(share(newcomers))]);
+        }
         if exact {
             cells.insert(0, row.sample.clone());
             cells.push(row.rejected.to_string());
@@ -333,6 +396,12 @@ fn json_of(rows: &[Row]) -> Value {
                 "requests_saved": confusion.saved().unwrap_or(0.0),
                 "rejected": row.rejected,
             });
+            if let (Some(foreseen), Value::Object(object)) = (&row.foreseen, &mut object) {
+                let (all, newcomers) = foreseen.recall();
+                object.insert("later_recall".into(), json!(share(all)));
+                object.insert("newcomers".into(), json!(foreseen.newcomers.0));
+                object.insert("newcomers_recall".into(), json!(share(newcomers)));
+            }
             if let (Some(least), Value::Object(object)) = (row.least, &mut object) {
                 object.insert("min_frequency".into(), json!(least));
             }

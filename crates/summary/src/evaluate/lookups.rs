@@ -100,7 +100,7 @@ impl Lookups {
         ))
     }
 
-    fn new(
+    pub(super) fn new(
         times: HashMap<Vec<u8>, u64>,
         shape: Shape,
         dialect: Dialect,

@@ -8,9 +8,11 @@
 //!
 //! Lookups and holdings are sorted once and joined; each summary is then read once.
 
+mod later;
 mod lookups;
 mod truth;
 
+pub use later::{Foreseen, Later, foresee, later};
 pub use lookups::{Lookups, Shape};
 pub use truth::Holdings;
 

@@ -73,7 +73,7 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    fn new(hasher: Hasher, dialect: Dialect, policy: Policy) -> Keys {
+    pub(crate) fn new(hasher: Hasher, dialect: Dialect, policy: Policy) -> Keys {
         let hash = hasher.function();
         Keys {
             hash,
@@ -93,7 +93,7 @@ impl Keys {
         }
     }
 
-    fn head(self, kind: Kind, count: u64) -> Head {
+    pub(crate) fn head(self, kind: Kind, count: u64) -> Head {
         Head {
             kind,
             hash: self.hash,

@@ -183,6 +183,11 @@ impl Filter {
         self.layout.length
     }
 
+    /// What no two filters share: the checksum of their heads, which covers those of all shards.
+    pub(crate) fn identity(&self) -> u64 {
+        self.layout.checksum
+    }
+
     /// How many shards it has.
     pub fn shards(&self) -> usize {
         self.layout.entries.len()

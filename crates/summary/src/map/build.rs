@@ -137,6 +137,7 @@ fn read_profile(source: &Source, keys: usize, spool: &mut Spool, about: &mut Abo
             key: fields.next().unwrap_or_default().into(),
             second: fields.next().map(Into::into),
             frequency: found.frequency,
+            filter: None,
         };
         push_tidy(spool, &row, &mut key)?;
     }
@@ -254,7 +255,7 @@ fn write(
         };
         line.clear();
         let second = from.second().or((keys > 1).then_some(&b"-"[..]));
-        row::write(&from.key, second, &frequency, &mut line);
+        row::write(&from.key, second, &frequency, None, &mut line);
         line.pop();
         out.push(&line)?;
         rows += 1;

@@ -4,10 +4,10 @@ use waypost_index::Source;
 use waypost_index::rejects::printable;
 use waypost_surt::{Key, Reach, Surt};
 
+use super::filtered::Said;
 use super::row::Row;
 use super::rows::{Order, Rows, Why};
 use super::store::Map;
-use super::tidy::Room;
 use super::write::Counting;
 use crate::error::Result;
 use crate::frequency::Frequency;
@@ -25,6 +25,8 @@ pub struct Checked {
     pub wildcards: u64,
     /// Of them voids.
     pub voids: u64,
+    /// Of them with a filter.
+    pub filtered: u64,
     /// All that the rows count; `None` where a row does not say.
     pub total: Option<Frequency>,
     /// The first row that is out of order, twice there, or spelled in another way: line and key.
@@ -41,7 +43,7 @@ pub struct Checked {
 struct Above {
     stem: Vec<u8>,
     reach: Reach,
-    void: bool,
+    says: Said,
 }
 
 /// Looks over the format, the order and the sense of a map.
@@ -58,12 +60,19 @@ pub fn check(source: &Source) -> Result<Checked> {
             key: row.key.into_owned().into(),
             second: row.second.map(|second| second.into_owned().into()),
             frequency: row.frequency,
+            filter: row.filter,
         };
         let line = rows.line_number();
         checked.rows += 1;
         let key = Key::new(&row.key);
         let void = row.frequency.is_void();
         checked.voids += u64::from(void);
+        checked.filtered += u64::from(row.filter.is_some());
+        let says = match (void, row.filter) {
+            (true, _) => Said::Absent,
+            (false, Some(width)) => Said::Filter(width),
+            (false, None) => Said::Open,
+        };
         checked.wildcards += u64::from(!void && key.reach() != Reach::Exact);
         checked.total = if first {
             Some(row.frequency)
@@ -72,9 +81,9 @@ pub fn check(source: &Source) -> Result<Checked> {
         };
         first = false;
         above.retain(|other| covers(other, &key));
-        let nearest = above.last().map(|other| other.void);
+        let nearest = above.last().map(|other| other.says);
         // A wildcard may stand behind rows that it covers; those few are not looked at.
-        if nearest == Some(void) || (nearest.is_none() && void) {
+        if nearest == Some(says) || (nearest.is_none() && void) {
             checked.shadowed += 1;
             if checked.shadowed_examples.len() < EXAMPLES {
                 checked.shadowed_examples.push((line, printable(&row.key)));
@@ -85,7 +94,7 @@ pub fn check(source: &Source) -> Result<Checked> {
             above.push(Above {
                 stem: key.stem().to_vec(),
                 reach: key.reach(),
-                void,
+                says,
             });
         }
     }
@@ -132,13 +141,9 @@ pub struct Missed {
 ///
 /// # Errors
 /// When the map or the holdings cannot be read.
-pub fn prove(map: &std::path::Path, holdings: &Input) -> Result<Missed> {
-    let room = Room {
-        memory: holdings.memory,
-        temporary: holdings.temporary.clone(),
-    };
+pub fn prove(map: Map, holdings: &Input) -> Result<Missed> {
     let prover = Prover {
-        map: Map::open(map, &room)?,
+        map,
         found: std::sync::Mutex::new(Missed::default()),
     };
     let reading = holdings::read(holdings, None, &prover)?;
@@ -164,11 +169,9 @@ impl Consumer for Prover {
 
     fn run(&self, part: &mut Missed, run: &Run) {
         part.urirs += 1;
-        let present = self
-            .map
-            .find(&Surt::new(&run.surt), None)
-            .is_some_and(|found| !found.frequency.is_void());
-        if !present {
+        // The filter was looked over when the map was opened; should it fail now, nothing is proved.
+        let present = self.map.is_present(&Surt::new(&run.surt));
+        if !present.unwrap_or(false) {
             part.missed += 1;
             if part.examples.len() < EXAMPLES {
                 part.examples.push(printable(&run.surt));

@@ -16,7 +16,7 @@ use super::queue::{Finished, Queue};
 use super::rows::{Order, Rows};
 use super::sample::Sample;
 use super::tidy::{Room, tidied, write_spooled};
-use super::write::{Counting, Style, Summed, Writer};
+use super::write::{Counting, Plan, Style, Summed, Writer};
 use crate::error::{Error, Result};
 use crate::ukvs::{Header, Headers, Value};
 
@@ -101,12 +101,12 @@ pub struct SameSize {
 
 /// A map that can be walked again and again.
 pub struct Given {
-    source: Source,
+    pub(super) source: Source,
     _temporary: Option<TempPath>,
-    sorted: bool,
-    room: Room,
-    headers: Headers,
-    counting: Counting,
+    pub(super) sorted: bool,
+    pub(super) room: Room,
+    pub(super) headers: Headers,
+    pub(super) counting: Counting,
     keys: usize,
 }
 
@@ -135,6 +135,11 @@ impl Given {
         Ok(given)
     }
 
+    /// Whether its rows have filters, as far as its headers say.
+    pub fn has_filters(&self) -> bool {
+        super::filtered::identity_in(&self.headers).is_some()
+    }
+
     /// The dialect of its SURTs.
     ///
     /// # Errors
@@ -152,7 +157,7 @@ impl Given {
     }
 
     /// Walks over all rows; makes them tidy first if they are not.
-    fn walk<P: Pass>(
+    pub(super) fn walk<P: Pass>(
         &mut self,
         sample: Option<&Sample>,
         mut pass: impl FnMut() -> P,
@@ -231,7 +236,7 @@ fn compact_by(
     };
     write(
         given,
-        &decisions,
+        Plan::Rolls(&decisions),
         sample,
         has_ports,
         &head,
@@ -310,9 +315,9 @@ fn in_one_walk(
     clippy::too_many_arguments,
     reason = "two callers, and each of them has these at hand"
 )]
-fn write(
+pub(super) fn write(
     given: &mut Given,
-    decisions: &Decisions,
+    plan: Plan<'_>,
     sample: Option<&Sample>,
     has_ports: bool,
     head: &[u8],
@@ -324,7 +329,7 @@ fn write(
     let counting = given.counting;
     if (!has_ports || style == Style::Reference) && is_replaced(out) {
         let queue = Queue::to_file(out, head, style)?;
-        let mut writer = Writer::new(decisions, style, counting, queue);
+        let mut writer = Writer::new(plan, style, counting, queue);
         writer.trace = traced.then(Vec::new);
         if let Walked::Untidy(untidy) = walk_again(&given.source, sample, &mut writer)? {
             return Err(untidy.error(&given.source));
@@ -341,7 +346,7 @@ fn write(
         }
     }
     let queue = Queue::to_spool(&given.room, style)?;
-    let mut writer = Writer::new(decisions, style, counting, queue);
+    let mut writer = Writer::new(plan, style, counting, queue);
     writer.trace = traced.then(Vec::new);
     if let Walked::Untidy(untidy) = walk_again(&given.source, sample, &mut writer)? {
         return Err(untidy.error(&given.source));
@@ -363,19 +368,7 @@ fn is_replaced(out: &Path) -> bool {
 
 /// The headers of the smaller map.
 fn head(headers: &Headers, rule: &Rule, report: &Report) -> Vec<u8> {
-    let mut headers = headers.clone();
-    if headers.get("fields").is_none() && headers.get("keys").is_none() {
-        let list = |name: &str| Value::List(vec![name.into()]);
-        let fields = vec![
-            ("keys".into(), list("surt")),
-            ("values".into(), list("frequency")),
-        ];
-        headers.add(Header::new("fields", Value::Object(fields)));
-    }
-    let mut meta: Vec<(String, Value)> = vec![
-        ("type".into(), "MementoMap".into()),
-        ("wildcards".into(), "partition".into()),
-    ];
+    let mut meta = Vec::new();
     let mut add = |name: &str, value: String| meta.push((name.into(), Value::Text(value)));
     match rule {
         Rule::Papers(papers) => {
@@ -395,6 +388,27 @@ fn head(headers: &Headers, rule: &Rule, report: &Report) -> Vec<u8> {
             }
         }
     }
+    head_with(headers, meta)
+}
+
+/// The headers of a map made from another, with what is to be said of how it was made.
+pub(super) fn head_with(headers: &Headers, how: Vec<(String, Value)>) -> Vec<u8> {
+    let mut headers = headers.clone();
+    // The filter of the map that it was made from is not its own.
+    headers.drop_field("meta", "filter");
+    if headers.get("fields").is_none() && headers.get("keys").is_none() {
+        let list = |name: &str| Value::List(vec![name.into()]);
+        let fields = vec![
+            ("keys".into(), list("surt")),
+            ("values".into(), list("frequency")),
+        ];
+        headers.add(Header::new("fields", Value::Object(fields)));
+    }
+    let mut meta: Vec<(String, Value)> = vec![
+        ("type".into(), "MementoMap".into()),
+        ("wildcards".into(), "partition".into()),
+    ];
+    meta.extend(how);
     headers.add(Header::new("meta", Value::Object(meta)));
     let mut out = Vec::new();
     headers.write(&mut out);
@@ -415,10 +429,23 @@ struct Search<'a> {
     densities: Vec<u8>,
 }
 
-impl<'a> Search<'a> {
-    fn new(given: &'a mut Given, least: &'a LeastCost, style: Style) -> Result<Search<'a>> {
+/// What one look at a map and at lookups tells.
+pub(super) struct Learned {
+    pub(super) prior: Prior,
+    /// How much each site is asked for.
+    pub(super) densities: Vec<u8>,
+    pub(super) urirs: u64,
+    pub(super) rows: u64,
+}
+
+impl Learned {
+    /// Learns what to expect, unless it is given.
+    pub(super) fn new(
+        given: &mut Given,
+        sample: Option<&Sample>,
+        prior: Option<&Prior>,
+    ) -> Result<Learned> {
         let flat = Prior::power(0.0, 1.0);
-        let sample = least.sample.as_ref();
         let (sites, _) = match sample {
             Some(_) => given.walk(sample, Sites::default)?,
             None => (Sites::default(), 0),
@@ -436,16 +463,26 @@ impl<'a> Search<'a> {
             cost.learning = sample.is_some().then(Learning::default);
             cost
         })?;
-        let prior = Prior::or_learned(least.prior.as_ref(), first.learning.as_ref());
-        let urirs = first.urirs;
+        Ok(Learned {
+            prior: Prior::or_learned(prior, first.learning.as_ref()),
+            densities: sites.all,
+            urirs: first.urirs,
+            rows,
+        })
+    }
+}
+
+impl<'a> Search<'a> {
+    fn new(given: &'a mut Given, least: &'a LeastCost, style: Style) -> Result<Search<'a>> {
+        let learned = Learned::new(given, least.sample.as_ref(), least.prior.as_ref())?;
         Ok(Search {
             given,
             least,
             style,
-            prior,
-            urirs,
-            rows,
-            densities: sites.all,
+            prior: learned.prior,
+            urirs: learned.urirs,
+            rows: learned.rows,
+            densities: learned.densities,
         })
     }
 
@@ -677,7 +714,8 @@ impl<'a> Search<'a> {
         };
         let head = head(&self.given.headers, &rule, &report);
         let queue = Queue::to_measure(&head, self.style);
-        let mut writer = Writer::new(&decisions, self.style, self.given.counting, queue);
+        let plan = Plan::Rolls(&decisions);
+        let mut writer = Writer::new(plan, self.style, self.given.counting, queue);
         walk_again(&self.given.source, self.least.sample.as_ref(), &mut writer)?;
         match writer.queue.finish()?.0 {
             Finished::Measured(bytes) => Ok(bytes),

@@ -41,7 +41,7 @@ pub struct Compared {
 /// # Errors
 /// When a map cannot be read.
 pub fn compare(a: &Path, b: &Path, room: &Room) -> Result<Compared> {
-    let other = Map::open(b, room)?;
+    let other = Map::open_rows(b, room)?;
     let mut rows = Rows::open(&Source::new(a), Order::Any)?;
     let mut compared = Compared::default();
     let mut domains: HashMap<Vec<u8>, Domain> = HashMap::new();

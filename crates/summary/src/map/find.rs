@@ -22,14 +22,12 @@ pub struct Found<'m> {
     pub key: Cow<'m, [u8]>,
     /// What is known under it. A void is an answer, too: absent.
     pub frequency: Frequency,
+    /// The width of the filter, in bits, if one decides what of it is present:
+    /// [`Map::confirms`] asks it.
+    pub filter: Option<u8>,
 }
 
 impl Found<'_> {
-    /// Whether the lookup is called present.
-    pub fn is_present(&self) -> bool {
-        !self.frequency.is_void()
-    }
-
     /// How many labels and segments of the lookup the key speaks of.
     pub fn depth(&self) -> usize {
         let stem = Key::new(&self.key).stem();

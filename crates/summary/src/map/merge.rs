@@ -3,20 +3,24 @@
 //! Rows of one key add up. A void stays only where no map holds anything: where one map says that
 //! nothing is there and another has holdings at, above or below that place, the void is dropped,
 //! because it would win over the other's wildcard. URI-Rs that several maps hold are counted more
-//! than once, so their sums are upper bounds.
+//! than once, so their sums are upper bounds. Filters of two maps cannot be joined, only made anew from
+//! all that is held.
 
 use std::path::Path;
 
 use waypost_index::Source;
 use waypost_surt::{Key, Reach};
 
+use super::filtered::{publish, spelled, temporary};
 use super::row::Row;
 use super::rows::{Order, Rows, second_key};
 use super::store::Map;
 use super::tidy::{Room, Spool, push_tidy, write_spooled};
 use crate::about::About;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::frequency::{Frequency, Number};
+use crate::holdings::Input;
+use crate::ukvs::{Header, Value};
 
 /// What was merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,21 +31,44 @@ pub struct Merged {
     pub rows: u64,
     /// Voids that another map speaks against.
     pub dropped: u64,
+    /// Bytes of the filter that was made anew, if one was.
+    pub filter_bytes: Option<u64>,
+}
+
+/// What becomes of filters that rows have.
+#[derive(Clone, Copy, Debug)]
+pub enum Filters<'a> {
+    /// They cannot be merged: rows with filters are refused.
+    Refuse,
+    /// Rows lose them, and call everything present.
+    Drop,
+    /// They are made anew from all that is held.
+    Rebuild(&'a Input),
 }
 
 /// Merges maps.
 ///
 /// # Errors
-/// When a map cannot be read, or they have different second keys or dialects.
-pub fn merge(maps: &[std::path::PathBuf], room: &Room, out: &Path) -> Result<Merged> {
+/// When a map cannot be read, they have different second keys or dialects, or rows have filters that
+/// are neither to be dropped nor made anew.
+pub fn merge(
+    maps: &[std::path::PathBuf],
+    filters: Filters<'_>,
+    room: &Room,
+    out: &Path,
+) -> Result<Merged> {
     let mut merged = Merged::default();
     let mut spool = Spool::new(room)?;
     let mut about: Option<(About, Option<String>)> = None;
     let several = maps.len() > 1;
     let opened: Vec<Map> = maps
         .iter()
-        .map(|path| Map::open(path, room))
+        .map(|path| Map::open_rows(path, room))
         .collect::<Result<_>>()?;
+    let filtered = opened.iter().position(|map| map.widths() != 0);
+    if let (Some(at), Filters::Refuse) = (filtered, filters) {
+        return Err(Error::new(ErrorKind::FiltersToMerge).in_file(maps[at].display()));
+    }
     for (at, path) in maps.iter().enumerate() {
         let source = Source::File(path.clone());
         let mut rows = Rows::open(&source, Order::Any)?;
@@ -73,6 +100,9 @@ pub fn merge(maps: &[std::path::PathBuf], room: &Room, out: &Path) -> Result<Mer
                 merged.dropped += 1;
                 continue;
             }
+            if matches!(filters, Filters::Drop) {
+                row.filter = None;
+            }
             if several && !row.frequency.is_void() {
                 row.frequency = bounded(row.frequency);
             }
@@ -82,10 +112,26 @@ pub fn merge(maps: &[std::path::PathBuf], room: &Room, out: &Path) -> Result<Mer
     let Some((about, second)) = about else {
         return Err(Error::invalid("nothing to merge"));
     };
-    let mut head = Vec::new();
-    super::build::headers(&about, second.as_deref()).write(&mut head);
+    let head = |identity: Option<u64>| {
+        let mut headers = super::build::headers(&about, second.as_deref());
+        if let Some(identity) = identity {
+            let filter = ("filter".into(), Value::Text(spelled(identity)));
+            headers.add(Header::new("meta", Value::Object(vec![filter])));
+        }
+        let mut head = Vec::new();
+        headers.write(&mut head);
+        head
+    };
     let keys = 1 + usize::from(second.is_some());
-    merged.rows = write_spooled(spool.finish()?, keys, &head, out)?;
+    match filters {
+        Filters::Rebuild(holdings) if filtered.is_some() => {
+            let rows = temporary(room)?;
+            merged.rows = write_spooled(spool.finish()?, keys, &head(None), &rows)?;
+            let (made, _) = publish(&rows, holdings, room, head, out)?;
+            merged.filter_bytes = made.file.map(|(bytes, _)| bytes);
+        }
+        _ => merged.rows = write_spooled(spool.finish()?, keys, &head(None), out)?,
+    }
     Ok(merged)
 }
 

@@ -18,6 +18,7 @@ pub mod compact;
 pub mod compare;
 mod cost;
 mod decision;
+mod filtered;
 mod find;
 pub mod fit;
 mod judge;
@@ -44,8 +45,11 @@ mod write;
 pub use build::{Made, build};
 pub use compact::{Budget, Given, LeastCost, Report, Rule, SameSize, compact};
 pub use cost::Top;
+pub use filtered::{
+    Built, Filtered, FilteredBudget, Growth, compact_filtered, companion_of, growth,
+};
 pub use find::{Finder, Found};
-pub use merge::{Merged, merge};
+pub use merge::{Filters, Merged, merge};
 pub use papers::{Papers, PowerLaw};
 pub use prior::Prior;
 pub use row::{Row, write_frequency};

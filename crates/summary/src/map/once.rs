@@ -129,7 +129,7 @@ impl Visitor for Once {
             // Places that were open when it was found to roll up have queued on.
             self.take_back(place.stem, &node);
             let total = node.total.unwrap_or_default();
-            self.queue.push(Kind::Wildcard, &total, None, |out| {
+            self.queue.push(Kind::Wildcard, &total, None, None, |out| {
                 place.write_wildcard(out);
             });
         }
@@ -172,9 +172,10 @@ impl Pass for Once {
         add(&mut node.total, row.frequency);
         if !node.covered && !node.rolls {
             let style = self.style;
-            self.queue.push(Kind::Exact, &row.frequency, None, |out| {
-                write_key(&row.key, style, out);
-            });
+            self.queue
+                .push(Kind::Exact, &row.frequency, None, None, |out| {
+                    write_key(&row.key, style, out);
+                });
             if self.open == 0 {
                 self.queue.settle();
             }

@@ -84,15 +84,15 @@ fn walk_in<P: Pass>(
 }
 
 fn ask<P: Pass>(walk: &mut Walk<P::Node>, key: &[u8], asked: &Asked, pass: &mut P) {
-    let key = Key::new(key);
-    let node = walk.at(key.stem(), has_host(key.stem()), pass);
+    let (stem, _, host) = place(key);
+    let node = walk.at(stem, host, pass);
     pass.lookups(node, asked);
 }
 
 /// The place of a key, how far it reaches, and whether it is on a host. Most keys need only a look at
 /// their last byte.
 #[inline]
-fn place(key: &[u8]) -> (&[u8], Reach, bool) {
+pub(crate) fn place(key: &[u8]) -> (&[u8], Reach, bool) {
     match key.last() {
         None | Some(b'*' | b'/' | b')') => {
             let key = Key::new(key);

@@ -110,6 +110,22 @@ impl Prior {
     /// many were seen: the next sample will have fewer.
     #[inline]
     pub(crate) fn more(&self, class: usize, children: u32, stem: &[u8], seen: f64) -> f64 {
+        self.expected(class, children, stem) - (1.0 - self.trust()) * seen
+    }
+
+    /// How much a lookup that was seen counts for the next sample.
+    #[inline]
+    pub(crate) fn trust(&self) -> f64 {
+        match self.power {
+            Some(_) => 1.0,
+            None => 1.0 / (1.0 + self.strength),
+        }
+    }
+
+    /// How many lookups in vain to expect at a place beside those that were seen there, each of
+    /// which counts by [`trust`](Prior::trust).
+    #[inline]
+    pub(crate) fn expected(&self, class: usize, children: u32, stem: &[u8]) -> f64 {
         if let Some((rate, exponent)) = self.power {
             if rate == 0.0 {
                 return 0.0;
@@ -120,7 +136,7 @@ impl Prior {
             return rate * f64::from(children + 1).powf(exponent) * (1.0 + 0.01 * grain);
         }
         let rate = self.rates.get(class).copied().unwrap_or(0.0);
-        (rate - seen) * self.strength / (1.0 + self.strength)
+        rate * (1.0 - self.trust())
     }
 }
 

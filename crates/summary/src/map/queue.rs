@@ -61,6 +61,7 @@ struct Waiting {
     key: u32,
     end: u32,
     kind: Kind,
+    filtered: bool,
     captures: u64,
 }
 
@@ -152,6 +153,7 @@ impl Queue {
         kind: Kind,
         frequency: &Frequency,
         second: Option<&[u8]>,
+        filter: Option<u8>,
         write_key: impl FnOnce(&mut Vec<u8>),
     ) {
         let captures = frequency.captures.map_or(0, |captures| captures.value);
@@ -168,11 +170,11 @@ impl Queue {
                     urirs: None,
                 },
             };
-            if let Err(error) = spool.push(&self.bytes[start..], second, frequency) {
+            if let Err(error) = spool.push(&self.bytes[start..], second, frequency, filter) {
                 self.failed.get_or_insert(error);
             }
             self.bytes.clear();
-            self.written.count(kind, captures, 0);
+            self.written.count(kind, filter.is_some(), captures, 0);
             return;
         }
         self.bytes.push(b' ');
@@ -185,11 +187,13 @@ impl Queue {
             (Style::Reference, None) => self.bytes.push(b'1'),
             (Style::Published, _) => row::write_frequency(frequency, &mut self.bytes),
         }
+        row::write_filter(filter, &mut self.bytes);
         self.rows.push(Waiting {
             start: start as u32,
             key: key as u32,
             end: self.bytes.len() as u32,
             kind,
+            filtered: filter.is_some(),
             captures,
         });
         if self.bytes.len() > MOST_WAITING {
@@ -262,7 +266,7 @@ impl Queue {
                 line = &escaped;
             }
             self.written
-                .count(row.kind, row.captures, line.len() as u64 + 1);
+                .count(row.kind, row.filtered, row.captures, line.len() as u64 + 1);
             match sink {
                 Sink::Lines(lines) => {
                     if let Err(error) = lines.push(line) {

@@ -17,6 +17,9 @@ pub struct Row<'a> {
     pub second: Option<Cow<'a, [u8]>>,
     /// What is known under it.
     pub frequency: Frequency,
+    /// How wide the filter is, in bits, that says which of what it covers is present: `{"filter": 8}`.
+    /// Without one, all of it is.
+    pub filter: Option<u8>,
 }
 
 impl<'a> Row<'a> {
@@ -62,25 +65,73 @@ impl<'a> Row<'a> {
             }
         }
         .map_err(|error| Error::syntax(error.to_string(), column))?;
+        let filter = match row.json.as_ref().and_then(|json| json.get("filter")) {
+            None => None,
+            Some(width) => match width.as_u64() {
+                Some(width @ 1..=16) => Some(width as u8),
+                _ => {
+                    return Err(Error::syntax(
+                        "a filter is 1 to 16 bits wide: {\"filter\": 8}",
+                        column,
+                    ));
+                }
+            },
+        };
         Ok(Row {
             key,
             second,
             frequency,
+            filter,
         })
+    }
+
+    /// How many URI-Rs it counts. What does not say is one, or as many as captures below a wildcard.
+    #[inline]
+    pub(crate) fn urirs(&self) -> u64 {
+        match (self.frequency.urirs, self.key.last()) {
+            (Some(urirs), _) => urirs.value.max(1),
+            (None, Some(b'*')) => self.frequency.captures.map_or(1, |n| n.value.max(1)),
+            (None, _) => 1,
+        }
     }
 
     /// Appends the row and a line feed.
     pub fn write(&self, out: &mut Vec<u8>) {
-        write(&self.key, self.second.as_deref(), &self.frequency, out);
+        write(
+            &self.key,
+            self.second.as_deref(),
+            &self.frequency,
+            self.filter,
+            out,
+        );
     }
 }
 
 /// Appends a row and a line feed.
-pub(crate) fn write(key: &[u8], second: Option<&[u8]>, frequency: &Frequency, out: &mut Vec<u8>) {
+pub(crate) fn write(
+    key: &[u8],
+    second: Option<&[u8]>,
+    frequency: &Frequency,
+    filter: Option<u8>,
+    out: &mut Vec<u8>,
+) {
     write_head(key, second, out);
     write_frequency(frequency, out);
+    write_filter(filter, out);
     out.push(b'\n');
 }
+
+/// Appends the width of a row's filter, if it has one.
+#[inline]
+pub(crate) fn write_filter(filter: Option<u8>, out: &mut Vec<u8>) {
+    if let Some(width) = filter {
+        out.extend_from_slice(FILTER);
+        push_digits(u64::from(width), out);
+        out.push(b'}');
+    }
+}
+
+const FILTER: &[u8] = b" {\"filter\": ";
 
 /// Appends keys and the space behind them.
 pub(crate) fn write_head(key: &[u8], second: Option<&[u8]>, out: &mut Vec<u8>) {
@@ -135,17 +186,22 @@ fn usual(line: &[u8]) -> Option<Row<'_>> {
     if line[space] != b' ' || matches!(line[0], b' ' | b'"' | b'\\' | b'{' | b'[') {
         return None;
     }
-    let (captures, rest) = digits(&line[space + 1..])?;
+    let (captures, mut rest) = digits(&line[space + 1..])?;
     let urirs = match rest {
-        [] => None,
-        [b'/', rest @ ..] => {
-            let (urirs, rest) = digits(rest)?;
-            if !rest.is_empty() {
-                return None;
-            }
+        [b'/', rest_of @ ..] => {
+            let (urirs, behind) = digits(rest_of)?;
+            rest = behind;
             Some(urirs)
         }
-        _ => return None,
+        _ => None,
+    };
+    let filter = match rest {
+        [] => None,
+        _ => match rest.strip_prefix(FILTER)? {
+            [digit @ b'1'..=b'9', b'}'] => Some(digit - b'0'),
+            [b'1', digit @ b'0'..=b'6', b'}'] => Some(10 + digit - b'0'),
+            _ => return None,
+        },
     };
     let exact = |value| Number {
         value,
@@ -158,6 +214,7 @@ fn usual(line: &[u8]) -> Option<Row<'_>> {
             captures: Some(exact(captures)),
             urirs: urirs.map(exact),
         },
+        filter,
     })
 }
 
@@ -218,6 +275,9 @@ mod tests {
             ("com,cnn)/profiles/* 0", 1),
             ("com,cnn)/ 2008 4/1", 2),
             ("org,x)/* 1996:1999 /", 2),
+            ("* 54321/20000 {\"filter\": 16}", 1),
+            ("com,x)/ 7 {\"filter\": 1}", 1),
+            ("com,x)/ 2008 7/2 {\"filter\": 9}", 2),
         ] {
             let row = Row::parse(line.as_bytes(), keys).unwrap();
             let mut out = Vec::new();
@@ -230,6 +290,9 @@ mod tests {
             "com,x)/ x",
             "com,x)/ 1/2/3",
             "com,x)/ 1_000",
+            "com,x)/ 1 {\"filter\": 0}",
+            "com,x)/ 1 {\"filter\": 17}",
+            "com,x)/ 1 {\"filter\": \"8\"}",
             "",
         ] {
             assert!(Row::parse(bad.as_bytes(), 1).is_err(), "{bad}");
@@ -255,7 +318,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_short_way_reads_what_the_long_way_reads(line in "[a-z,)/*\\\\\"{ \t]{0,12} ?[0-9]{0,3}[/+~-]?[0-9]{0,2}") {
+        fn the_short_way_reads_what_the_long_way_reads(line in "[a-z,)/*\\\\\"{ \t]{0,12} ?[0-9]{0,3}[/+~-]?[0-9]{0,2}( \\{\"filter\": [0-9]{1,2}\\})?") {
             let short = Row::parse(line.as_bytes(), 1);
             let long = Row::parse_any(line.as_bytes(), 1);
             prop_assert_eq!(short.ok(), long.ok());

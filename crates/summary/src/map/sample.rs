@@ -14,6 +14,8 @@ pub struct Asked {
     pub aside: f64,
     /// Whether it was in vain is known. If not, what the map holds at the place decides.
     pub labelled: bool,
+    /// URI-Rs that are expected to come to the place or below it.
+    pub fresh: f64,
 }
 
 /// Lookups by place, in order.
@@ -22,6 +24,7 @@ pub struct Sample {
     bytes: Vec<u8>,
     entries: Vec<(usize, usize, Asked)>,
     lookups: u64,
+    weight: f64,
 }
 
 impl Sample {
@@ -30,17 +33,16 @@ impl Sample {
     pub fn new(lookups: &Lookups, held: Option<&[bool]>) -> Sample {
         let mut places: Vec<(Vec<u8>, f64, f64)> = Vec::with_capacity(lookups.len());
         let mut count = 0;
+        let mut all = 0.0;
         for (at, (_, surt, times)) in lookups.iter().enumerate() {
             count += times;
             let mut key = Vec::with_capacity(surt.len() + 1);
             place_of(&Surt::new(surt), &mut key);
             let is_held = held.and_then(|held| held.get(at)).copied().unwrap_or(false);
             // That somebody asks again and again says less than that many ask once.
-            let weight = if is_held {
-                0.0
-            } else {
-                1.0 + (times.max(1) as f64).ln()
-            };
+            let often = 1.0 + (times.max(1) as f64).ln();
+            all += often;
+            let weight = if is_held { 0.0 } else { often };
             let aside = xxhash_rust::xxh3::xxh3_64_with_seed(surt, 0x5e7_a51de) & 1 == 1;
             places.push(if aside {
                 (key, 0.0, weight)
@@ -48,7 +50,10 @@ impl Sample {
                 (key, weight, 0.0)
             });
         }
-        Sample::of_places(places, held.is_some(), count)
+        Sample {
+            weight: all,
+            ..Sample::of_places(places, held.is_some(), count)
+        }
     }
 
     /// From keys with lookups in vain that teach and that were set aside.
@@ -64,6 +69,7 @@ impl Sample {
         });
         let mut sample = Sample {
             lookups,
+            weight: lookups as f64,
             ..Sample::default()
         };
         for (key, absent, aside) in places {
@@ -83,6 +89,7 @@ impl Sample {
                     absent,
                     aside,
                     labelled,
+                    fresh: 0.0,
                 },
             ));
         }
@@ -99,6 +106,40 @@ impl Sample {
     /// How many lookups were taken in.
     pub fn lookups(&self) -> u64 {
         self.lookups
+    }
+
+    /// With newcomers to be expected at places, whose wildcard keys are given in order.
+    pub(crate) fn with_growth(&self, places: &[(Vec<u8>, f64)]) -> Sample {
+        let mut grown = Sample {
+            lookups: self.lookups,
+            weight: self.weight,
+            ..Sample::default()
+        };
+        let fresh = |fresh: &f64| Asked {
+            fresh: *fresh,
+            ..Asked::default()
+        };
+        let mut places = places.iter().peekable();
+        let push = |key: &[u8], asked: Asked, grown: &mut Sample| {
+            let start = grown.bytes.len();
+            grown.bytes.extend_from_slice(key);
+            grown.entries.push((start, grown.bytes.len(), asked));
+        };
+        for (key, asked) in self.iter() {
+            while let Some((place, count)) = places.next_if(|(place, _)| &place[..] < key) {
+                push(place, fresh(count), &mut grown);
+            }
+            push(key, *asked, &mut grown);
+        }
+        for (place, count) in places {
+            push(place, fresh(count), &mut grown);
+        }
+        grown
+    }
+
+    /// What all lookups count together, those of what is held too.
+    pub(crate) fn weight(&self) -> f64 {
+        self.weight
     }
 
     /// Whether there are none.

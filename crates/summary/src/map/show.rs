@@ -18,6 +18,8 @@ pub struct Tree {
     pub captures: u64,
     /// Rows here and below.
     pub keys: u64,
+    /// Of them with a filter.
+    pub filtered: u64,
     /// The largest children.
     pub children: Vec<Tree>,
     /// Children that are not shown.
@@ -103,6 +105,7 @@ impl Visitor for Grow {
         };
         parent.tree.captures += node.tree.captures;
         parent.tree.keys += node.tree.keys;
+        parent.tree.filtered += node.tree.filtered;
         if place.part == Part::Site {
             // What is below the site is shown beside the hosts below the host.
             for child in node.tree.children {
@@ -131,6 +134,7 @@ fn keep(parent: &mut Tree, child: Tree, top: usize) {
 impl Pass for Grow {
     fn row(&mut self, node: &mut Growing, row: &Row<'_>, _: Reach) -> Result<()> {
         node.tree.keys += 1;
+        node.tree.filtered += u64::from(row.filter.is_some());
         node.tree.captures += row.frequency.captures.map_or(0, |captures| captures.value);
         Ok(())
     }

@@ -15,12 +15,13 @@ use waypost_index::input::Compression;
 use waypost_index::timestamp::Time;
 use waypost_surt::{Key, Reach, Surt};
 
+use super::filtered::Companion;
 use super::find::{Finder, Found};
 use super::memory::Bytes;
 use super::row::Row;
 use super::rows::{Order, Rows, key_fields};
 use super::table::{self, Table};
-use super::tidy::{Room, joined, tidied};
+use super::tidy::{Room, joined, joined_filter, tidied};
 use crate::about::About;
 use crate::error::{Error, Result};
 use crate::frequency::Frequency;
@@ -40,15 +41,30 @@ pub struct Map {
     about: About,
     file_bytes: u64,
     gzip_bytes: OnceLock<u64>,
+    /// The filter beside it, if rows have filters and they are not to be ignored.
+    companion: Option<Companion>,
     _temporary: Option<TempPath>,
 }
 
 impl Map {
-    /// Opens a map, plain or compressed, sorted or not.
+    /// Opens a map, plain or compressed, sorted or not, and the filter beside it if rows have filters.
+    ///
+    /// # Errors
+    /// When it cannot be read, a line is no row, or the filter is missing, damaged or not its own.
+    pub fn open(path: &Path, room: &Room) -> Result<Map> {
+        let mut map = Map::open_rows(path, room)?;
+        if map.widths() != 0 {
+            let dialect = map.about.dialect;
+            map.companion = Some(Companion::open(path, &map.headers, dialect, map.widths())?);
+        }
+        Ok(map)
+    }
+
+    /// Opens the rows of a map alone: what a row covers is present, whether it has a filter or not.
     ///
     /// # Errors
     /// When it cannot be read, or a line is no row.
-    pub fn open(path: &Path, room: &Room) -> Result<Map> {
+    pub fn open_rows(path: &Path, room: &Room) -> Result<Map> {
         let source = Source::new(path);
         let name = |error: Error| error.in_file(path.display());
         let plain = source != Source::Stdin && source.open()?.compression() == Compression::Plain;
@@ -90,6 +106,7 @@ impl Map {
             text,
             table,
             gzip_bytes: OnceLock::new(),
+            companion: None,
             _temporary: temporary,
         })
     }
@@ -121,6 +138,43 @@ impl Map {
         &self.table
     }
 
+    /// The widths of filters that rows have, a bit for each.
+    pub(crate) fn widths(&self) -> u32 {
+        self.table.widths()
+    }
+
+    /// The bytes of the filter beside it and the URI-Rs in it, if there is one.
+    pub fn companion(&self) -> Option<(u64, u64)> {
+        let companion = self.companion.as_ref()?;
+        Some((companion.length(), companion.keys()))
+    }
+
+    /// Whether a row that was found for a SURT calls it present: not if the row is a void, nor if its
+    /// filter does not know the SURT.
+    ///
+    /// # Errors
+    /// When the filter cannot be read.
+    pub fn confirms(&self, found: &Found<'_>, surt: &Surt<'_>) -> Result<bool> {
+        if found.frequency.is_void() {
+            return Ok(false);
+        }
+        match (found.filter, &self.companion) {
+            (Some(width), Some(companion)) => companion.contains(width, surt),
+            _ => Ok(true),
+        }
+    }
+
+    /// Whether the map calls a SURT present.
+    ///
+    /// # Errors
+    /// When the filter beside it cannot be read.
+    pub fn is_present(&self, surt: &Surt<'_>) -> Result<bool> {
+        match self.find(surt, None) {
+            Some(found) => self.confirms(&found, surt),
+            None => Ok(false),
+        }
+    }
+
     /// Whether something is held at or below the place of a wildcard key: a row there, or a wildcard
     /// above it that no void takes it from.
     pub(crate) fn holds_at_or_below(&self, key: &Key<'_>) -> bool {
@@ -132,7 +186,7 @@ impl Map {
             _ => b"/\x01",
         });
         let said = self.find(&Surt::new(&below), None);
-        if said.is_some_and(|found| found.is_present()) {
+        if said.is_some_and(|found| !found.frequency.is_void()) {
             return true;
         }
         // Rows below stand together; the first of them is found by halving.
@@ -197,9 +251,10 @@ impl Map {
             return Some(Found {
                 key: first.key,
                 frequency: first.frequency,
+                filter: first.filter,
             });
         }
-        let mut found: Option<Frequency> = None;
+        let mut found: Option<(Frequency, Option<u8>)> = None;
         let mut start = offset;
         while let Some(rest) = self.text.get(start..) {
             let line = line_at(rest);
@@ -211,13 +266,19 @@ impl Map {
             }
             let second = row.second.as_deref().unwrap_or(b":");
             if at.is_none_or(|at| at.meets(second)) {
-                found = Some(found.map_or(row.frequency, |sum| joined(sum, row.frequency)));
+                let said = (row.frequency, row.filter);
+                found = Some(match found {
+                    Some(sum) => (joined(sum.0, said.0), joined_filter(sum, said)),
+                    None => said,
+                });
             }
             start += line.len() + 1;
         }
+        let (frequency, filter) = found?;
         Some(Found {
             key: first.key,
-            frequency: found?,
+            frequency,
+            filter,
         })
     }
 }
@@ -331,16 +392,18 @@ impl Summary for Map {
                 })
                 .sum()
         });
+        // The bits of a filter are as good as random: gzip makes nothing of them.
+        let (filter, _) = self.companion().unwrap_or_default();
         Size {
             keys: self.table.rows,
-            bytes: self.file_bytes,
-            gzip_bytes,
+            bytes: self.file_bytes + filter,
+            gzip_bytes: gzip_bytes + filter,
         }
     }
 
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer> {
         Ok(match self.find(&lookup.surt, None) {
-            Some(found) if found.is_present() => Answer::Present(Match {
+            Some(found) if self.confirms(&found, &lookup.surt)? => Answer::Present(Match {
                 key: Some(found.key.into_owned()),
                 frequency: found.frequency,
             }),
@@ -349,21 +412,22 @@ impl Summary for Map {
     }
 
     fn lookup_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Option<Frequency>>> {
-        let parts: Vec<Vec<Option<Frequency>>> = lookups
+        let parts: Result<Vec<Vec<Option<Frequency>>>> = lookups
             .par_chunks(4096)
             .map(|lookups| {
                 let surts: Vec<Surt<'_>> = lookups.iter().map(|lookup| lookup.surt).collect();
-                let mut answers = Vec::with_capacity(surts.len());
-                Finder::new(self).find_all(&surts, None, |found| {
-                    answers.push(
-                        found
-                            .filter(|found| found.is_present())
-                            .map(|found| found.frequency),
-                    );
-                });
-                answers
+                let mut found = Vec::with_capacity(surts.len());
+                Finder::new(self).find_all(&surts, None, |row| found.push(row));
+                found
+                    .into_iter()
+                    .zip(&surts)
+                    .map(|(found, surt)| match found {
+                        Some(found) if self.confirms(&found, surt)? => Ok(Some(found.frequency)),
+                        _ => Ok(None),
+                    })
+                    .collect()
             })
             .collect();
-        Ok(parts.concat())
+        Ok(parts?.concat())
     }
 }

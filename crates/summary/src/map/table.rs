@@ -28,6 +28,9 @@ const HEADER: usize = 64;
 /// Some keys have a query.
 const HAS_QUERIES: u32 = 1;
 
+/// Flags from here on say which widths of filters rows have, from 1 bit up.
+const WIDTHS: u32 = 15;
+
 /// The hash of a prefix, which the next byte continues.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prefix(u64);
@@ -136,6 +139,9 @@ impl Table {
                 let line = line.strip_suffix(b"\r").unwrap_or(line);
                 let row = Row::parse(line, keys).map_err(|error| error.at_line(line_number))?;
                 rows += 1;
+                if let Some(width) = row.filter {
+                    flags |= 1 << (WIDTHS + u32::from(width));
+                }
                 let field = first_field(line);
                 if keys == 1 || field != last {
                     let key = Key::new(&row.key);
@@ -184,6 +190,11 @@ impl Table {
     #[inline]
     pub(crate) fn levels(&self) -> Levels {
         self.levels
+    }
+
+    /// The widths of filters that rows have, a bit for each.
+    pub(crate) fn widths(&self) -> u32 {
+        (self.flags >> (WIDTHS + 1)) << 1
     }
 
     /// Whether some keys have a query.

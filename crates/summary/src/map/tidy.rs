@@ -72,10 +72,15 @@ impl Spool {
         key: &[u8],
         second: Option<&[u8]>,
         frequency: &Frequency,
+        filter: Option<u8>,
     ) -> Result<()> {
         self.line.clear();
         push_head(key, second.unwrap_or_default(), &mut self.line);
         row::write_frequency(frequency, &mut self.line);
+        if let Some(width) = filter {
+            self.line.push(b' ');
+            row::push_digits(u64::from(width), &mut self.line);
+        }
         if self.in_order {
             self.in_order = self.last <= self.line;
             std::mem::swap(&mut self.last, &mut self.line);
@@ -125,6 +130,7 @@ impl Spool {
             key: Vec::new(),
             second: Vec::new(),
             frequency: Frequency::default(),
+            filter: None,
             waiting: false,
         })
     }
@@ -137,6 +143,7 @@ pub(crate) struct Spooled {
     pub(crate) key: Vec<u8>,
     pub(crate) second: Vec<u8>,
     pub(crate) frequency: Frequency,
+    pub(crate) filter: Option<u8>,
     waiting: bool,
 }
 
@@ -147,7 +154,7 @@ impl Spooled {
             return Ok(false);
         }
         let head = head_of(self.lines.line()).to_vec();
-        self.frequency = frequency_of(self.lines.line())?;
+        (self.frequency, self.filter) = said_in(self.lines.line())?;
         self.key.clear();
         self.second.clear();
         let middle = memchr::memchr(END, &head).unwrap_or(head.len());
@@ -158,7 +165,8 @@ impl Spooled {
             if !self.waiting || head_of(self.lines.line()) != head {
                 return Ok(true);
             }
-            let more = frequency_of(self.lines.line())?;
+            let (more, filter) = said_in(self.lines.line())?;
+            self.filter = joined_filter((self.frequency, self.filter), (more, filter));
             self.frequency = joined(self.frequency, more);
         }
     }
@@ -175,6 +183,16 @@ pub(crate) fn joined(a: Frequency, b: Frequency) -> Frequency {
         (true, false) => b,
         (false, true) => a,
         _ => a.plus(b),
+    }
+}
+
+/// The filter of a key of which two rows speak: the wider, unless one of them calls everything
+/// present. A void has none and says nothing against that of another.
+pub(crate) fn joined_filter(a: (Frequency, Option<u8>), b: (Frequency, Option<u8>)) -> Option<u8> {
+    match (a.0.is_void(), b.0.is_void()) {
+        (true, false) => b.1,
+        (false, true) => a.1,
+        _ => Some(a.1?.max(b.1?)),
     }
 }
 
@@ -219,11 +237,15 @@ fn head_of(line: &[u8]) -> &[u8] {
     &line[..memchr::memrchr(END, line).unwrap_or(0)]
 }
 
-fn frequency_of(line: &[u8]) -> Result<Frequency> {
+fn said_in(line: &[u8]) -> Result<(Frequency, Option<u8>)> {
     let at = memchr::memrchr(END, line).map_or(0, |at| at + 1);
-    String::from_utf8_lossy(&line[at..])
-        .parse()
-        .map_err(|_| Error::format("a temporary file was changed while it was in use"))
+    let text = String::from_utf8_lossy(&line[at..]);
+    let changed = || Error::format("a temporary file was changed while it was in use");
+    let (frequency, filter) = match text.split_once(' ') {
+        Some((frequency, width)) => (frequency, Some(width.parse().map_err(|_| changed())?)),
+        None => (&text[..], None),
+    };
+    Ok((frequency.parse().map_err(|_| changed())?, filter))
 }
 
 /// A map with its rows made tidy, as a temporary file.
@@ -256,7 +278,7 @@ pub(crate) fn push_tidy(spool: &mut Spool, row: &Row<'_>, key: &mut Vec<u8>) -> 
     } else {
         tidy_key(&row.key, key);
     }
-    spool.push(key, row.second.as_deref(), &row.frequency)
+    spool.push(key, row.second.as_deref(), &row.frequency, row.filter)
 }
 
 /// Writes headers and rows.
@@ -278,7 +300,7 @@ pub(crate) fn write_spooled(
     while rows.advance()? {
         line.clear();
         let second = rows.second().or((keys > 1).then_some(&b"-"[..]));
-        row::write(&rows.key, second, &rows.frequency, &mut line);
+        row::write(&rows.key, second, &rows.frequency, rows.filter, &mut line);
         line.pop();
         out.push(&line)?;
         count += 1;
@@ -301,7 +323,7 @@ mod tests {
             let mut spool = Spool::new(&Room::default()).unwrap();
             let mut expected: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
             for (key, n) in &rows {
-                spool.push(key, None, &Frequency::new(*n, 1)).unwrap();
+                spool.push(key, None, &Frequency::new(*n, 1), None).unwrap();
                 *expected.entry(key.clone()).or_default() += n;
             }
             let mut spooled = spool.finish().unwrap();

@@ -6,8 +6,9 @@
 use waypost_surt::Reach;
 
 use super::decision::{Decisions, GIVEN_VOID, GIVEN_WILDCARD, ROLL, VOID_BELOW, VOID_HERE};
+use super::filtered::{Choices, Said};
 use super::pass::Pass;
-use super::queue::{Kind, Queue};
+use super::queue::{Finished, Kind, Queue};
 use super::row::Row;
 use super::second::{Names, Totals};
 use super::tidy::joined;
@@ -50,6 +51,8 @@ enum State {
     Absent,
     /// A wildcard.
     Open,
+    /// A wildcard with a filter.
+    Filter(u8),
     /// A wildcard that the map came with: nothing was learned about what is below it.
     Given,
     /// A void that the map came with: all below it stays as it is.
@@ -63,18 +66,121 @@ pub(crate) struct Passed {
     above: State,
     /// A wildcard row is written for it.
     written: bool,
+    /// The filter that decides for what is below it, and that of its wildcard row, if one is written.
+    filter: Option<u8>,
+    /// An exact row is written for it, and says this.
+    exact: Option<Said>,
     /// What rows that are not written count.
     total: Totals,
     given: Totals,
 }
 
+/// What was decided.
+#[derive(Clone, Copy)]
+pub(crate) enum Plan<'a> {
+    /// Which places roll up, and where voids stand.
+    Rolls(&'a Decisions),
+    /// The same, and which rows have filters.
+    Filters(&'a Choices),
+}
+
+/// What is done at a place.
+struct Step {
+    state: State,
+    written: bool,
+    filter: Option<u8>,
+    exact: Option<Said>,
+}
+
+impl State {
+    fn of(said: Said) -> State {
+        match said {
+            Said::Absent => State::Absent,
+            Said::Filter(width) => State::Filter(width),
+            Said::Open => State::Open,
+        }
+    }
+
+    fn said(self) -> Said {
+        match self {
+            State::Absent | State::Locked => Said::Absent,
+            State::Filter(width) => Said::Filter(width),
+            State::Open | State::Given => Said::Open,
+        }
+    }
+}
+
+impl Plan<'_> {
+    #[inline]
+    fn step(self, id: usize, above: State, filter: Option<u8>) -> Step {
+        let step = |state, written| Step {
+            state,
+            written,
+            filter: None,
+            exact: None,
+        };
+        match self {
+            Plan::Rolls(decisions) => {
+                let decision = decisions.get(id);
+                let (state, written) = match above {
+                    State::Locked => (State::Locked, decision & (GIVEN_WILDCARD | GIVEN_VOID) != 0),
+                    _ if decision & GIVEN_VOID != 0 => (State::Locked, true),
+                    State::Given => (State::Given, false),
+                    State::Open if decision & GIVEN_WILDCARD != 0 => (State::Given, false),
+                    State::Absent if decision & GIVEN_WILDCARD != 0 => (State::Given, true),
+                    State::Absent if decision & ROLL != 0 => (State::Open, true),
+                    State::Open if decision & VOID_BELOW != 0 => (State::Absent, true),
+                    above => (above, false),
+                };
+                let void = state == State::Open && decision & VOID_HERE != 0;
+                Step {
+                    exact: void.then_some(Said::Absent),
+                    ..step(state, written)
+                }
+            }
+            Plan::Filters(choices) => {
+                let choice = choices.get(id);
+                if above == State::Locked {
+                    return step(State::Locked, choice.given_wildcard || choice.given_void);
+                }
+                if choice.given_void {
+                    return step(State::Locked, true);
+                }
+                if above == State::Given {
+                    return Step {
+                        filter,
+                        ..step(State::Given, false)
+                    };
+                }
+                let row = choice.below(above.said());
+                let said = row.unwrap_or(above.said());
+                let state = match choice.given_wildcard {
+                    true => State::Given,
+                    false => State::of(said),
+                };
+                Step {
+                    state,
+                    written: row.is_some(),
+                    filter: said.width(),
+                    exact: match choice.given_wildcard {
+                        true => None,
+                        false => choice.here(said),
+                    },
+                }
+            }
+        }
+    }
+}
+
 /// Writes rows.
 pub(crate) struct Writer<'a> {
-    decisions: &'a Decisions,
+    plan: Plan<'a>,
     style: Style,
     counting: Counting,
     pub(crate) queue: Queue,
     names: Names,
+    /// URI-Rs for each width of filters, by the width.
+    keys: [u64; 18],
     /// Wildcard rows whose places are open.
     open: usize,
     pub(crate) trace: Option<Vec<(u64, u64)>>,
@@ -94,12 +200,17 @@ pub struct Summed {
     pub captures: u64,
     /// Bytes of the rows.
     pub bytes: u64,
+    /// Rows with a filter.
+    pub filtered: u64,
+    /// URI-Rs for each width of filters, by the width.
+    pub keys: [u64; 18],
 }
 
 impl Summed {
     /// Counts a row.
-    pub(crate) fn count(&mut self, kind: Kind, captures: u64, bytes: u64) {
+    pub(crate) fn count(&mut self, kind: Kind, filtered: bool, captures: u64, bytes: u64) {
         self.rows += 1;
+        self.filtered += u64::from(filtered);
         self.voids += u64::from(kind == Kind::Void);
         self.wildcards += u64::from(kind == Kind::Wildcard);
         self.captures += captures;
@@ -110,21 +221,29 @@ impl Summed {
 impl<'a> Writer<'a> {
     /// Writes into a queue.
     pub(crate) fn new(
-        decisions: &'a Decisions,
+        plan: Plan<'a>,
         style: Style,
         counting: Counting,
         queue: Queue,
     ) -> Writer<'a> {
         Writer {
-            decisions,
+            plan,
             style,
             counting,
             queue,
             names: Names::default(),
+            keys: [0; 18],
             open: 0,
             trace: None,
             read: 0,
         }
+    }
+
+    /// Puts a file in its place.
+    pub(crate) fn finish(self) -> Result<(Finished, Summed)> {
+        let (finished, written) = self.queue.finish()?;
+        let keys = self.keys;
+        Ok((finished, Summed { keys, ..written }))
     }
 
     fn settle(&mut self) {
@@ -153,24 +272,21 @@ impl Visitor for Writer<'_> {
     type Node = Passed;
 
     fn open(&mut self, place: Place<'_>, parent: Option<&Passed>) -> Passed {
-        let decision = self.decisions.get(place.id);
-        let above = parent.map_or(State::Absent, |parent| parent.state);
-        let (state, written) = match above {
-            State::Locked => (State::Locked, decision & (GIVEN_WILDCARD | GIVEN_VOID) != 0),
-            _ if decision & GIVEN_VOID != 0 => (State::Locked, true),
-            State::Given => (State::Given, false),
-            State::Open if decision & GIVEN_WILDCARD != 0 => (State::Given, false),
-            State::Absent if decision & GIVEN_WILDCARD != 0 => (State::Given, true),
-            State::Absent if decision & ROLL != 0 => (State::Open, true),
-            State::Open if decision & VOID_BELOW != 0 => (State::Absent, true),
-            above => (above, false),
-        };
+        let (above, filter) = parent.map_or((State::Absent, None), |parent| {
+            (parent.state, parent.filter)
+        });
+        let Step {
+            state,
+            written,
+            filter,
+            exact,
+        } = self.plan.step(place.id, above, filter);
         if written {
             self.open += 1;
         }
-        if state == State::Open && decision & VOID_HERE != 0 {
+        if exact == Some(Said::Absent) {
             let style = self.style;
-            self.queue.push(Kind::Void, &VOID, None, |out| {
+            self.queue.push(Kind::Void, &VOID, None, None, |out| {
                 write_exact(&place, style, out)
             });
         }
@@ -178,6 +294,8 @@ impl Visitor for Writer<'_> {
             state,
             above,
             written,
+            filter,
+            exact,
             total: Totals::default(),
             given: Totals::default(),
         }
@@ -198,8 +316,12 @@ impl Visitor for Writer<'_> {
         }
         self.open -= 1;
         let frequencies = match (node.state, node.above) {
-            (State::Open | State::Given, _) if !total.is_empty() => total.sorted(&self.names),
-            (State::Open | State::Given, _) => vec![(None, Frequency::default())],
+            (State::Open | State::Filter(_) | State::Given, _) if !total.is_empty() => {
+                total.sorted(&self.names)
+            }
+            (State::Open | State::Filter(_) | State::Given, _) => {
+                vec![(None, Frequency::default())]
+            }
             (State::Locked, State::Locked) => vec![(None, node.given.one().unwrap_or(VOID))],
             (State::Locked, _) => {
                 let given = node.given.one().filter(Frequency::is_void);
@@ -213,8 +335,10 @@ impl Visitor for Writer<'_> {
             } else {
                 Kind::Wildcard
             };
-            self.queue
-                .push(kind, &frequency, second, |out| place.write_wildcard(out));
+            let filter = node.filter.filter(|_| kind == Kind::Wildcard);
+            self.queue.push(kind, &frequency, second, filter, |out| {
+                place.write_wildcard(out);
+            });
         }
         self.settle();
     }
@@ -230,16 +354,26 @@ impl Pass for Writer<'_> {
             trace.push((self.read, self.queue.count()));
         }
         let void = row.frequency.is_void();
+        if !void {
+            let filter = match (reach, node.exact) {
+                (Reach::Exact, Some(said)) => said.width(),
+                _ => node.filter,
+            };
+            self.keys[usize::from(filter.unwrap_or(0))] += row.urirs();
+        }
         let second = row.second.as_ref().map(|second| self.names.number(second));
         match (reach, void, node.state) {
-            (Reach::Exact, false, State::Open | State::Given) => {
+            (Reach::Exact, false, State::Open | State::Filter(_) | State::Given)
+                if node.exact.is_none() =>
+            {
                 node.total.add(second, row.frequency, Frequency::plus);
             }
             (Reach::Exact, void, _) => {
                 let kind = if void { Kind::Void } else { Kind::Exact };
-                let style = self.style;
+                let filter = node.exact.and_then(Said::width).filter(|_| !void);
+                let (style, second) = (self.style, row.second.as_deref());
                 self.queue
-                    .push(kind, &row.frequency, row.second.as_deref(), |out| {
+                    .push(kind, &row.frequency, second, filter, |out| {
                         write_key(&row.key, style, out);
                     });
                 self.settle();

@@ -291,6 +291,15 @@ impl Headers {
         })
     }
 
+    /// Takes a field out of the object that a header has.
+    pub(crate) fn drop_field(&mut self, name: &str, field: &str) {
+        for (known, content) in &mut self.headers {
+            if let (true, Content::Json(Value::Object(fields))) = (known == name, content) {
+                fields.retain(|(name, _)| name != field);
+            }
+        }
+    }
+
     /// All of them, in the order in which their names came.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Content)> {
         self.headers

@@ -3,11 +3,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use waypost_index::input::{self, Source};
-use waypost_report::{Align, Table, count};
+use waypost_report::{Align, Table, bytes, count};
 use waypost_summary::Summary;
 use waypost_summary::holdings::Input;
-use waypost_summary::map::{Counting, Map, Room, check};
+use waypost_summary::map::{Counting, Room, check};
 
+use super::lookup::open;
 use crate::args::Memory;
 use crate::exit::Exit;
 use crate::printer::Printer;
@@ -24,6 +25,9 @@ pub(crate) struct Check {
     /// What is held: every URI of it is looked up, and those called absent are named
     #[arg(long, value_name = "INPUT")]
     holdings: Vec<PathBuf>,
+    /// Read the rows alone, without the filter beside them
+    #[arg(long)]
+    ignore_filter: bool,
     #[command(flatten)]
     memory: Memory,
 }
@@ -39,6 +43,21 @@ impl Check {
         table.row(["keys", &count(checked.rows)]);
         table.row(["wildcards", &count(checked.wildcards)]);
         table.row(["voids", &count(checked.voids)]);
+        let room = Room {
+            memory: self.memory.memory,
+            ..Room::default()
+        };
+        let mut map = None;
+        if checked.filtered > 0 {
+            table.row(["with a filter", &count(checked.filtered)]);
+            let opened = open(&self.map, self.ignore_filter, &room)?;
+            let filter = match opened.companion() {
+                Some((size, keys)) => format!("{}, {} URI-Rs", bytes(size), count(keys)),
+                None => "not looked at".to_owned(),
+            };
+            table.row(["filter beside it", &filter]);
+            map = Some(opened);
+        }
         let total = checked
             .total
             .map_or("-".to_owned(), |total| total.to_string());
@@ -59,17 +78,16 @@ impl Check {
         }
         let mut missed = Vec::new();
         if !self.holdings.is_empty() {
-            let room = Room {
-                memory: self.memory.memory,
-                ..Room::default()
+            let map = match map {
+                Some(map) => map,
+                None => open(&self.map, self.ignore_filter, &room)?,
             };
-            let dialect = Map::open(&self.map, &room)?.about().dialect;
             let holdings = Input {
-                dialect,
+                dialect: map.about().dialect,
                 memory: self.memory.memory,
                 ..Input::new(input::expand(&self.holdings)?.sources)
             };
-            let proved = check::prove(&self.map, &holdings)?;
+            let proved = check::prove(map, &holdings)?;
             crate::cmd::profile::tell_bad(&proved.reading, out);
             table.row(["held URIs looked up", &count(proved.urirs)]);
             table.row(["held, but called absent", &count(proved.missed)]);

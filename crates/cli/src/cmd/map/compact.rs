@@ -10,6 +10,7 @@ use waypost_summary::map::{
 };
 
 use super::build::temporary;
+use super::filtered::FilteredOptions;
 use super::price::Priced;
 use crate::args::Memory;
 use crate::exit::Exit;
@@ -25,6 +26,7 @@ use crate::printer::Printer;
 #[command(after_help = "Examples:\n  \
     waypost map compact full.ukvs --keys 1.5% --lookups log.txt --holdings archive.cdxj.gz -o small.ukvs\n  \
     waypost map compact full.ukvs --bytes 200K -o small.ukvs.gz\n  \
+    waypost map compact full.ukvs --filters --bytes 200K --lookups log.txt --holdings archive.cdxj.gz -o small.ukvs\n  \
     waypost map compact full.ukvs --rule papers --wh 4 --wp 2 -o small.ukvs")]
 pub(crate) struct Compact {
     /// The map to make smaller
@@ -38,10 +40,10 @@ pub(crate) struct Compact {
     /// As many keys as this, or as this share of the URI-Rs: 100000, 1.5%
     #[arg(long, value_name = "N|N%", conflicts_with_all = ["bytes", "lambda"])]
     keys: Option<String>,
-    /// As many bytes as this, gzipped: 200K, 50M
-    #[arg(long, value_name = "SIZE", conflicts_with = "lambda", value_parser = crate::args::memory)]
-    bytes: Option<usize>,
-    /// What a false positive costs, in keys
+    /// As many bytes as this, gzipped, filter and all: 200K, 1.5M; K is 1,000
+    #[arg(long, value_name = "SIZE", conflicts_with = "lambda", value_parser = crate::args::file_size)]
+    bytes: Option<u64>,
+    /// What a false positive costs: in keys, and in bytes with --filters
     #[arg(long, value_name = "PRICE")]
     lambda: Option<f64>,
     /// Allow zero keys for subtrees that are asked for in vain
@@ -49,6 +51,8 @@ pub(crate) struct Compact {
     voids: bool,
     #[command(flatten)]
     priced: Priced,
+    #[command(flatten)]
+    filtered: FilteredOptions,
     #[command(flatten)]
     papers: PapersOptions,
     /// How keys and frequencies are written
@@ -160,6 +164,17 @@ impl Compact {
             temporary: temporary(&self.output),
         };
         let mut given = Given::open(&Source::new(&self.map), &room)?;
+        if self.filtered.is_wanted() {
+            return self.run_filtered(&mut given, out);
+        }
+        self.filtered.must_not_be_given()?;
+        if given.has_filters() && !self.filtered.is_ignored() {
+            return Err(anyhow::anyhow!(
+                "{}: its keys have filters, which would be lost",
+                self.map.display()
+            ))
+            .hint("say --filters --holdings INPUT to make them anew, or --ignore-filter to go by the keys alone");
+        }
         let rule = match self.rule {
             RuleArgument::Papers => Rule::Papers(self.papers.papers()?),
             RuleArgument::LeastCost => Rule::LeastCost(Box::new(LeastCost {
@@ -189,6 +204,31 @@ impl Compact {
         Ok(Exit::Yes)
     }
 
+    fn run_filtered(&self, given: &mut Given, out: &mut Printer) -> anyhow::Result<Exit> {
+        let unfit = [
+            (self.rule == RuleArgument::Papers, "--rule papers"),
+            (self.style == StyleArgument::Reference, "--style reference"),
+            (self.keys.is_some(), "--keys"),
+            (self.voids, "--voids"),
+            (self.trace.is_some(), "--trace"),
+        ];
+        for (given, name) in unfit {
+            if given {
+                return Err(anyhow::anyhow!("--filters does not go with {name}"))
+                    .hint("a map with filters is made at least cost in bytes: say --bytes 200K, --accuracy 99% or --lambda 5");
+            }
+        }
+        let budget = self.filtered.budget(self.bytes, self.lambda)?;
+        self.filtered.run(
+            given,
+            budget,
+            &self.priced,
+            self.memory.memory,
+            &self.output,
+            out,
+        )
+    }
+
     fn budget(&self) -> anyhow::Result<Budget> {
         if let Some(lambda) = self.lambda {
             if !lambda.is_finite() || lambda < 0.0 {
@@ -199,7 +239,7 @@ impl Compact {
             return Ok(Budget::Lambda(lambda));
         }
         if let Some(bytes) = self.bytes {
-            return Ok(Budget::Bytes(bytes as u64));
+            return Ok(Budget::Bytes(bytes));
         }
         let Some(keys) = &self.keys else {
             return Err(anyhow::anyhow!("how small should the map be?")).hint(

@@ -1,5 +1,5 @@
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -19,7 +19,8 @@ use crate::printer::Printer;
 /// Ask a map whether an archive may have URIs
 ///
 /// The most specific key that speaks of a URI decides: its own, then wildcards from the nearest up to
-/// `*`. A key with frequency 0 is a void: absent.
+/// `*`. A key with frequency 0 is a void: absent. If the key has a filter, the filter beside the map
+/// says whether the URI is present.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     waypost map lookup small.ukvs http://example.com/ 'com,example)/page'\n  \
@@ -37,6 +38,9 @@ pub(crate) struct Lookup {
     /// At this time: 2012, 201203, 2012:2014; for maps with times
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
+    /// Read the rows alone: a key with a filter calls everything present that it covers
+    #[arg(long)]
+    ignore_filter: bool,
     /// How to show the answers
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -55,19 +59,21 @@ enum Format {
 /// Lookups answered by a thread at a time.
 const AT_ONCE: usize = 4096;
 
-/// What is said of a lookup: nothing, if it is rejected.
+/// What is said of a lookup.
 struct Said<'m> {
     rejected: bool,
+    /// The row that decides.
     found: Option<Found<'m>>,
+    present: bool,
 }
 
 impl Said<'_> {
     fn is_present(&self) -> bool {
-        self.found.as_ref().is_some_and(Found::is_present)
+        self.present
     }
 
     fn word(&self) -> &'static str {
-        match (self.rejected, self.is_present()) {
+        match (self.rejected, self.present) {
             (true, _) => "rejected",
             (_, true) => "present",
             _ => "absent",
@@ -117,7 +123,7 @@ impl Lookup {
                 format!("--at: `{text}` is no time: write 2012, 201203 or 2012:2014")
             })?),
         };
-        let map = Map::open(&self.map, &Room::default())?;
+        let map = open(&self.map, self.ignore_filter, &Room::default())?;
         let asked: Vec<&[u8]> = self.uris.iter().map(String::as_bytes).collect();
         let mut found = self.answer(&map, at.as_ref(), &asked, out)?;
         if let Some(path) = &self.batch {
@@ -149,34 +155,38 @@ impl Lookup {
         asked: &[&[u8]],
         out: &mut Printer,
     ) -> anyhow::Result<bool> {
-        let parts: Vec<(Vec<u8>, Vec<Said<'_>>, bool)> = asked
+        let parts = asked
             .par_chunks(AT_ONCE)
             .map(|asked| {
                 let surts = Surts::new(asked, map.about().dialect);
                 let taken: Vec<Surt<'_>> = surts.iter().collect();
-                let mut lines = asked.iter().zip(&taken);
                 let mut text = Vec::new();
-                let mut said = Vec::new();
+                let mut answers = Vec::new();
                 let mut any = false;
-                Finder::new(map).find_all(&taken, at, |found| {
-                    let Some((line, surt)) = lines.next() else {
-                        return;
-                    };
+                let mut rows = Vec::with_capacity(taken.len());
+                Finder::new(map).find_all(&taken, at, |found| rows.push(found));
+                for ((line, surt), found) in asked.iter().zip(&taken).zip(rows) {
                     let rejected = surt.as_bytes().is_empty();
+                    let found = found.filter(|_| !rejected);
+                    let present = match &found {
+                        Some(found) => map.confirms(found, surt)?,
+                        None => false,
+                    };
                     let answer = Said {
                         rejected,
-                        found: found.filter(|_| !rejected),
+                        found,
+                        present,
                     };
                     any |= answer.is_present();
                     match self.format {
-                        Format::Table => said.push(answer),
+                        Format::Table => answers.push(answer),
                         Format::Tsv => push_tsv(line, &answer, &mut text),
                         Format::Json => push_json(line, surt, &answer, &mut text),
                     }
-                });
-                (text, said, any)
+                }
+                Ok((text, answers, any))
             })
-            .collect();
+            .collect::<anyhow::Result<Vec<(Vec<u8>, Vec<Said<'_>>, bool)>>>()?;
         let mut any = false;
         let mut table = Table::new(&[
             ("lookup", Align::Left),
@@ -210,6 +220,14 @@ impl Lookup {
     }
 }
 
+/// Opens a map, with the filter beside it or without.
+pub(super) fn open(path: &Path, ignore_filter: bool, room: &Room) -> anyhow::Result<Map> {
+    Ok(match ignore_filter {
+        true => Map::open_rows(path, room)?,
+        false => Map::open(path, room)?,
+    })
+}
+
 fn push_tsv(line: &[u8], said: &Said<'_>, out: &mut Vec<u8>) {
     push_cell(line, out);
     out.push(b'\t');
@@ -235,6 +253,7 @@ fn push_json(line: &[u8], surt: &Surt<'_>, said: &Said<'_>, out: &mut Vec<u8>) {
         "frequency": found.map(|found| found.frequency.to_string()),
         "depth": found.map(Found::depth),
         "distance": found.map(|found| found.distance(surt)),
+        "filter": found.and_then(|found| found.filter),
     });
     out.extend_from_slice(row.to_string().as_bytes());
     out.push(b'\n');

@@ -9,6 +9,7 @@ mod build;
 mod check;
 mod compact;
 mod compare;
+mod filtered;
 mod fit;
 mod lookup;
 mod merge;

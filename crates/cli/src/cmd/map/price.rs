@@ -20,12 +20,29 @@ pub(super) struct Priced {
     /// Lookups to price false positives by: URIs, an access log, or a log of MemGator
     #[arg(long, value_name = "FILE")]
     lookups: Option<PathBuf>,
-    /// What is truly held, to tell which lookups were in vain; the map's own keys if not given
-    #[arg(long, value_name = "INPUT", requires = "lookups")]
+    /// What is truly held: to tell which lookups were in vain (the map's own keys if not given), and
+    /// to fill filters
+    #[arg(long, value_name = "INPUT")]
     holdings: Vec<PathBuf>,
 }
 
 impl Priced {
+    /// What is held, if it was named.
+    pub(super) fn holdings(
+        &self,
+        dialect: Dialect,
+        memory: usize,
+    ) -> anyhow::Result<Option<Input>> {
+        if self.holdings.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Input {
+            dialect,
+            memory,
+            ..Input::new(input::expand(&self.holdings)?.sources)
+        }))
+    }
+
     pub(super) fn sample(
         &self,
         dialect: Dialect,
@@ -47,16 +64,10 @@ impl Priced {
                 count(lookups.rejected(false))
             ));
         }
-        if self.holdings.is_empty() {
+        let Some(input) = self.holdings(dialect, memory)? else {
             return Ok(Some(Sample::new(&lookups, None)));
-        }
-        let holdings = Holdings {
-            input: Input {
-                dialect,
-                memory,
-                ..Input::new(input::expand(&self.holdings)?.sources)
-            },
         };
+        let holdings = Holdings { input };
         let samples = [lookups];
         let (held, _) = holdings.truth(&samples)?;
         Ok(Some(Sample::new(

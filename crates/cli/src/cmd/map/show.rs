@@ -106,10 +106,14 @@ fn print(tree: &show::Tree, indent: usize, whole: u64, out: &mut Printer) -> any
     );
     writeln!(
         out.data(),
-        "{:BAR$} {name}  {} captures, {} keys",
+        "{:BAR$} {name}  {} captures, {} keys{}",
         "█".repeat(filled.min(BAR)),
         count(tree.captures),
-        count(tree.keys)
+        count(tree.keys),
+        match tree.filtered {
+            0 => String::new(),
+            filtered => format!(", {} with a filter", count(filtered)),
+        }
     )?;
     for child in &tree.children {
         print(child, indent + 1, whole, out)?;

@@ -109,6 +109,8 @@ pub(crate) struct Layout {
     pub(crate) blocks_per_shard: u64,
     /// How long the file is.
     pub(crate) length: u64,
+    /// The checksum of all that stands before the shards, their checksums among it.
+    pub(crate) checksum: u64,
 }
 
 impl Layout {
@@ -147,6 +149,7 @@ impl Layout {
             blocks: 0,
             blocks_per_shard: 0,
             length,
+            checksum: head::stated_checksum(start),
             head,
             entries,
         };

@@ -1,0 +1,214 @@
+//! `waypost map compact --filters`: a map whose rows may carry a filter.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use waypost_index::input;
+use waypost_report::{Align, Table, bytes, count};
+use waypost_summary::holdings::Input;
+use waypost_summary::map::{self, Built, Filtered, FilteredBudget, Given, Growth, Room};
+
+use super::build::temporary;
+use super::price::Priced;
+use crate::exit::Exit;
+use crate::hint::Hint;
+use crate::printer::Printer;
+
+/// What a map with filters may cost.
+#[derive(Args)]
+#[command(next_help_heading = "Filters")]
+pub(super) struct FilteredOptions {
+    /// Let rows carry filters, kept beside the map in MAP.filter; needs --holdings
+    #[arg(long)]
+    filters: bool,
+    /// Compact a map whose keys have filters by its keys alone
+    #[arg(long, conflicts_with = "filters")]
+    ignore_filter: bool,
+    /// The smallest map that is right as often as this on lookups like those given: 99%
+    #[arg(long, value_name = "SHARE", conflicts_with_all = ["bytes", "lambda", "keys"], value_parser = share)]
+    accuracy: Option<f64>,
+    /// The widest filter, in bits
+    #[arg(long, value_name = "BITS", default_value_t = 16, value_parser = clap::value_parser!(u8).range(1..=16))]
+    max_width: u8,
+    /// An earlier state of the archive, to learn which subtrees grow
+    #[arg(long, value_name = "INPUT", requires = "filters")]
+    earlier: Vec<PathBuf>,
+    /// What it costs to miss something that the archive captures tomorrow, in false positives
+    #[arg(
+        long,
+        value_name = "PRICE",
+        requires = "earlier",
+        default_value_t = 1.0
+    )]
+    miss_price: f64,
+}
+
+impl FilteredOptions {
+    pub(super) fn is_wanted(&self) -> bool {
+        self.filters
+    }
+
+    pub(super) fn is_ignored(&self) -> bool {
+        self.ignore_filter
+    }
+
+    /// What makes sense for maps with filters only.
+    pub(super) fn must_not_be_given(&self) -> anyhow::Result<()> {
+        if self.accuracy.is_some() {
+            return Err(anyhow::anyhow!("--accuracy is for maps with filters"))
+                .hint("add --filters");
+        }
+        Ok(())
+    }
+
+    pub(super) fn budget(
+        &self,
+        bytes: Option<u64>,
+        lambda: Option<f64>,
+    ) -> anyhow::Result<FilteredBudget> {
+        match (bytes, self.accuracy, lambda) {
+            (Some(bytes), ..) => Ok(FilteredBudget::Bytes(bytes)),
+            (_, Some(accuracy), _) => Ok(FilteredBudget::Accuracy(accuracy)),
+            (.., Some(lambda)) if lambda.is_finite() && lambda >= 0.0 => {
+                Ok(FilteredBudget::Lambda(lambda))
+            }
+            (.., Some(lambda)) => Err(anyhow::anyhow!(
+                "--lambda must be a number and not negative, but is {lambda}"
+            )),
+            _ => Err(anyhow::anyhow!("how small should the map be, or how good?"))
+                .hint("say --bytes 200K, --accuracy 99% or --lambda 5"),
+        }
+    }
+
+    pub(super) fn run(
+        &self,
+        given: &mut Given,
+        budget: FilteredBudget,
+        priced: &Priced,
+        memory: usize,
+        output: &Path,
+        out: &mut Printer,
+    ) -> anyhow::Result<Exit> {
+        let dialect = given.dialect()?;
+        let Some(holdings) = priced.holdings(dialect, memory)? else {
+            return Err(anyhow::anyhow!("filters are made of what is held"))
+                .hint("say where that is: --holdings archive.cdxj.gz");
+        };
+        let sample = priced.sample(dialect, memory, out)?;
+        if matches!(budget, FilteredBudget::Accuracy(_)) && sample.is_none() {
+            return Err(anyhow::anyhow!(
+                "how often a map will be right cannot be told without lookups"
+            ))
+            .hint("say what people look up: --lookups access.log");
+        }
+        let growth = self.growth(given, memory, output)?;
+        if let Some(growth) = &growth {
+            out.note(format_args!(
+                "{} URI-Rs came since the earlier state",
+                count(growth.newcomers as u64)
+            ));
+        }
+        let filtered = Filtered {
+            budget,
+            sample,
+            prior: None,
+            top: None,
+            max_width: self.max_width,
+            miss_price: match growth {
+                Some(_) => self.miss_price,
+                None => 0.0,
+            },
+            growth,
+            holdings,
+        };
+        let built = map::compact_filtered(given, &filtered, output)?;
+        if built.report.sorted {
+            out.note("the map was not sorted, or had keys twice: it was put in order on the way");
+        }
+        let whole = crate::cmd::profile::tell_bad(&built.reading, out);
+        out.note(table(&built, budget).to_string().trim_end());
+        out.flush()?;
+        Ok(if whole { Exit::Yes } else { Exit::No })
+    }
+
+    fn growth(
+        &self,
+        given: &mut Given,
+        memory: usize,
+        output: &Path,
+    ) -> anyhow::Result<Option<Growth>> {
+        if self.earlier.is_empty() {
+            return Ok(None);
+        }
+        if !self.miss_price.is_finite() || self.miss_price < 0.0 {
+            return Err(anyhow::anyhow!(
+                "--miss-price must be a number and not negative, but is {}",
+                self.miss_price
+            ));
+        }
+        let room = Room {
+            memory,
+            temporary: temporary(output),
+        };
+        let earlier = Input {
+            dialect: given.dialect()?,
+            memory,
+            temporary: room.temporary.clone(),
+            ..Input::new(input::expand(&self.earlier)?.sources)
+        };
+        Ok(Some(map::growth(given, &earlier, &room)?))
+    }
+}
+
+/// Reads `99%` or `0.99`.
+fn share(text: &str) -> Result<f64, String> {
+    let wrong = || format!("`{text}` is no share: write 99% or 0.99");
+    let share = match text.strip_suffix('%') {
+        Some(percent) => percent.parse::<f64>().map_err(|_| wrong())? / 100.0,
+        None => text.parse().map_err(|_| wrong())?,
+    };
+    if !(0.0..1.0).contains(&share) {
+        return Err(wrong());
+    }
+    Ok(share)
+}
+
+fn table(built: &Built, budget: FilteredBudget) -> Table {
+    let report = &built.report;
+    let shipped = built.row_bytes + built.filter_bytes;
+    let mut table = Table::new(&[("compacted", Align::Left), ("", Align::Right)]);
+    table.row(["keys before", &count(report.rows_in)]);
+    table.row(["keys", &count(report.written.rows)]);
+    table.row(["wildcards", &count(report.written.wildcards)]);
+    table.row(["voids", &count(report.written.voids)]);
+    table.row(["keys with a filter", &count(report.written.filtered)]);
+    table.row(["URI-Rs in filters", &count(built.filter_keys)]);
+    let widths: Vec<String> = (1..=16)
+        .filter(|&width| report.written.keys[width] > 0)
+        .map(|width| format!("{width}: {}", count(report.written.keys[width])))
+        .collect();
+    if !widths.is_empty() {
+        table.row(["by width", &widths.join(", ")]);
+    }
+    table.row(["rows, gzipped", &bytes(built.row_bytes)]);
+    table.row(["filter", &bytes(built.filter_bytes)]);
+    table.row(["all that is shipped", &bytes(shipped)]);
+    if let FilteredBudget::Bytes(allowed) = budget {
+        let unused = allowed.saturating_sub(shipped);
+        let share = 100.0 * unused as f64 / allowed.max(1) as f64;
+        table.row([
+            "unused of the budget",
+            &format!("{} ({share:.1}%)", bytes(unused)),
+        ]);
+    }
+    if let Some(lambda) = report.lambda {
+        table.row(["λ, in bytes", &format!("{lambda:.4e}")]);
+    }
+    if let Some(accuracy) = built.accuracy {
+        table.row(["Accuracy expected", &format!("{:.2}%", 100.0 * accuracy)]);
+    }
+    if let Some(missed) = built.missed {
+        table.row(["newcomers expected to be missed", &format!("{missed:.0}")]);
+    }
+    table
+}

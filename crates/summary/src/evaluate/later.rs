@@ -1,0 +1,155 @@
+//! What an archive captured after a summary of it was made.
+//!
+//! Exact keys and filters know nothing of it; a wildcard may guess right. So what summaries make of it
+//! is looked at by itself: of all that a later index has, and of what was not held before.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::lookups::{Lookups, Shape};
+use crate::error::{Error, Result};
+use crate::holdings::{self, Consumer, Input, Reading, Run};
+use crate::summary::{Lookup, Summary};
+use waypost_surt::Surt;
+
+/// How many URI-Rs are looked up, at most. Of more, a sample is taken by their hashes.
+const MOST: usize = 1_000_000;
+
+/// What was captured later.
+#[derive(Debug)]
+pub struct Later {
+    /// Its URI-Rs, or a sample of them.
+    pub lookups: Lookups,
+    /// All of its URI-Rs.
+    pub urirs: u64,
+    /// What was read.
+    pub reading: Reading,
+}
+
+/// How often a summary calls present what was captured later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Foreseen {
+    /// URI-Rs looked up, and those called present.
+    pub all: (u64, u64),
+    /// The same of those that were not held before.
+    pub newcomers: (u64, u64),
+}
+
+impl Foreseen {
+    /// Recall on all that was captured later, and on newcomers; `None` of nothing.
+    pub fn recall(&self) -> (Option<f64>, Option<f64>) {
+        let ratio = |(all, present)| super::ratio(present, all);
+        (ratio(self.all), ratio(self.newcomers))
+    }
+}
+
+/// Reads what was captured later.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn later(input: &Input) -> Result<Later> {
+    let gather = Gather {
+        gathered: Mutex::new(Gathered::new()),
+    };
+    let reading = holdings::read(input, None, &gather)?;
+    let gathered = gather
+        .gathered
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let times: HashMap<Vec<u8>, u64> = gathered.kept.into_iter().map(|surt| (surt, 1)).collect();
+    Ok(Later {
+        lookups: Lookups::new(times, Shape::List, input.dialect, 0),
+        urirs: gathered.urirs,
+        reading,
+    })
+}
+
+/// Looks up what was captured later. `held` says which of it was held before.
+///
+/// # Errors
+/// When the summary cannot be read.
+pub fn foresee(summary: &dyn Summary, later: &Lookups, held: &[bool]) -> Result<Foreseen> {
+    let asked: Vec<Lookup<'_>> = later
+        .iter()
+        .map(|(uri, surt, _)| Lookup {
+            uri,
+            surt: Surt::new(surt),
+        })
+        .collect();
+    let mut foreseen = Foreseen::default();
+    for (answer, held) in summary.lookup_all(&asked)?.iter().zip(held) {
+        let count = |(all, present): &mut (u64, u64)| {
+            *all += 1;
+            *present += u64::from(answer.is_some());
+        };
+        count(&mut foreseen.all);
+        if !held {
+            count(&mut foreseen.newcomers);
+        }
+    }
+    Ok(foreseen)
+}
+
+/// Keeps URI-Rs whose hash is low enough that not too many are kept.
+struct Gather {
+    gathered: Mutex<Gathered>,
+}
+
+struct Gathered {
+    kept: Vec<Vec<u8>>,
+    /// Hashes up to this are kept.
+    most: u64,
+    urirs: u64,
+}
+
+impl Gathered {
+    fn new() -> Gathered {
+        Gathered {
+            kept: Vec::new(),
+            most: u64::MAX,
+            urirs: 0,
+        }
+    }
+}
+
+fn hash(surt: &[u8]) -> u64 {
+    xxh3_64_with_seed(surt, 0x0001_a7e4)
+}
+
+impl Consumer for Gather {
+    type Part = Vec<Vec<u8>>;
+
+    fn part(&self) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
+    fn run(&self, part: &mut Vec<Vec<u8>>, run: &Run) {
+        part.push(run.surt.clone());
+    }
+
+    fn take(&self, part: Vec<Vec<u8>>, _: &[u8]) -> Result<()> {
+        let Ok(mut gathered) = self.gathered.lock() else {
+            return Err(Error::format("another thread has failed"));
+        };
+        gathered.urirs += part.len() as u64;
+        let most = gathered.most;
+        gathered
+            .kept
+            .extend(part.into_iter().filter(|surt| hash(surt) <= most));
+        while gathered.kept.len() > MOST {
+            gathered.most /= 2;
+            let most = gathered.most;
+            gathered.kept.retain(|surt| hash(surt) <= most);
+        }
+        Ok(())
+    }
+
+    fn restart(&self) -> Result<()> {
+        if let Ok(mut gathered) = self.gathered.lock() {
+            *gathered = Gathered::new();
+        }
+        Ok(())
+    }
+}

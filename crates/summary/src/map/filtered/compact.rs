@@ -1,0 +1,202 @@
+//! Making a filtered map: rows and the filter beside them, both there or neither.
+
+use std::path::{Path, PathBuf};
+
+use tempfile::{NamedTempFile, TempPath};
+use waypost_index::Source;
+use waypost_index::output::{Format, LineWriter};
+
+use super::companion::{self, Made, companion_of, spelled};
+use super::growth::Growth;
+use super::search::{Chosen, Search};
+use crate::error::{Error, Result};
+use crate::holdings::{Input, Reading};
+use crate::map::compact::{Given, Report, head_with, write};
+use crate::map::cost::Top;
+use crate::map::prior::Prior;
+use crate::map::sample::Sample;
+use crate::map::tidy::Room;
+use crate::map::write::{Plan, Style};
+use crate::ukvs::{Lines, Value};
+
+/// How large a filtered map may be, or how good it is to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FilteredBudget {
+    /// Bytes of the gzipped rows and the filter together.
+    Bytes(u64),
+    /// The share of lookups to be answered rightly.
+    Accuracy(f64),
+    /// What a false positive costs, in bytes.
+    Lambda(f64),
+}
+
+/// How to make a filtered map.
+#[derive(Clone, Debug)]
+pub struct Filtered {
+    /// How large, or how good.
+    pub budget: FilteredBudget,
+    /// Lookups to price false positives by.
+    pub sample: Option<Sample>,
+    /// What to expect where no lookup is known. Learned from the lookups if there are any.
+    pub prior: Option<Prior>,
+    /// How far up wildcards may stand; anywhere, if not given.
+    pub top: Option<Top>,
+    /// The widest filter, in bits.
+    pub max_width: u8,
+    /// Newcomers to be expected.
+    pub growth: Option<Growth>,
+    /// What a newcomer that is missed costs, in false positives.
+    pub miss_price: f64,
+    /// What is held, to fill the filters.
+    pub holdings: Input,
+}
+
+/// What was made.
+#[derive(Debug, Default)]
+pub struct Built {
+    /// What was made of the rows.
+    pub report: Report,
+    /// The gzipped rows, in bytes.
+    pub row_bytes: u64,
+    /// The filter, in bytes; none if no row has one.
+    pub filter_bytes: u64,
+    /// Where the filter is.
+    pub filter: Option<PathBuf>,
+    /// URI-Rs in filters.
+    pub filter_keys: u64,
+    /// The share of lookups that should be answered rightly, if there were lookups.
+    pub accuracy: Option<f64>,
+    /// Newcomers that will be missed, if they had a price.
+    pub missed: Option<f64>,
+    /// What was read of the holdings.
+    pub reading: Reading,
+}
+
+/// Makes a filtered map.
+///
+/// # Errors
+/// When the map or the holdings cannot be read, do not fit together, or nothing can be written.
+pub fn compact_filtered(given: &mut Given, filtered: &Filtered, out: &Path) -> Result<Built> {
+    if out.as_os_str() == "-" {
+        return Err(Error::invalid(
+            "a map with filters is two files and cannot go to standard output",
+        ));
+    }
+    let head = |lambda: f64, identity: Option<u64>| {
+        let mut how: Vec<(String, Value)> = vec![
+            ("rule".into(), "least cost".into()),
+            ("lambda".into(), Value::Text(format!("{lambda:.6e}"))),
+        ];
+        if let Some(sample) = &filtered.sample {
+            how.push(("lookups".into(), Value::Text(sample.lookups().to_string())));
+        }
+        if let Some(identity) = identity {
+            how.push(("filter".into(), Value::Text(spelled(identity))));
+        }
+        how
+    };
+    // The first walk finds out whether the rows are tidy.
+    let wide = head_with(&given.headers, head(1.0, Some(0x0123_4567_89ab_cdef)));
+    let mut search = Search::new(given, filtered, &wide)?;
+    let chosen = search.find()?;
+    let wrong = search.wrong(&chosen.sum, chosen.lambda);
+    let sample = search.sample.take();
+    let mut built = Built {
+        report: Report {
+            rows_in: search.learned.rows,
+            urirs: search.learned.urirs,
+            lambda: Some(chosen.lambda),
+            false_positives: Some(wrong),
+            ..Report::default()
+        },
+        accuracy: filtered
+            .sample
+            .as_ref()
+            .map(|sample| 1.0 - wrong / sample.weight().max(1.0)),
+        missed: (filtered.miss_price > 0.0).then_some(chosen.sum.missed),
+        ..Built::default()
+    };
+    built.report.sorted = given.sorted;
+    let rows = write_rows(given, sample.as_ref(), &chosen, &mut built)?;
+    let head = |identity| head_with(&given.headers, head(chosen.lambda, identity));
+    let (made, bytes) = publish(&rows, &filtered.holdings, &given.room, head, out)?;
+    built.filter_keys = made.keys;
+    built.reading = made.reading;
+    if let Some((bytes, _)) = made.file {
+        built.filter_bytes = bytes;
+        built.filter = Some(companion_of(out));
+    }
+    built.report.bytes = bytes;
+    built.row_bytes = chosen.rows;
+    Ok(built)
+}
+
+/// Makes the filter for rows, and puts both in their places. `head` gives the headers, given what
+/// tells the filter from others. Returns the bytes of the map itself, too.
+pub(crate) fn publish(
+    rows: &Path,
+    holdings: &Input,
+    room: &Room,
+    head: impl Fn(Option<u64>) -> Vec<u8>,
+    out: &Path,
+) -> Result<(Made, u64)> {
+    let place = companion_of(out);
+    let file = temporary(room)?;
+    let made = companion::make(rows, holdings, room, &file)?;
+    let head = head(made.file.map(|(_, identity)| identity));
+    let writer = copy(rows, &head, out)?;
+    if made.file.is_some() {
+        // Should the next step fail, the old map names another filter, and that is found out.
+        file.persist(&place)
+            .map_err(|error| Error::io("write", &place, error.error))?;
+    }
+    let bytes = writer.finish()?.bytes_out;
+    Ok((made, bytes))
+}
+
+/// A place for a temporary file, which is gone when it is dropped.
+pub(crate) fn temporary(room: &Room) -> Result<TempPath> {
+    Ok(NamedTempFile::new_in(&room.temporary)
+        .map_err(|source| Error::io("write", &room.temporary, source))?
+        .into_temp_path())
+}
+
+/// Writes the rows alone, plain.
+fn write_rows(
+    given: &mut Given,
+    sample: Option<&Sample>,
+    chosen: &Chosen,
+    built: &mut Built,
+) -> Result<TempPath> {
+    let rows = temporary(&given.room)?;
+    write(
+        given,
+        Plan::Filters(&chosen.choices),
+        sample,
+        chosen.has_ports,
+        &head_with(&given.headers, Vec::new()),
+        Style::Published,
+        &rows,
+        false,
+        &mut built.report,
+    )?;
+    Ok(rows)
+}
+
+/// Copies rows below other headers. The file is there when the writer is finished.
+fn copy(rows: &Path, head: &[u8], out: &Path) -> Result<LineWriter> {
+    let mut writer = LineWriter::create(out, &Format::of_name(out), 1)?;
+    for line in head
+        .split(|&byte| byte == b'\n')
+        .filter(|line| !line.is_empty())
+    {
+        writer.push(line)?;
+    }
+    let mut lines = Lines::new(Source::File(rows.to_owned()).open()?);
+    while lines.advance()? {
+        if !matches!(lines.line().first(), None | Some(b'!')) {
+            writer.push(lines.line())?;
+        }
+    }
+    Ok(writer)
+}

@@ -1,0 +1,260 @@
+//! The filter beside a map: which of what its rows cover is present.
+//!
+//! One fuse filter for each width that rows have, all in one file, over the whole SURTs of the held
+//! URIs that a row of that width decides. The map's headers name the filter by its checksum, so that
+//! a filter of another map, or of an earlier state, is found out.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use waypost_index::rejects::printable;
+use waypost_surt::{Dialect, Policy, Surt};
+
+use super::choice::WIDEST;
+use crate::error::{Error, Result};
+use crate::filter::{self, Filter, Hash, Hasher, Keys, Kind, Metadata, Partitions, Recipe};
+use crate::holdings::{self, Consumer, Input, Reading, Run, escaped};
+use crate::map::store::Map;
+use crate::map::tidy::Room;
+use crate::ukvs::{Headers, Value};
+
+/// Where the filter of a map is: `small.ukvs.filter` beside `small.ukvs` and `small.ukvs.gz`.
+pub fn companion_of(map: &Path) -> PathBuf {
+    let packed = map
+        .extension()
+        .is_some_and(|extension| matches!(extension.to_str(), Some("gz" | "zst" | "bz2")));
+    let mut name = match packed {
+        true => map.with_extension("").into_os_string(),
+        false => OsString::from(map),
+    };
+    name.push(".filter");
+    PathBuf::from(name)
+}
+
+/// What the headers of a map call its filter.
+pub(crate) fn identity_in(headers: &Headers) -> Option<String> {
+    match headers.get("meta")?.get("filter")? {
+        Value::Text(text) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+/// How headers spell what tells filters apart.
+pub(crate) fn spelled(identity: u64) -> String {
+    format!("{identity:016x}")
+}
+
+/// The filter of a map, open.
+pub(crate) struct Companion {
+    filter: Filter,
+}
+
+impl std::fmt::Debug for Companion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Companion")
+            .field(&self.filter.name())
+            .finish()
+    }
+}
+
+impl Companion {
+    /// Opens the filter of a map whose rows have these widths, a bit for each.
+    pub(crate) fn open(
+        map: &Path,
+        headers: &Headers,
+        dialect: Dialect,
+        widths: u32,
+    ) -> Result<Companion> {
+        let path = companion_of(map);
+        if !path.is_file() {
+            return Err(Error::companion(format!(
+                "its rows have filters, but {} is not there",
+                path.display()
+            ))
+            .in_file(map.display()));
+        }
+        let wrong = |why: &str| Error::companion(why.to_owned()).in_file(path.display());
+        let filter = Filter::open(&path).map_err(Error::into_companion)?;
+        if filter.head().kind != Kind::Fuse
+            || filter.head().policy != Policy::Whole
+            || filter.head().fingerprint.is_some()
+        {
+            return Err(wrong("this is no filter of a map"));
+        }
+        let stated = identity_in(headers);
+        if filter.head().dialect != dialect
+            || stated.is_some_and(|stated| stated != spelled(filter.identity()))
+        {
+            return Err(wrong("this is the filter of another map"));
+        }
+        let there = filter
+            .widths()
+            .iter()
+            .fold(0, |set, width| set | 1 << width);
+        if widths & !there != 0 {
+            return Err(wrong("it lacks a width that rows of the map have"));
+        }
+        if let Some(damage) = filter::check::check(&filter).damaged.pop() {
+            return Err(damage.into_companion());
+        }
+        Ok(Companion { filter })
+    }
+
+    /// Whether a SURT may be held, by the filter of a row's width.
+    pub(crate) fn contains(&self, width: u8, surt: &Surt<'_>) -> Result<bool> {
+        let hash = Hasher::Public.hash(&escaped(surt.as_bytes()));
+        self.filter.contains_at(width, hash)
+    }
+
+    /// Bytes of its file.
+    pub(crate) fn length(&self) -> u64 {
+        self.filter.length()
+    }
+
+    /// Keys of all widths.
+    pub(crate) fn keys(&self) -> u64 {
+        self.filter.head().count
+    }
+}
+
+/// What was made.
+#[derive(Debug, Default)]
+pub(crate) struct Made {
+    /// Its bytes, and what tells it from others. `None` if no row has a filter.
+    pub(crate) file: Option<(u64, u64)>,
+    /// URI-Rs in filters.
+    pub(crate) keys: u64,
+    pub(crate) reading: Reading,
+}
+
+/// Makes the filter for the rows of a map from what is held.
+pub(crate) fn make(rows: &Path, holdings: &Input, room: &Room, out: &Path) -> Result<Made> {
+    let map = Map::open_rows(rows, room)?;
+    let widths: Vec<u8> = (1..=WIDEST)
+        .filter(|width| map.widths() & 1 << width != 0)
+        .collect();
+    let router = Router {
+        map: &map,
+        memory: holdings.memory / 2 / widths.len().max(1),
+        folder: &room.temporary,
+        found: Mutex::new(Found::default()),
+    };
+    router.restart()?;
+    let reading = holdings::read(holdings, None, &router)?;
+    let found = router
+        .found
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    if found.lost > 0 {
+        return Err(Error::holdings(format!(
+            "{} URIs are held that the map does not have, among them {}",
+            found.lost, found.example
+        )));
+    }
+    let mut made = Made {
+        file: None,
+        keys: 0,
+        reading,
+    };
+    if widths.is_empty() {
+        return Ok(made);
+    }
+    let recipe = Recipe {
+        memory: holdings.memory / 2,
+        temporary: room.temporary.clone(),
+        ..Recipe::default()
+    };
+    let mut runs = Vec::new();
+    for (width, partitions) in (1..).zip(found.partitions) {
+        if widths.contains(&width) {
+            runs.push((width, partitions.finish()?));
+        }
+    }
+    let parts: Vec<(u8, &filter::Run)> = runs.iter().map(|(width, run)| (*width, run)).collect();
+    made.keys = runs.iter().map(|(_, run)| run.count()).sum();
+    let keys = Keys::new(Hasher::Public, holdings.dialect, Policy::Whole);
+    let mut head = keys.head(Kind::Fuse, made.keys);
+    head.rate = 0.5f64.powi(i32::from(widths[0]));
+    let bytes = filter::fuse(&parts, &recipe)?.finish(&head, &Metadata::default(), out)?;
+    made.file = Some((bytes, Filter::open(out)?.identity()));
+    Ok(made)
+}
+
+/// Finds the row that decides each held URI.
+struct Router<'a> {
+    map: &'a Map,
+    memory: usize,
+    folder: &'a Path,
+    found: Mutex<Found>,
+}
+
+#[derive(Default)]
+struct Found {
+    /// By width, from 1.
+    partitions: Vec<Partitions>,
+    /// Held, but no row of the map says so.
+    lost: u64,
+    example: String,
+}
+
+/// Hashes of some URIs, by width from 0, which stands for no filter.
+#[derive(Default)]
+struct Routed {
+    hashes: Vec<Vec<Hash>>,
+    lost: u64,
+    example: String,
+}
+
+impl Consumer for Router<'_> {
+    type Part = Routed;
+
+    fn part(&self) -> Routed {
+        Routed {
+            hashes: vec![Vec::new(); usize::from(WIDEST) + 1],
+            ..Routed::default()
+        }
+    }
+
+    fn run(&self, part: &mut Routed, run: &Run) {
+        match self.map.find(&Surt::new(&run.surt), None) {
+            Some(found) if !found.frequency.is_void() => {
+                if let Some(width) = found.filter {
+                    part.hashes[usize::from(width)].push(Hasher::Public.hash(&run.surt));
+                }
+            }
+            _ => {
+                part.lost += 1;
+                if part.example.is_empty() {
+                    part.example = printable(&run.surt);
+                }
+            }
+        }
+    }
+
+    fn take(&self, part: Routed, _: &[u8]) -> Result<()> {
+        let Ok(mut found) = self.found.lock() else {
+            return Err(Error::format("another thread has failed"));
+        };
+        found.lost += part.lost;
+        if found.example.is_empty() {
+            found.example = part.example;
+        }
+        for (partitions, hashes) in found.partitions.iter_mut().zip(&part.hashes[1..]) {
+            partitions.add(hashes)?;
+        }
+        Ok(())
+    }
+
+    fn restart(&self) -> Result<()> {
+        if let Ok(mut found) = self.found.lock() {
+            *found = Found {
+                partitions: (0..WIDEST)
+                    .map(|_| Partitions::new(self.memory, self.folder))
+                    .collect(),
+                ..Found::default()
+            };
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,30 @@
+//! Filtered maps: rows that say of what they cover that only part of it is present, and a filter
+//! beside the map that says which.
+//!
+//! ```text
+//! map of exact keys ─► cost: the least cost of every place under every state, bottom up
+//! lookups, prior   ─┘    │ search: the price that spends the budget, by what rows really take
+//!                        ▼
+//!                   rows with {"filter": r} ─┐
+//! holdings ─► which row decides each URI ────┴─► companion: one fuse filter a width
+//! ```
+//!
+//! Who reads the rows alone sees a map that calls a little more present. Nothing held is ever called
+//! absent.
+
+mod choice;
+mod compact;
+mod companion;
+mod cost;
+mod growth;
+mod price;
+mod search;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use choice::{Choices, Said};
+pub use compact::{Built, Filtered, FilteredBudget, compact_filtered};
+pub(crate) use compact::{publish, temporary};
+pub use companion::companion_of;
+pub(crate) use companion::{Companion, identity_in, spelled};
+pub use growth::{Growth, growth};

@@ -1,0 +1,502 @@
+//! What holds of filtered maps however they are made: the cheapest is the cheapest, nothing held is
+//! called absent, and filters are wrong as often as they say.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+use waypost_index::Source;
+use waypost_surt::{Reach, Surt};
+
+use super::choice::{ABSENT, OPEN};
+use super::compact::{Filtered, FilteredBudget, compact_filtered};
+use super::companion::companion_of;
+use super::cost::{CHANCES, Cost, Terms};
+use super::price::Prices;
+use crate::error::ErrorKind;
+use crate::holdings::Input;
+use crate::map::cost::Top;
+use crate::map::pass::walk;
+use crate::map::prior::Prior;
+use crate::map::sample::Sample;
+use crate::map::write::Counting;
+use crate::map::{Filters, Given, Map, Room, build, merge};
+use crate::{Archive, Summary};
+
+/// Small trees: hosts of up to three labels, paths of up to two segments.
+fn places() -> impl Strategy<Value = String> {
+    ("[ab](,[ab]){0,1}", "(/[ab]{1,2}){0,2}").prop_map(|(host, path)| {
+        if path.is_empty() {
+            format!("{host})/")
+        } else {
+            format!("{host}){path}")
+        }
+    })
+}
+
+fn sample_of(asked: &BTreeMap<String, u32>) -> Sample {
+    let places = asked
+        .iter()
+        .map(|(key, times)| (key.clone().into_bytes(), f64::from(*times), 0.0))
+        .collect();
+    Sample::of_places(places, true, 1)
+}
+
+/// URI-Rs held and lookups in vain at a place.
+type Nodes = BTreeMap<String, (u32, f64)>;
+/// Rows: a stem, whether it is a wildcard, what it says.
+type Rows = BTreeMap<(String, bool), usize>;
+
+/// What is said of a place, by the rows but for `without`.
+fn said(rows: &Rows, place: &str, without: Option<&(String, bool)>) -> usize {
+    let decides = Surt::new(place.as_bytes()).candidates().find_map(|key| {
+        let wildcard = key.reach() != Reach::Exact;
+        let stem = String::from_utf8(key.stem().to_vec()).unwrap();
+        let row = (stem, wildcard);
+        (Some(&row) != without).then(|| rows.get(&row).copied())?
+    });
+    decides.unwrap_or(ABSENT)
+}
+
+/// What rows cost by the definition: their bytes, the bits of what they decide, λ for what is wrongly
+/// called present, and for the part of it that came by chance to where a row says less.
+fn cost_of(rows: &Rows, nodes: &Nodes, lambda: f64, prices: &Prices, row: f64) -> Option<f64> {
+    let mut cost = 0.0;
+    for (spot, &says) in rows {
+        let covered = |place: &str| {
+            let surt = Surt::new(place.as_bytes());
+            surt.candidates().any(|key| {
+                key.stem() == spot.0.as_bytes() && (key.reach() != Reach::Exact) == spot.1
+            })
+        };
+        let here = || nodes.iter().filter(|(place, _)| covered(place));
+        // A row that calls something present has something to call present.
+        if says != ABSENT && here().all(|(_, (held, _))| *held == 0) {
+            return None;
+        }
+        // And a single place that is held is no void.
+        if says == ABSENT && !spot.1 && here().any(|(_, (held, _))| *held > 0) {
+            return None;
+        }
+        let asked: f64 = here().map(|(_, (_, asked))| asked).sum();
+        // What would be said without the row; of its own wildcard below it nothing is known.
+        let inner = here().next()?.0;
+        let mut above = rows.clone();
+        above.retain(|(stem, wildcard), _| {
+            stem.len() < spot.0.len() || (*stem == spot.0 && *wildcard && !spot.1)
+        });
+        let above = said(&above, inner, Some(spot));
+        let less = (CHANCES[above] - CHANCES[says]).max(0.0);
+        cost += row + lambda * less * asked / (asked + 1.0);
+    }
+    for (place, &(held, asked)) in nodes {
+        let says = said(rows, place, None);
+        if says == ABSENT && held > 0 {
+            return None;
+        }
+        cost += prices.key(says) * f64::from(held) + lambda * CHANCES[says] * asked;
+    }
+    Some(cost)
+}
+
+/// The places of rows that make a difference.
+fn spots(nodes: &Nodes) -> Vec<(String, bool)> {
+    let mut spots = BTreeSet::new();
+    for place in nodes.keys() {
+        for key in Surt::new(place.as_bytes()).candidates() {
+            let stem = String::from_utf8(key.stem().to_vec()).unwrap();
+            spots.insert((stem, key.reach() != Reach::Exact));
+        }
+    }
+    spots.into_iter().collect()
+}
+
+fn brute(nodes: &Nodes, lambda: f64, prices: &Prices, row: f64, says: &[usize]) -> f64 {
+    let spots = spots(nodes);
+    let choices = says.len() as u64 + 1;
+    let mut best = f64::INFINITY;
+    for code in 0..choices.pow(spots.len() as u32) {
+        let mut code = code;
+        let mut rows = Rows::new();
+        for spot in &spots {
+            if let Some(&said) = says.get((code % choices) as usize) {
+                rows.insert(spot.clone(), said);
+            }
+            code /= choices;
+        }
+        // `*` is no void: it would say what is said anyway.
+        if rows.get(&(String::new(), true)) == Some(&ABSENT) {
+            continue;
+        }
+        if let Some(cost) = cost_of(&rows, nodes, lambda, prices, row) {
+            best = best.min(cost);
+        }
+    }
+    best
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_global_rejects: 1_000_000, ..ProptestConfig::with_cases(3000) })]
+
+    #[test]
+    fn no_choice_of_rows_and_widths_is_cheaper(
+        held in prop::collection::btree_map(places(), 1..5u32, 1..4),
+        asked in prop::collection::btree_map(places(), 1..9u32, 0..3),
+        lambda in prop::sample::select(vec![0.05, 0.3, 0.7, 1.1, 2.3, 6.0]),
+        row in prop::sample::select(vec![0.4, 1.0, 3.0]),
+        width in 1..4u8,
+    ) {
+        let mut nodes = Nodes::new();
+        for (key, count) in &held {
+            nodes.entry(key.clone()).or_default().0 = *count;
+        }
+        for (key, times) in &asked {
+            nodes.entry(key.clone()).or_default().1 += f64::from(*times);
+        }
+        prop_assume!(spots(&nodes).len() <= 6);
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("a.ukvs");
+        let text: String = held.iter().map(|(key, count)| format!("{key} {count}/{count}\n")).collect();
+        std::fs::write(&path, text).unwrap();
+        let prices = Prices::only(row, width);
+        let flat = Prior::power(0.0, 1.0);
+        let terms = Terms {
+            prices: &prices,
+            prior: &flat,
+            densities: &[],
+            top: Top::Everything,
+            max_width: 16,
+            counting: Counting::Partition,
+            miss: 0.0,
+            luck: 1.0,
+        };
+        let mut cost = Cost::new(terms, [lambda]);
+        walk(&Source::File(path), Some(&sample_of(&asked)), &mut cost).unwrap();
+        let expected = brute(&nodes, lambda, &prices, row, &[ABSENT, usize::from(width), OPEN]);
+        prop_assert!((cost.found[0].cost - expected).abs() < 1e-9, "{} but {}", cost.found[0].cost, expected);
+    }
+}
+
+/// With queries, ports, single labels, dashes, double slashes and what has no host.
+fn surts() -> impl Strategy<Value = String> {
+    prop_oneof![
+        12 => ("[ab0](,[ab-]{1,2}){0,3}(:8[01])?", "(/[ab0.!-]{0,2}){0,3}", "(\\?[ab]=[0-3])?").prop_map(|(host, path, query)| {
+            let path = if path.is_empty() { "/" } else { &path };
+            format!("{host}){path}{query}")
+        }),
+        1 => Just("urn:a".to_owned()),
+    ]
+}
+
+struct World {
+    folder: TempDir,
+    held: BTreeSet<String>,
+}
+
+impl World {
+    /// An index of what is held, and the map of it.
+    fn new(held: &BTreeSet<String>) -> World {
+        let world = World {
+            folder: TempDir::new().unwrap(),
+            held: held.clone(),
+        };
+        let lines: String = held
+            .iter()
+            .map(|surt| {
+                format!("{surt} 20040102030405 http://example.com/ text/html 200 - - - - 1 a\n")
+            })
+            .collect();
+        std::fs::write(
+            world.at("index.cdx"),
+            format!(" CDX N b a m s k r M S V g\n{lines}"),
+        )
+        .unwrap();
+        build(
+            &world.holdings(),
+            &Archive::default(),
+            None,
+            &world.at("full.ukvs"),
+        )
+        .unwrap();
+        world
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn holdings(&self) -> Input {
+        Input {
+            temporary: self.folder.path().to_owned(),
+            memory: 1 << 24,
+            ..Input::new(vec![Source::File(self.at("index.cdx"))])
+        }
+    }
+
+    fn filtered(&self, budget: FilteredBudget, asked: &BTreeMap<String, u32>) -> Filtered {
+        Filtered {
+            budget,
+            sample: (!asked.is_empty()).then(|| sample_of(asked)),
+            prior: None,
+            top: None,
+            max_width: 16,
+            growth: None,
+            miss_price: 0.0,
+            holdings: self.holdings(),
+        }
+    }
+
+    fn compact(&self, from: &str, filtered: &Filtered, to: &str) -> PathBuf {
+        let out = self.at(to);
+        let mut given = Given::open(&Source::File(self.at(from)), &Room::default()).unwrap();
+        compact_filtered(&mut given, filtered, &out).unwrap();
+        out
+    }
+}
+
+fn all_present(map: &Path, held: &BTreeSet<String>) -> Result<(), TestCaseError> {
+    let room = Room::default();
+    let with = Map::open(map, &room).unwrap();
+    let rows = Map::open_rows(map, &room).unwrap();
+    for surt in held {
+        let text = || String::from_utf8_lossy(&std::fs::read(map).unwrap()).into_owned();
+        let surt = Surt::new(surt.as_bytes());
+        prop_assert!(
+            with.is_present(&surt).unwrap(),
+            "{surt:?} is lost: {}",
+            text()
+        );
+        prop_assert!(
+            rows.is_present(&surt).unwrap(),
+            "{surt:?} is lost without the filter: {}",
+            text()
+        );
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn every_held_uri_is_called_present_at_any_price_with_the_filter_and_without(
+        held in prop::collection::btree_set(surts(), 1..40),
+        asked in prop::collection::btree_map(places(), 1..9u32, 0..12),
+        lambda in prop::sample::select(vec![0.0, 0.5, 5.0, 50.0, 5000.0]),
+        again in prop::option::of(prop::sample::select(vec![0.1, 20.0])),
+        max_width in 1..=16u8,
+    ) {
+        let world = World::new(&held);
+        let mut filtered = world.filtered(FilteredBudget::Lambda(lambda), &asked);
+        filtered.max_width = max_width;
+        let map = world.compact("full.ukvs", &filtered, "small.ukvs");
+        all_present(&map, &held)?;
+        if let Some(lambda) = again {
+            let filtered = world.filtered(FilteredBudget::Lambda(lambda), &asked);
+            let map = world.compact("small.ukvs", &filtered, "smaller.ukvs.gz");
+            all_present(&map, &held)?;
+        }
+    }
+
+    #[test]
+    fn what_either_map_holds_the_merged_one_calls_present(
+        a in prop::collection::btree_set(surts(), 1..20),
+        b in prop::collection::btree_set(surts(), 1..20),
+        asked in prop::collection::btree_map(places(), 1..9u32, 0..12),
+        lambdas in (prop::sample::select(vec![0.5, 5.0, 500.0]), prop::sample::select(vec![0.5, 5.0, 500.0])),
+    ) {
+        let worlds = [World::new(&a), World::new(&b)];
+        let maps: Vec<PathBuf> = worlds
+            .iter()
+            .zip([lambdas.0, lambdas.1])
+            .map(|(world, lambda)| {
+                world.compact("full.ukvs", &world.filtered(FilteredBudget::Lambda(lambda), &asked), "small.ukvs")
+            })
+            .collect();
+        let both: BTreeSet<String> = a.union(&b).cloned().collect();
+        let mut holdings = worlds[0].holdings();
+        holdings.sources.extend(worlds[1].holdings().sources);
+        let out = worlds[0].at("both.ukvs");
+        merge(&maps, Filters::Rebuild(&holdings), &Room::default(), &out).unwrap();
+        all_present(&out, &both)?;
+        let out = worlds[0].at("rows.ukvs");
+        merge(&maps, Filters::Drop, &Room::default(), &out).unwrap();
+        prop_assert!(!companion_of(&out).exists());
+        all_present(&out, &both)?;
+    }
+}
+
+/// A world with enough keys to count by.
+fn large(count: u32) -> World {
+    // A few sites have most.
+    let held = (0..count)
+        .map(|n| format!("com,site{})/{}/{}", site(n), n % 7, n))
+        .collect();
+    World::new(&held)
+}
+
+/// Lookups in vain, mostly of other sites.
+fn in_vain(count: u32) -> BTreeMap<String, u32> {
+    (0..count)
+        .map(|n| {
+            (
+                format!("com,site{})/{}/no{}", 300 - site(n * 7), n % 7, n),
+                1,
+            )
+        })
+        .collect()
+}
+
+/// One of 300, the first ones more often.
+fn site(n: u32) -> u32 {
+    let spread = f64::from(n.wrapping_mul(2_654_435_761)) / f64::from(u32::MAX);
+    (300.0 * spread * spread * spread) as u32
+}
+
+#[test]
+fn filters_are_wrong_as_often_as_they_say() {
+    let world = large(20_000);
+    for width in [1, 3, 6, 10] {
+        let rows = world.at("rows.ukvs");
+        std::fs::write(&rows, format!("* 1/1 {{\"filter\": {width}}}\n")).unwrap();
+        let room = Room::default();
+        let file = companion_of(&rows);
+        super::companion::make(&rows, &world.holdings(), &room, &file).unwrap();
+        let map = Map::open(&rows, &room).unwrap();
+        let tried = 200_000;
+        let wrong = (0..tried)
+            .filter(|n| {
+                let surt = format!("org,nobody{n})/");
+                map.is_present(&Surt::new(surt.as_bytes())).unwrap()
+            })
+            .count() as f64;
+        let chance = CHANCES[width];
+        let expected = chance * f64::from(tried);
+        let sigma = (expected * (1.0 - chance)).sqrt();
+        assert!(
+            (wrong - expected).abs() < 3.0 * sigma,
+            "{width} bits: {wrong}, not {expected}"
+        );
+        for surt in &world.held {
+            assert!(map.is_present(&Surt::new(surt.as_bytes())).unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_budget_of_bytes_is_met_within_three_percent_and_counts_all_that_is_shipped() {
+    let world = large(20_000);
+    for allowed in [6_000u64, 12_000, 20_000] {
+        let filtered = world.filtered(FilteredBudget::Bytes(allowed), &in_vain(4_000));
+        let map = world.compact("full.ukvs", &filtered, "small.ukvs");
+        let size = Map::open(&map, &Room::default()).unwrap().size().gzip_bytes;
+        assert!(
+            size <= allowed && size as f64 >= 0.97 * allowed as f64,
+            "{size} of {allowed}"
+        );
+    }
+    let mut given = Given::open(&Source::File(world.at("full.ukvs")), &Room::default()).unwrap();
+    let filtered = world.filtered(FilteredBudget::Bytes(50), &in_vain(40));
+    assert!(compact_filtered(&mut given, &filtered, &world.at("no.ukvs")).is_err());
+    assert!(!world.at("no.ukvs").exists() && !world.at("no.ukvs.filter").exists());
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes_and_the_head_of_the_filter_is_small() {
+    let world = large(5_000);
+    let filtered = world.filtered(FilteredBudget::Lambda(8.0), &in_vain(2_000));
+    let read = |name: &str| {
+        let map = world.compact("full.ukvs", &filtered, name);
+        (
+            std::fs::read(&map).unwrap(),
+            std::fs::read(companion_of(&map)).unwrap(),
+        )
+    };
+    let (first, second) = (read("a.ukvs"), read("b.ukvs"));
+    assert_eq!(first, second);
+    let filter = crate::filter::Filter::from_bytes(first.1).unwrap();
+    let slots: u64 = (0..filter.shards())
+        .map(|shard| filter.layout.range(shard))
+        .map(|range| range.end - range.start)
+        .sum();
+    let widths = filter.widths().len() as u64;
+    assert!(filter.length() - slots <= 300 + 32 * widths);
+}
+
+#[test]
+fn a_filter_that_is_missing_damaged_or_of_another_map_is_an_error_and_can_be_ignored() {
+    let world = large(500);
+    let asked = in_vain(2_000);
+    let map = world.compact(
+        "full.ukvs",
+        &world.filtered(FilteredBudget::Lambda(50.0), &asked),
+        "a.ukvs",
+    );
+    let other = world.compact(
+        "full.ukvs",
+        &world.filtered(FilteredBudget::Lambda(5.0), &asked),
+        "b.ukvs",
+    );
+    let file = companion_of(&map);
+    let good = std::fs::read(&file).unwrap();
+    let fails = || {
+        let error = Map::open(&map, &Room::default()).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Companion(_)), "{error}");
+        assert!(error.hint().unwrap().contains("--ignore-filter"));
+        assert!(Map::open_rows(&map, &Room::default()).is_ok());
+    };
+    for at in [0, 9, 20, 70, 130, good.len() / 2, good.len() - 1] {
+        let mut bad = good.clone();
+        bad[at] ^= 0x40;
+        std::fs::write(&file, bad).unwrap();
+        fails();
+    }
+    std::fs::write(&file, &good[..good.len() - 1]).unwrap();
+    fails();
+    std::fs::copy(companion_of(&other), &file).unwrap();
+    fails();
+    std::fs::remove_file(&file).unwrap();
+    fails();
+    std::fs::write(&file, good).unwrap();
+    assert!(Map::open(&map, &Room::default()).is_ok());
+}
+
+#[test]
+fn holdings_that_the_map_does_not_have_are_refused() {
+    let world = large(200);
+    let more: BTreeSet<String> = (0..300).map(|n| format!("com,else)/{n}")).collect();
+    let more = World::new(&more);
+    let mut filtered = world.filtered(FilteredBudget::Lambda(50.0), &in_vain(200));
+    filtered.top = Some(Top::SecondLevel);
+    filtered.holdings.sources.extend(more.holdings().sources);
+    let mut given = Given::open(&Source::File(world.at("full.ukvs")), &Room::default()).unwrap();
+    let error = compact_filtered(&mut given, &filtered, &world.at("out.ukvs")).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Holdings(_)), "{error}");
+    assert!(!world.at("out.ukvs").exists());
+}
+
+#[test]
+fn one_filter_over_everything_and_no_filter_at_all_are_filtered_maps() {
+    let world = large(2_000);
+    let none = BTreeMap::new();
+    // Without a price for false positives everything is called present.
+    let map = world.compact(
+        "full.ukvs",
+        &world.filtered(FilteredBudget::Lambda(0.0), &none),
+        "a.ukvs",
+    );
+    let text = std::fs::read_to_string(&map).unwrap();
+    assert!(text.ends_with("\n* 2000/2000\n"), "{text}");
+    assert!(!companion_of(&map).exists());
+    assert!(!text.contains("\"filter\""));
+    // Lookups of hosts that are not held ask for a filter over everything.
+    let asked = (0..3_000).map(|n| (format!("org,{n})/"), 1)).collect();
+    let mut filtered = world.filtered(FilteredBudget::Lambda(10.0), &asked);
+    filtered.prior = Some(Prior::power(0.0, 1.0));
+    filtered.max_width = 8;
+    let map = world.compact("full.ukvs", &filtered, "b.ukvs");
+    let map = Map::open(&map, &Room::default()).unwrap();
+    let found = map.find(&Surt::new(b"org,x)/"), None);
+    assert!(found.is_none_or(|found| found.filter.is_some()));
+}
