@@ -32,6 +32,7 @@ mod queue;
 mod row;
 mod rows;
 pub mod sample;
+mod search;
 mod second;
 pub mod show;
 mod store;
