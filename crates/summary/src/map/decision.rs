@@ -2,9 +2,9 @@
 //!
 //! Deciding takes a walk that ends at a place; writing must know when it begins. So the decisions of
 //! one walk are kept for the next, a byte for each place. Most are the same as their neighbours, so
-//! blocks of them are compressed as the walk goes on, to a tenth and less: a place is decided soon
-//! after those below it, only the last blocks are still changed, and the few places that stay open
-//! for longer are kept apart.
+//! blocks of them are compressed as the walk goes on: a place is decided soon after those below it,
+//! only the last blocks are still changed, and the few places that stay open for longer are kept
+//! apart.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

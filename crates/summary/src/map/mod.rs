@@ -9,7 +9,8 @@
 //!
 //! Every pass over a map is a walk over the tree of its places in the order of its bytes. A
 //! rule (the papers', least cost) decides at each place when it is closed; the
-//! writer walks the same way again and knows the decision when the place is opened.
+//! writer walks the same way again and knows the decision when the place is opened. The papers' rule
+//! needs the second walk only for maps with voids or wildcards.
 
 mod build;
 pub mod check;
@@ -31,6 +32,7 @@ mod queue;
 mod row;
 mod rows;
 pub mod sample;
+mod search;
 mod second;
 pub mod show;
 mod store;

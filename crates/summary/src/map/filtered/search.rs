@@ -9,12 +9,13 @@ use super::compact::{Filtered, FilteredBudget};
 use super::cost::{Cost, Sum, Terms};
 use super::price::{self, Prices};
 use crate::error::{Error, Result};
-use crate::map::compact::{Given, Learned};
+use crate::map::compact::Given;
 use crate::map::cost::Top;
 use crate::map::pass::walk_again;
 use crate::map::prior::Prior;
 use crate::map::queue::{Finished, Queue};
 use crate::map::sample::Sample;
+use crate::map::search::Learned;
 use crate::map::write::{Plan, Style, Summed, Writer};
 
 /// How many prices are tried in one walk.

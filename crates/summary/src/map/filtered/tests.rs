@@ -137,7 +137,7 @@ fn brute(nodes: &Nodes, lambda: f64, prices: &Prices, row: f64, says: &[usize]) 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { max_global_rejects: 1_000_000, ..ProptestConfig::with_cases(3000) })]
+    #![proptest_config(ProptestConfig { max_global_rejects: 1_000_000, ..ProptestConfig::with_cases(2000) })]
 
     #[test]
     fn no_choice_of_rows_and_widths_is_cheaper(
