@@ -212,6 +212,41 @@ fn filters_are_made_anew_when_maps_are_merged_or_compacted_again() {
 }
 
 #[test]
+fn filters_are_not_made_from_less_than_the_map_holds() {
+    let place = Place::new();
+    let index = std::fs::read_to_string(example("small.cdxj")).unwrap();
+    let half: Vec<&str> = index.lines().take(300).collect();
+    std::fs::write(place.at("half.cdxj"), half.join("\n") + "\n").unwrap();
+    waypost()
+        .args(["filter", "build", "--kind", "hashes"])
+        .arg(example("small.cdxj"))
+        .arg("-o")
+        .arg(place.at("hashes"))
+        .assert()
+        .code(0);
+    for (holdings, why) in [
+        ("half.cdxj", "the holdings only"),
+        ("hashes", "this is a filter"),
+    ] {
+        let output = waypost()
+            .args(["map", "compact", "--filters", "--bytes", "1K"])
+            .arg(place.at("full.ukvs"))
+            .arg("--holdings")
+            .arg(place.at(holdings))
+            .arg("-o")
+            .arg(place.at("less.ukvs"))
+            .assert()
+            .code(2)
+            .get_output()
+            .stderr
+            .clone();
+        let said = String::from_utf8(output).unwrap();
+        assert!(said.contains(why), "{said}");
+        assert!(!place.at("less.ukvs").exists());
+    }
+}
+
+#[test]
 fn what_grows_stays_open_when_newcomers_have_a_price() {
     let place = Place::new();
     let index = std::fs::read_to_string(example("small.cdxj")).unwrap();

@@ -14,9 +14,11 @@ use waypost_surt::{Dialect, Policy, Surt};
 use super::choice::WIDEST;
 use crate::error::{Error, Result};
 use crate::filter::{self, Filter, Hash, Hasher, Keys, Kind, Metadata, Partitions, Recipe};
+use crate::frequency::Sureness;
 use crate::holdings::{self, Consumer, Input, Reading, Run, escaped};
 use crate::map::store::Map;
 use crate::map::tidy::Room;
+use crate::summary::Summary;
 use crate::ukvs::{Headers, Value};
 
 /// Where the filter of a map is: `small.ukvs.filter` beside `small.ukvs` and `small.ukvs.gz`.
@@ -150,6 +152,16 @@ pub(crate) fn make(rows: &Path, holdings: &Input, room: &Room, out: &Path) -> Re
         return Err(Error::holdings(format!(
             "{} URIs are held that the map does not have, among them {}",
             found.lost, found.example
+        )));
+    }
+    // What is missing from the holdings would be missing from the filter, and called absent.
+    if let Some(urirs) = map.about().urirs
+        && urirs.sureness == Sureness::Exact
+        && urirs.value > reading.urirs
+    {
+        return Err(Error::holdings(format!(
+            "the map has {} URI-Rs, and the holdings only {}",
+            urirs.value, reading.urirs
         )));
     }
     let mut made = Made {
