@@ -178,7 +178,7 @@ impl<'a> Gather<'a> {
     }
 
     /// What there is to choose at a place, and whether it is to be kept.
-    fn choosing(&self, place: &Place<'_>, node: &Gathered) -> (Choosing, bool) {
+    fn choosing(&self, place: &Place<'_>, node: &Gathered, prior: f64) -> (Choosing, bool) {
         let rows = node.seconds.rows();
         let mut choosing = Choosing {
             id: place.id,
@@ -206,7 +206,7 @@ impl<'a> Gather<'a> {
             return (choosing, true);
         }
         choosing.line = node.line;
-        choosing.line.open_wrong += self.prior(place, node);
+        choosing.line.open_wrong += prior;
         if node.void {
             choosing.line.absent_rows += 1;
             choosing.line.open_rows += 1;
@@ -339,7 +339,8 @@ impl Gather<'_> {
         } else {
             node.given.wrong += node.in_vain();
         }
-        let (choosing, keep) = self.choosing(place, node);
+        let prior = self.prior(place, node);
+        let (choosing, keep) = self.choosing(place, node, prior);
         if let Some(parent) = &mut parent {
             parent.locked.add(node.locked);
             parent.given.add(node.given);
@@ -354,7 +355,6 @@ impl Gather<'_> {
         {
             self.error.get_or_insert(error);
         }
-        let prior = self.prior(place, node);
         if let Some(beside) = &mut self.beside {
             let own = node.own(prior);
             let sums = std::mem::take(&mut node.papers);
