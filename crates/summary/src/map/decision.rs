@@ -86,21 +86,22 @@ impl Decisions {
     /// Compresses what is more than a block behind a place.
     #[cold]
     fn compress(&mut self, id: usize) {
-        let blocks = id / BLOCK - 1 - self.tape.chunks();
-        let end = blocks * BLOCK;
-        if self.last.len() < end {
-            self.last.resize(end, 0);
-        }
         let mut compressor = Compressor::new(CompressionLvl::new(1).unwrap_or_default());
         let mut packed = vec![0; compressor.deflate_compress_bound(BLOCK)];
-        for block in self.last[..end].chunks(BLOCK) {
+        // Behind the last decision there may be many blocks without any.
+        let mut block = Vec::with_capacity(BLOCK);
+        while self.tape.chunks() < id / BLOCK - 1 {
+            block.clear();
+            block.extend(self.last.drain(..BLOCK.min(self.last.len())));
+            block.resize(BLOCK, 0);
             // The bound is large enough for any block.
-            let size = compressor.deflate_compress(block, &mut packed).unwrap_or(0);
+            let size = compressor
+                .deflate_compress(&block, &mut packed)
+                .unwrap_or(0);
             if let Err(error) = self.tape.push(&packed[..size]) {
                 self.open.get_mut().error.get_or_insert(error);
             }
         }
-        self.last.drain(..end);
     }
 
     #[inline]
@@ -170,6 +171,11 @@ mod tests {
             assert_eq!(decisions.get(id), of(id), "{id}");
         }
         assert_eq!(decisions.get(last + BLOCK), 0);
+        decisions.set(last + 40 * BLOCK, ROLL);
+        assert!(decisions.last.capacity() < 4 * BLOCK);
+        assert_eq!(decisions.get(last - 2), of(last - 2));
+        assert_eq!(decisions.get(last + 39 * BLOCK), 0);
+        assert_eq!(decisions.get(last + 40 * BLOCK), ROLL);
         decisions.intact().unwrap();
     }
 }
