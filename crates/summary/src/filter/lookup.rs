@@ -84,26 +84,27 @@ impl Filter {
         Error::invalid("it has filters of several widths: name one").in_file(self.name())
     }
 
-    #[inline]
+    // What is quick is inlined, so that a loop of lookups prepares it once.
+    #[inline(always)]
     fn probe(&self, part: Part, hash: Hash) -> Result<bool> {
-        if part.shards == 0 {
-            return Ok(false);
-        }
-        let Some(bytes) = self.in_memory() else {
-            return self.probe_by_range(part, hash);
-        };
-        match self.layout.head.kind {
-            Kind::Fuse => Ok(self.fuse_probe(part, bytes, hash)?.answer(bytes)),
-            Kind::Bloom => Ok(in_block(bytes, self.block_at(bytes, hash)?, hash)),
-            Kind::Hashes => {
-                let shard = shard_of(part, hash);
-                self.sound(bytes, shard)?;
-                Ok(search(self.range(bytes, shard), hash))
-            }
+        match (self.in_memory(), self.layout.head.kind) {
+            _ if part.shards == 0 => Ok(false),
+            (Some(bytes), Kind::Fuse) => Ok(self.fuse_probe(part, bytes, hash)?.answer(bytes)),
+            (Some(bytes), Kind::Bloom) => Ok(in_block(bytes, self.block_at(bytes, hash)?, hash)),
+            (Some(bytes), Kind::Hashes) => self.probe_hashes(part, bytes, hash),
+            (None, _) => self.probe_by_range(part, hash),
         }
     }
 
+    #[inline(never)]
+    fn probe_hashes(&self, part: Part, bytes: &[u8], hash: Hash) -> Result<bool> {
+        let shard = shard_of(part, hash);
+        self.sound(bytes, shard)?;
+        Ok(search(self.range(bytes, shard), hash))
+    }
+
     /// Looks a hash up in a file of which only its shard is read.
+    #[inline(never)]
     fn probe_by_range(&self, part: Part, hash: Hash) -> Result<bool> {
         if self.layout.head.kind == Kind::Bloom {
             let block = bloom::block_of(hash, self.layout.blocks);
