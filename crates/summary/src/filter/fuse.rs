@@ -288,7 +288,7 @@ impl Place {
         Place { start: 0, ..self }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn probe(&self, hash: Hash) -> Probe {
         let mixed = mix(hash, self.seed);
         let slots = places(mixed, self.span, self.segment_log);
@@ -303,7 +303,7 @@ impl Place {
 
 impl Probe {
     /// Whether the hash may be held.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn answer(&self, bytes: &[u8]) -> bool {
         // All three are fetched before any is waited for.
         let [a, b, c] = self.slots;
@@ -318,7 +318,7 @@ impl Probe {
     }
 
     /// Asks the processor to fetch what [`answer`](Probe::answer) will read.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn prefetch(&self, bytes: &[u8]) {
         for bit in self.slots {
             super::memory::prefetch(bytes, (bit >> 3) as usize);
