@@ -598,12 +598,12 @@ fn bad_lines_are_counted_with_the_first_of_them_or_end_a_strict_run() {
     let sources = [Source::new(&list)];
     let (made, reading) =
         filter::build(Input::new(&sources), &Recipe::default(), &place.path("f")).unwrap();
-    assert_eq!(made.head.count + reading.bad_uris, 5_002);
-    assert!(reading.bad_uris >= 1);
+    assert_eq!(made.head.count + reading.bad_uris.count, 5_002);
+    assert!(reading.bad_uris.count >= 1);
     assert!(
-        reading.bad_examples[0].contains("line 2,002"),
+        reading.bad_uris.examples[0].contains("line 2,002"),
         "{:?}",
-        reading.bad_examples
+        reading.bad_uris.examples
     );
     let strict = Input {
         strict: true,

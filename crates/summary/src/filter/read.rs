@@ -213,24 +213,22 @@ impl Filter {
 
     /// Reads a shard and gives its bytes, which were found sound, to `take`.
     pub(crate) fn with_shard<T>(&self, shard: usize, take: impl FnOnce(&[u8]) -> T) -> Result<T> {
-        let range = self.layout.range(shard);
-        let (file, kept) = match &self.bytes {
-            Bytes::File(file, kept) => (file, kept),
-            _ => {
-                let bytes = self.range(self.in_memory().unwrap_or_default(), shard);
-                self.verify(shard, bytes)?;
-                return Ok(take(bytes));
-            }
+        let Bytes::File(file, kept) = &self.bytes else {
+            let bytes = self.in_memory().unwrap_or_default();
+            self.verify(shard, self.gap(bytes, shard), self.range(bytes, shard))?;
+            return Ok(take(self.range(bytes, shard)));
         };
         let mut kept = kept
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         if kept.as_ref().is_none_or(|(number, _)| *number != shard) {
-            let mut bytes = vec![0; (range.end - range.start) as usize];
-            file.read_exact_at(&mut bytes, range.start)
+            let (start, range) = (self.layout.gap(shard), self.layout.range(shard));
+            let mut bytes = vec![0; (range.end - start) as usize];
+            file.read_exact_at(&mut bytes, start)
                 .map_err(|error| Error::io("read", Path::new(&self.name), error))?;
-            self.verify(shard, &bytes)?;
-            *kept = Some((shard, bytes));
+            let shard_bytes = bytes.split_off((range.start - start) as usize);
+            self.verify(shard, &bytes, &shard_bytes)?;
+            *kept = Some((shard, shard_bytes));
         }
         Ok(take(kept.as_ref().map_or(&[][..], |(_, bytes)| bytes)))
     }
@@ -243,22 +241,37 @@ impl Filter {
             .unwrap_or_default()
     }
 
+    /// What stands between a shard and what is before it.
+    fn gap<'a>(&self, bytes: &'a [u8], shard: usize) -> &'a [u8] {
+        let end = self.layout.range(shard).start as usize;
+        bytes
+            .get(self.layout.gap(shard) as usize..end)
+            .unwrap_or_default()
+    }
+
     /// Checks a shard of the whole file unless it was checked before.
     #[cold]
     pub(super) fn ensure(&self, bytes: &[u8], shard: usize) -> Result<()> {
         match self.sound.get(shard) {
             Some(sound) if !sound.load(Ordering::Relaxed) => {
-                self.verify(shard, self.range(bytes, shard))
+                self.verify(shard, self.gap(bytes, shard), self.range(bytes, shard))
             }
             _ => Ok(()),
         }
     }
 
-    fn verify(&self, shard: usize, bytes: &[u8]) -> Result<()> {
+    fn verify(&self, shard: usize, gap: &[u8], bytes: &[u8]) -> Result<()> {
         let entry = &self.layout.entries[shard];
-        if xxh3_64(bytes) != entry.checksum {
+        let what = if xxh3_64(bytes) != entry.checksum {
+            "the checksum does not hold"
+        } else if gap.iter().any(|&byte| byte != 0) {
+            "there should be zeros before it"
+        } else {
+            ""
+        };
+        if !what.is_empty() {
             return Err(Error::format(format!(
-                "the checksum of shard {} of {}, at byte {}, does not hold: the filter is damaged",
+                "shard {} of {}, at byte {}: {what}: the filter is damaged",
                 shard + 1,
                 self.layout.entries.len(),
                 entry.offset

@@ -259,12 +259,12 @@ pub(crate) fn tell_reading(out: &Printer, reading: &Reading) -> Exit {
             ));
         }
     }
-    if reading.bad_uris > 0 {
+    if reading.bad_uris.count > 0 {
         out.warn(format_args!(
             "{} lines have no SURT and were left out",
-            count(reading.bad_uris)
+            count(reading.bad_uris.count)
         ));
-        for example in &reading.bad_examples {
+        for example in &reading.bad_uris.examples {
             out.warn(example);
         }
     }

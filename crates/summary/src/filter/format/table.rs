@@ -112,6 +112,8 @@ pub(crate) struct Layout {
     pub(crate) blocks_per_shard: u64,
     /// Bloom: the byte where the first block begins.
     pub(crate) first_block: usize,
+    /// Where the table ends.
+    end_of_table: u64,
     /// How long the file is.
     pub(crate) length: u64,
     /// The checksum of all that stands before the shards, their checksums among it.
@@ -154,6 +156,7 @@ impl Layout {
             blocks: 0,
             blocks_per_shard: 0,
             first_block: 0,
+            end_of_table: extent.end(),
             length,
             checksum: head::stated_checksum(start),
             head,
@@ -226,6 +229,14 @@ impl Layout {
             ));
         }
         Ok(())
+    }
+
+    /// Where the zeros before a shard begin, if it has any.
+    pub(crate) fn gap(&self, shard: usize) -> u64 {
+        match shard.checked_sub(1) {
+            Some(before) => self.range(before).end,
+            None => self.end_of_table,
+        }
     }
 
     /// Where a shard is in the file.
