@@ -112,6 +112,14 @@ impl Sink {
             sink.error = Some(error);
         }
     }
+
+    /// What went wrong, if anything did.
+    fn error(sink: &Mutex<Sink>) -> Option<Error> {
+        sink.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .error
+            .take()
+    }
 }
 
 /// Reads everything and sorts its hashes.
@@ -292,6 +300,7 @@ fn list(
         strict: input.strict,
         rejects: input.rejects.as_deref_mut(),
         progress: input.progress,
+        memory: input.memory,
     };
     let buffers: Pool<Vec<Hash>> = Pool::new();
     let worker = || {
@@ -305,7 +314,7 @@ fn list(
         Sink::add(sink, &hashes);
         hashes.clear();
         buffers.put(hashes);
-        Ok(())
+        Sink::error(sink).map_or(Ok(()), Err)
     };
     let listed = list.read(&mut reading.bad_uris, || buffers.get(), worker, take)?;
     reading.uris += listed.uris;

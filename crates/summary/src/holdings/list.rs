@@ -43,6 +43,8 @@ pub(crate) struct List<'a> {
     pub(crate) rejects: Option<&'a mut RejectsFile>,
     /// Counts the bytes that are read, as they are stored.
     pub(crate) progress: Option<&'a AtomicU64>,
+    /// How much memory there is for everything, in bytes.
+    pub(crate) memory: usize,
 }
 
 /// What was in a list.
@@ -95,7 +97,9 @@ impl List<'_> {
                 Ok(done)
             }
         };
-        pipeline::run(Width::full(), give, worker, |done: Done<P>| {
+        // Blocks and what is made of them take little of it, but at least as much as two cores need.
+        let width = Width::within((self.memory / 8).max(16 * BLOCK), 0, 2 * BLOCK);
+        pipeline::run(width, give, worker, |done: Done<P>| {
             for (at, line, why) in done.bad {
                 let what = format!("{why}: {}", printable(&line));
                 let error = Error::new(ErrorKind::Syntax(what))
@@ -183,6 +187,7 @@ pub(super) fn read(
         strict: input.strict,
         rejects,
         progress: Some(&input.progress),
+        memory: input.memory,
     };
     let take = |mut lines: Spooled| {
         lines.end_line();
