@@ -65,6 +65,6 @@ pub use hash::{Fingerprint, Hash, HashFunction, Hasher, Secret};
 pub use input::{Input, Reading};
 pub(crate) use partition::Partitions;
 pub use read::Filter;
-pub(crate) use run::Run;
+pub(crate) use run::{Cursor, Run, RunWriter, difference, union};
 pub use size::{Budget, file_size};
 pub use summary::Keyer;

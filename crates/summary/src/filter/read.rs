@@ -54,6 +54,32 @@ impl Filter {
         start.starts_with(&MAGIC)
     }
 
+    /// Opens a source if it is a file of hashes, each of a whole SURT, without a secret.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is another filter.
+    pub(crate) fn of_hashes(source: &waypost_index::Source) -> Result<Option<Filter>> {
+        let waypost_index::Source::File(path) = source else {
+            return Ok(None);
+        };
+        let mut start = [0; 8];
+        if source.open()?.read_full(&mut start).0 < 8 || !Filter::begins(&start) {
+            return Ok(None);
+        }
+        let filter = Filter::open(path)?;
+        let head = filter.head();
+        if head.kind != Kind::Hashes
+            || head.policy != waypost_surt::Policy::Whole
+            || head.fingerprint.is_some()
+        {
+            return Err(Error::invalid(
+                "of filters, only unkeyed hashes of whole URIs say what is held: `waypost filter build --kind hashes`",
+            )
+            .in_file(path.display()));
+        }
+        Ok(Some(filter))
+    }
+
     /// Opens a file by memory map.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use waypost_index::layout::{FileLayout, Line};
 use waypost_index::{Error as IndexError, Field};
 
 use super::{Input, run::escaped};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// What a source holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +33,12 @@ pub(super) fn sniff(input: &Input) -> Result<Sniffed> {
     let mut last: Vec<u8> = Vec::new();
     for source in &input.sources {
         let start = beginning(source)?;
+        if crate::filter::Filter::begins(&start) {
+            return Err(Error::invalid(
+                "this is a filter: what is held is told by an index or a list of URIs",
+            )
+            .in_file(source));
+        }
         let content = content_of(&start);
         if let Content::Index(_) = content {
             in_order &= is_in_order(input, &start, &mut last);

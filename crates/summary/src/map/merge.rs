@@ -125,7 +125,15 @@ pub fn merge(
         Filters::Rebuild(holdings) if filtered.is_some() => {
             let rows = temporary(room)?;
             merged.rows = write_spooled(spool.finish()?, keys, &head(None), &rows)?;
-            let (made, _) = publish(&rows, holdings, room, head, out)?;
+            let (made, _) = publish(
+                &rows,
+                &Source::File(rows.to_path_buf()),
+                holdings,
+                room,
+                0,
+                head,
+                out,
+            )?;
             merged.filter_bytes = made.file.map(|(bytes, _)| bytes);
         }
         _ => merged.rows = write_spooled(spool.finish()?, keys, &head(None), out)?,
