@@ -329,6 +329,8 @@ struct Search<'a> {
 /// What one look at a map and at lookups tells.
 pub(super) struct Learned {
     pub(super) prior: Prior,
+    /// What it was learned from, if it was.
+    pub(super) learning: Option<Learning>,
     /// How much each site is asked for.
     pub(super) densities: Vec<u8>,
     pub(super) urirs: u64,
@@ -361,7 +363,8 @@ impl Learned {
             cost.learning = sample.is_some().then(Learning::default);
             cost
         })?;
-        let prior = match (prior, &first.learning) {
+        let learning = first.learning.filter(|_| prior.is_none());
+        let prior = match (prior, &learning) {
             (Some(prior), _) => prior.clone(),
             // Half of the lookups taught it.
             (None, Some(learning)) => learning.finish(2.0, strength),
@@ -369,6 +372,7 @@ impl Learned {
         };
         Ok(Learned {
             prior,
+            learning,
             densities: sites.all,
             urirs: first.urirs,
             rows,

@@ -59,6 +59,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) miss: f64,
     /// How much of what was seen once is held to be chance.
     pub(crate) luck: f64,
+    /// Whether lookups that were set aside count, too.
+    pub(crate) aside: bool,
 }
 
 /// What something costs, and of what that is made.
@@ -480,7 +482,10 @@ impl<const L: usize> Pass for Cost<'_, L> {
     }
 
     fn lookups(&mut self, node: &mut Costed<L>, asked: &Asked) {
-        node.asked += asked.absent + asked.aside;
+        node.asked += asked.absent;
+        if self.terms.aside {
+            node.asked += asked.aside;
+        }
         node.labelled |= asked.labelled;
         node.fresh += asked.fresh;
     }

@@ -7,6 +7,7 @@
 use super::choice::Choices;
 use super::compact::{Filtered, FilteredBudget};
 use super::cost::{Cost, Sum, Terms};
+use super::judge::Judge;
 use super::price::{self, Prices};
 use crate::error::{Error, Result};
 use crate::map::compact::{Given, Learned};
@@ -21,8 +22,9 @@ const SMALLEST: f64 = 1e-6;
 const LARGEST: f64 = 1e6;
 /// How often prices are measured anew.
 const LEARNING: usize = 2;
-/// How much the mean of places alike counts against what was seen at a place.
-const STRENGTH: f64 = 3.0;
+/// How much the mean of places alike counts against what was seen at a place: the first is tried
+/// first, and which is best is found out by lookups set aside.
+const STRENGTHS: [f64; 3] = [1.0, 0.3, 3.0];
 /// How much of what was seen once is held to be chance.
 const LUCK: f64 = 1.0;
 /// How often a map is chosen and measured, at most; how far λ is moved at first, as a logarithm.
@@ -75,7 +77,7 @@ impl<'a> Search<'a> {
             given,
             filtered.sample.as_ref(),
             filtered.prior.as_ref(),
-            STRENGTH,
+            STRENGTHS[0],
         )?;
         Ok(Search {
             given,
@@ -97,9 +99,12 @@ impl<'a> Search<'a> {
         match self.filtered.budget {
             FilteredBudget::Lambda(lambda) => {
                 let lambda = lambda.max(SMALLEST);
-                for _ in 0..LEARNING {
+                for round in 0..LEARNING {
                     let chosen = self.choose(lambda, None)?;
                     self.learn(&chosen);
+                    if round == 0 {
+                        self.pick_strength(lambda)?;
+                    }
                 }
                 self.choose(lambda, None)
             }
@@ -118,6 +123,7 @@ impl<'a> Search<'a> {
             counting: self.given.counting,
             miss: self.filtered.miss_price,
             luck: LUCK,
+            aside: true,
         }
     }
 
@@ -162,6 +168,37 @@ impl<'a> Search<'a> {
         let rows = chosen.rows as f64 - self.head_bytes() as f64;
         self.prices
             .learn(chosen.sum.bytes, rows, &chosen.written.keys);
+    }
+
+    /// Finds out how much the mean of places alike should count: one half of the lookups chooses maps,
+    /// the other judges them.
+    fn pick_strength(&mut self, lambda: f64) -> Result<()> {
+        let Some(learning) = self.learned.learning.clone() else {
+            return Ok(());
+        };
+        let mut best = (f64::INFINITY, STRENGTHS[0]);
+        for strength in STRENGTHS {
+            // In half as many lookups each stands for two.
+            let prior = learning.finish(1.0, strength);
+            let terms = Terms {
+                prior: &prior,
+                aside: false,
+                ..self.terms()
+            };
+            let mut cost = Cost::new(terms, [2.0 * lambda]);
+            cost.choices = Some(Choices::default());
+            walk_again(&self.given.source, self.sample.as_ref(), &mut cost)?;
+            let bytes = cost.found[0].bytes;
+            let choices = cost.choices.take().unwrap_or_default();
+            let mut judge = Judge::new(&choices);
+            walk_again(&self.given.source, self.sample.as_ref(), &mut judge)?;
+            let judged = bytes + 2.0 * lambda * judge.wrong;
+            if judged < best.0 {
+                best = (judged, strength);
+            }
+        }
+        self.learned.prior = learning.finish(2.0, best.1);
+        Ok(())
     }
 
     /// What the headers take.
@@ -219,6 +256,9 @@ impl<'a> Search<'a> {
                 // What was measured at other prices tells little about these.
                 (low, high) = (None, None);
                 lambda = (lambda.ln() + 1.5 * (target / bytes).ln().clamp(-1.0, 1.0)).exp();
+                if round == 0 {
+                    self.pick_strength(lambda)?;
+                }
                 continue;
             }
             let larger = |best: &Chosen| best.bytes() < chosen.bytes() || best.bytes() > allowed;
@@ -318,6 +358,9 @@ impl<'a> Search<'a> {
             if round < LEARNING {
                 let chosen = self.choose(lambda, None)?;
                 self.learn(&chosen);
+            }
+            if round == 0 {
+                self.pick_strength(lambda)?;
             }
         }
         self.choose(lambda, None)

@@ -170,6 +170,7 @@ proptest! {
             counting: Counting::Partition,
             miss: 0.0,
             luck: 1.0,
+            aside: true,
         };
         let mut cost = Cost::new(terms, [lambda]);
         walk(&Source::File(path), Some(&sample_of(&asked)), &mut cost).unwrap();
