@@ -1,10 +1,10 @@
 //! Any bytes are a map or an error with a place; what a map calls present stays present when it is
-//! compacted.
+//! compacted by either rule, and when it is merged.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use waypost_index::Source;
-use waypost_summary::map::{self, Given, Map, Papers, Room, Rule, Style};
+use waypost_summary::map::{self, Budget, Given, LeastCost, Map, Papers, Room, Rule, Style};
 use waypost_surt::Surt;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -14,20 +14,33 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(before) = Map::open(&path, &Room::default()) else {
         return;
     };
-    let Ok(mut given) = Given::open(&Source::File(path.clone()), &Room::default()) else {
-        return;
-    };
-    let out = folder.path().join("b.ukvs");
+    let surts: Vec<Surt<'_>> = bytes
+        .split(|&byte| byte == b'\n')
+        .map(|line| Surt::new(line.split(|&byte| byte == b' ').next().unwrap_or_default()))
+        .filter(|surt| before.find(surt, None).is_some_and(|found| !found.frequency.is_void()))
+        .collect();
     let papers = Papers { host_weight: 0.0, path_weight: 0.0, ..Papers::default() };
-    if map::compact(&mut given, &Rule::Papers(papers), Style::Published, &out, false).is_err() {
-        return;
-    }
-    let after = Map::open(&out, &Room::default()).expect("what we write we read");
-    for line in bytes.split(|&byte| byte == b'\n') {
-        let surt = Surt::new(line.split(|&byte| byte == b' ').next().unwrap_or_default());
-        if before.find(&surt, None).is_some_and(|found| !found.frequency.is_void()) {
-            let found = after.find(&surt, None);
-            assert!(found.is_some_and(|found| !found.frequency.is_void()), "{surt:?} is lost");
+    let least = LeastCost { budget: Budget::Keys(3), sample: None, voids: false, prior: None, top: None };
+    let out = folder.path().join("b.ukvs");
+    for rule in [Rule::Papers(papers), Rule::LeastCost(Box::new(least))] {
+        let Ok(mut given) = Given::open(&Source::File(path.clone()), &Room::default()) else {
+            continue;
+        };
+        if map::compact(&mut given, &rule, Style::Published, &out, false).is_err() {
+            continue;
         }
+        check(&out, &surts);
+    }
+    if map::merge(&[path.clone(), path], map::Filters::Refuse, &Room::default(), &out).is_ok() {
+        check(&out, &surts);
     }
 });
+
+/// All of these are present still.
+fn check(path: &std::path::Path, surts: &[Surt<'_>]) {
+    let after = Map::open(path, &Room::default()).expect("what we write we read");
+    for surt in surts {
+        let found = after.find(surt, None);
+        assert!(found.is_some_and(|found| !found.frequency.is_void()), "{surt:?} is lost");
+    }
+}

@@ -127,6 +127,58 @@ fn maps_are_merged_compared_fitted_swept_and_shown() {
 }
 
 #[test]
+fn a_map_is_shown_as_a_page_and_its_making_as_a_plot() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    waypost()
+        .args(["map", "build"])
+        .arg(example())
+        .arg("-o")
+        .arg(at("full"))
+        .assert()
+        .code(0);
+    waypost()
+        .args(["map", "show"])
+        .arg(at("full"))
+        .arg("--html")
+        .arg(at("full.html"))
+        .assert()
+        .code(0);
+    let page = std::fs::read_to_string(at("full.html")).unwrap();
+    assert!(page.contains("org,example,*") && page.len() < 1_000_000);
+    waypost()
+        .args(["map", "compact"])
+        .arg(at("full"))
+        .args(["--rule", "papers", "--wh", "0.5", "--wp", "0.5", "--trace"])
+        .arg(at("trace.tsv"))
+        .arg("-o")
+        .arg(at("small"))
+        .assert()
+        .code(0);
+    assert!(
+        std::fs::read_to_string(at("trace.tsv"))
+            .unwrap()
+            .starts_with("1\t1\n2\t")
+    );
+    assert!(
+        std::fs::read_to_string(at("trace.svg"))
+            .unwrap()
+            .contains("<polyline")
+    );
+    // What cannot be taken back is written whole.
+    let told = waypost()
+        .args(["map", "compact"])
+        .arg(at("full"))
+        .args(["--rule", "papers", "--wh", "0.5", "--wp", "0.5", "-o", "-"])
+        .assert()
+        .code(0)
+        .get_output()
+        .stdout
+        .clone();
+    assert_eq!(told, std::fs::read(at("small")).unwrap());
+}
+
+#[test]
 fn broken_maps_are_errors_with_their_line() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("bad.ukvs");

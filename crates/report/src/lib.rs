@@ -9,12 +9,16 @@
 //! assert_eq!(table.to_string(), "policy  keys\nH1P0       5\nHxPx     317\n");
 //! ```
 
+mod curve;
 mod html;
+mod icicle;
 mod number;
 mod plot;
 mod table;
 
+pub use curve::Curve;
 pub use html::Page;
+pub use icicle::{Piece, icicle};
 pub use number::{bytes, count};
 pub use plot::{Plot, Point};
 pub use table::{Align, Table};

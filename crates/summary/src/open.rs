@@ -31,7 +31,7 @@ pub fn open_with(path: &Path, ignore_filter: bool) -> Result<Box<dyn Summary>> {
     let kind = kind_of(&start[..length])
         .ok_or_else(|| Error::format("this is no summary").in_file(path.display()))?;
     Ok(match kind {
-        Kind::Filter => Box::new(Filter::open(path)?),
+        Kind::Filter => Box::new(Filter::load(path)?),
         Kind::Map if ignore_filter => Box::new(Map::open_rows(path, &Room::default())?),
         Kind::Map => Box::new(Map::open(path, &Room::default())?),
         Kind::Profile => Box::new(Profile::open(path)?),

@@ -112,6 +112,39 @@ fn captures_are_filtered_and_dated_by_the_newest() {
 }
 
 #[test]
+fn bad_lines_of_a_list_are_kept_in_their_order() {
+    let folder = folder();
+    let (mut list, mut bad) = (String::new(), String::new());
+    // Several blocks, which are done in any order.
+    for n in 0..150_000 {
+        if n % 1000 == 7 {
+            bad.push_str(&format!("http://x.y:99999/{n}\n"));
+            list.push_str(&format!("http://x.y:99999/{n}\n"));
+        } else {
+            list.push_str(&format!("http://example.com/page/{n}\n"));
+        }
+    }
+    std::fs::write(folder.path().join("list.txt"), list).unwrap();
+    let made = here(
+        folder.path(),
+        &[
+            "filter",
+            "build",
+            "@list.txt",
+            "-o",
+            "@f",
+            "--rejects",
+            "@bad",
+        ],
+    );
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    assert_eq!(
+        std::fs::read_to_string(folder.path().join("bad")).unwrap(),
+        bad
+    );
+}
+
+#[test]
 fn a_keyed_filter_answers_only_with_its_key() {
     let folder = folder();
     let built = here(

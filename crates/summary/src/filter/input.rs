@@ -5,6 +5,7 @@
 //! list  ─► blocks of lines ──► SURT ─► key ─► hash ─► partitions ─► a sorted run
 //! ```
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -54,7 +55,7 @@ pub struct Input<'a> {
     pub temporary: PathBuf,
     /// Whether to stop at the first bad line.
     pub strict: bool,
-    /// Keeps the bad lines of indexes.
+    /// Keeps the bad lines.
     pub rejects: Option<&'a mut RejectsFile>,
     /// Counts the bytes of the sources that are done, as they are stored.
     pub progress: Option<&'a AtomicU64>,
@@ -142,7 +143,9 @@ pub(crate) fn read(mut input: Input<'_>) -> Result<(Run, Reading)> {
                 );
             }
             Content::List => {
-                list(&input, source, &sink, &mut reading)?;
+                let mut rejects = input.rejects.take();
+                list(&input, source, rejects.as_deref_mut(), &sink, &mut reading)?;
+                input.rejects = rejects;
                 "uris"
             }
             Content::Index(_) => {
@@ -315,25 +318,64 @@ struct Found {
     examples: Vec<(u64, String)>,
 }
 
+/// Keeps the bad lines of blocks that are done in any order, in the order of the list.
+struct Kept<'a> {
+    file: &'a mut RejectsFile,
+    /// The first line of the block that comes next.
+    next: u64,
+    /// How many lines the blocks behind it have, and which of them are bad.
+    waiting: BTreeMap<u64, (u64, Vec<Vec<u8>>)>,
+    error: Option<Error>,
+}
+
+impl Kept<'_> {
+    fn add(&mut self, first: u64, lines: u64, bad: Vec<Vec<u8>>) {
+        self.waiting.insert(first, (lines, bad));
+        while let Some((lines, bad)) = self.waiting.remove(&self.next) {
+            self.next += lines;
+            for line in bad {
+                if let Err(error) = self.file.write(&line) {
+                    self.error.get_or_insert(error.into());
+                }
+            }
+        }
+    }
+}
+
 fn list(
     input: &Input<'_>,
     source: &Source,
+    rejects: Option<&mut RejectsFile>,
     sink: &Mutex<Sink>,
     reading: &mut Reading,
 ) -> Result<()> {
     let workers = rayon::current_num_threads();
     let found = Mutex::new(Found::default());
+    let kept = rejects.map(|file| {
+        Mutex::new(Kept {
+            file,
+            next: 1,
+            waiting: BTreeMap::new(),
+            error: None,
+        })
+    });
     let stop = AtomicBool::new(false);
     let (sender, receiver) = sync_channel::<Lines>(workers);
     let receiver = Mutex::new(receiver);
     let fed = thread::scope(|scope| {
         for _ in 0..workers {
-            scope.spawn(|| worker(input, &receiver, sink, &found, &stop));
+            scope.spawn(|| worker(input, &receiver, sink, &found, kept.as_ref(), &stop));
         }
         let fed = feed(input, source, &stop, |lines| sender.send(lines).is_ok());
         drop(sender);
         fed
     });
+    if let Some(error) = kept.and_then(|kept| {
+        let kept = kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+        kept.error
+    }) {
+        return Err(error);
+    }
     let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     let example = |(line, what): &(u64, String)| {
         Error::new(ErrorKind::Syntax(what.clone()))
@@ -407,6 +449,7 @@ fn worker(
     receiver: &Mutex<Receiver<Lines>>,
     sink: &Mutex<Sink>,
     found: &Mutex<Found>,
+    kept: Option<&Mutex<Kept<'_>>>,
     stop: &AtomicBool,
 ) {
     let mut keyer = Keyer::new(input.dialect, input.policy, input.hasher);
@@ -420,6 +463,7 @@ fn worker(
             return;
         };
         let mut here = Found::default();
+        let mut bad = Vec::new();
         hashes.clear();
         let bytes = lines.bytes.strip_suffix(b"\n").unwrap_or(&lines.bytes);
         let mut start = 0;
@@ -436,6 +480,9 @@ fn worker(
                 }
                 Err(error) => {
                     here.bad += 1;
+                    if kept.is_some() {
+                        bad.push(line.to_vec());
+                    }
                     if here.examples.len() < EXAMPLES {
                         here.examples
                             .push((number, format!("{error}: {}", printable(line))));
@@ -444,6 +491,11 @@ fn worker(
             }
         }
         Sink::add(sink, &hashes);
+        if let Some(kept) = kept {
+            let count = memchr_iter(b'\n', &lines.bytes).count() as u64;
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.add(lines.first, count, bad);
+        }
         if input.strict && here.bad > 0 {
             stop.store(true, Ordering::Relaxed);
         }

@@ -6,10 +6,11 @@
 )]
 
 use std::fs::File;
+use std::io::Read;
 use std::ops::Deref;
 use std::path::Path;
 
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapMut};
 
 use crate::error::{Error, Result};
 
@@ -34,6 +35,26 @@ impl Map {
         // wrong, but every access is checked against the length of the map. A file that is cut short
         // meanwhile ends the process with a signal, as in every program that maps files.
         let bytes = unsafe { Mmap::map(&file) }.map_err(|error| Error::io("map", path, error))?;
+        Ok(Map { bytes: Some(bytes) })
+    }
+
+    /// Reads all of a file into memory of its own, on large pages where the system has them. What is
+    /// looked up all over a large file is then found without a walk through the page table each time.
+    pub(crate) fn load(path: &Path) -> Result<Map> {
+        let fail = |error| Error::io("read", path, error);
+        let mut file = File::open(path).map_err(|error| Error::io("open", path, error))?;
+        let length = file.metadata().map_err(fail)?.len();
+        if length == 0 {
+            return Ok(Map { bytes: None });
+        }
+        let length = usize::try_from(length)
+            .map_err(|_| Error::invalid("larger than the memory of this machine"))?;
+        let mut bytes = MmapMut::map_anon(length).map_err(fail)?;
+        // Only a wish: small pages do, too.
+        #[cfg(target_os = "linux")]
+        let _ = bytes.advise(memmap2::Advice::HugePage);
+        file.read_exact(&mut bytes).map_err(fail)?;
+        let bytes = bytes.make_read_only().map_err(fail)?;
         Ok(Map { bytes: Some(bytes) })
     }
 }

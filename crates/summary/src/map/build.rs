@@ -14,7 +14,7 @@ use waypost_surt::Surt;
 
 use super::row::{self, push_digits, write_exact};
 use super::tidy::{Room, Spool, Spooled, joined, push_tidy};
-use crate::about::{About, Archive, Texts};
+use crate::about::{About, Archive, By, Texts};
 use crate::error::{Error, Result};
 use crate::frequency::Number;
 use crate::holdings::{self, Consumer, Content, Input, Reading, Run};
@@ -85,7 +85,7 @@ pub fn build(
         read_profile(source, keys, &mut state.rest, &mut about)?;
     }
     let mut head = Vec::new();
-    headers(&about).write(&mut head);
+    headers(&about, about.by.map(By::field)).write(&mut head);
     let (rows, bytes) = write(state.main.finish()?, state.rest.finish()?, &head, keys, out)?;
     Ok(Made {
         reading,
@@ -180,11 +180,11 @@ fn about(input: &Input, archive: &Archive, reading: &Reading) -> About {
     }
 }
 
-/// The headers of a map of exact keys.
-pub(crate) fn headers(about: &About) -> Headers {
+/// The headers of a map, whose second key is called so.
+pub(crate) fn headers(about: &About, second: Option<&str>) -> Headers {
     let mut headers = Headers::default();
     let mut keys: Vec<Value> = vec!["surt".into()];
-    keys.extend(about.by.map(|by| Value::from(by.field())));
+    keys.extend(second.map(Value::from));
     for (name, content) in about.headers().iter() {
         match name {
             "keys" => {

@@ -23,6 +23,7 @@ use super::pass::Pass;
 use super::prior::{Learning, Prior, class, density};
 use super::row::Row;
 use super::sample::Asked;
+use super::second::{Names, Seconds};
 use super::tree::{Part, Place, Visitor};
 use crate::error::Result;
 
@@ -89,6 +90,12 @@ impl<const L: usize> Lanes<L> {
 
 /// What is known of a place.
 pub(crate) struct Costed<const L: usize> {
+    /// Rows of the place itself, one for each second key.
+    own: u32,
+    /// URI-Rs of the place itself.
+    urirs: u64,
+    /// Second keys here and below.
+    seconds: Seconds,
     held: bool,
     wildcard: bool,
     void: bool,
@@ -120,10 +127,13 @@ pub(crate) struct Cost<'a, const L: usize> {
     /// Decisions are kept for the first price.
     pub(crate) decisions: Option<Decisions>,
     pub(crate) learning: Option<Learning>,
+    /// What is rolled up, if that is not to be found but to be priced.
+    pub(crate) forced: Option<&'a Decisions>,
     pub(crate) keys: [f64; L],
     pub(crate) costs: [f64; L],
     pub(crate) has_ports: bool,
     pub(crate) urirs: u64,
+    names: Names,
     /// Sites opened, and how much the last one is asked for.
     sites: usize,
     density: u8,
@@ -136,6 +146,8 @@ impl<'a, const L: usize> Cost<'a, L> {
             lambdas,
             decisions: None,
             learning: None,
+            forced: None,
+            names: Names::default(),
             keys: [0.0; L],
             costs: [0.0; L],
             has_ports: false,
@@ -172,13 +184,14 @@ impl<'a, const L: usize> Cost<'a, L> {
         } else {
             0.0
         };
+        let rows = node.seconds.rows();
         if node.wildcard {
             let (mut open, mut absent) = (Lanes::ZERO, Lanes::ZERO);
             for l in 0..L {
                 open.keys[l] = node.given_keys;
                 open.cost[l] = node.given_keys + self.lambdas[l] * node.given_asked;
-                absent.keys[l] = 1.0 + open.keys[l];
-                absent.cost[l] = 1.0 + open.cost[l];
+                absent.keys[l] = rows + open.keys[l];
+                absent.cost[l] = rows + open.cost[l];
             }
             self.decide(place, ROLL | GIVEN_WILDCARD);
             return (absent, open);
@@ -196,8 +209,8 @@ impl<'a, const L: usize> Cost<'a, L> {
                 open.cost[l] += 1.0;
             } else {
                 if node.held {
-                    absent.keys[l] += 1.0;
-                    absent.cost[l] += 1.0 + lambda * asked;
+                    absent.keys[l] += f64::from(node.own);
+                    absent.cost[l] += f64::from(node.own) + lambda * asked;
                 }
                 match self.prices.void {
                     Some(price)
@@ -214,9 +227,13 @@ impl<'a, const L: usize> Cost<'a, L> {
                 (absent.cost[l], absent.keys[l]),
                 (open.cost[l], open.keys[l]),
             );
-            if node.holds && allowed && 1.0 + stay_open.0 < stay_absent.0 {
-                absent.cost[l] = 1.0 + stay_open.0;
-                absent.keys[l] = 1.0 + stay_open.1;
+            let rolls = match self.forced {
+                Some(forced) => forced.get(place.id) & ROLL != 0,
+                None => node.holds && allowed && rows + stay_open.0 < stay_absent.0,
+            };
+            if rolls {
+                absent.cost[l] = rows + stay_open.0;
+                absent.keys[l] = rows + stay_open.1;
                 decision |= ROLL;
             }
             if let Some(price) = self.prices.void
@@ -251,6 +268,9 @@ impl<const L: usize> Visitor for Cost<'_, L> {
             self.sites += 1;
         }
         Costed {
+            own: 0,
+            urirs: 0,
+            seconds: Seconds::default(),
             held: false,
             wildcard: false,
             void: false,
@@ -272,6 +292,7 @@ impl<const L: usize> Visitor for Cost<'_, L> {
     #[inline]
     fn close(&mut self, place: Place<'_>, mut node: Costed<L>, parent: Option<&mut Costed<L>>) {
         node.holds |= node.held || node.wildcard;
+        self.urirs += node.urirs;
         let rows = u8::from(node.held || node.void) + u8::from(node.wildcard || node.void_below);
         node.locked_keys += f64::from(rows);
         if node.held && node.labelled {
@@ -298,6 +319,7 @@ impl<const L: usize> Visitor for Cost<'_, L> {
             self.costs = absent.cost;
             return;
         };
+        parent.seconds.add(&node.seconds);
         parent.absent.add(&absent);
         parent.open.add(&open);
         parent.locked_keys += node.locked_keys;
@@ -317,13 +339,21 @@ impl<const L: usize> Pass for Cost<'_, L> {
     #[inline]
     fn row(&mut self, node: &mut Costed<L>, row: &Row<'_>, reach: Reach) -> Result<()> {
         match (reach, row.frequency.is_void()) {
-            (Reach::Exact, false) => node.held = true,
+            (Reach::Exact, false) => {
+                node.held = true;
+                node.own += 1;
+            }
             (Reach::Exact, true) => node.void = true,
             (_, false) => node.wildcard = true,
             (_, true) => node.void_below = true,
         }
-        if !row.frequency.is_void() {
-            self.urirs += row.frequency.urirs.map_or(1, |urirs| urirs.value.max(1));
+        let urirs = row.frequency.urirs.map_or(1, |urirs| urirs.value.max(1));
+        if let Some(second) = &row.second {
+            node.seconds.insert(self.names.number(second));
+            // The same URI-Rs may be of several years.
+            node.urirs = node.urirs.max(urirs);
+        } else if !row.frequency.is_void() {
+            node.urirs += urirs;
         }
         Ok(())
     }

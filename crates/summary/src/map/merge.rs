@@ -13,7 +13,7 @@ use waypost_surt::{Key, Reach};
 
 use super::filtered::{publish, spelled, temporary};
 use super::row::Row;
-use super::rows::{Order, Rows};
+use super::rows::{Order, Rows, second_key};
 use super::store::Map;
 use super::tidy::{Room, Spool, push_tidy, write_spooled};
 use crate::about::About;
@@ -59,7 +59,7 @@ pub fn merge(
 ) -> Result<Merged> {
     let mut merged = Merged::default();
     let mut spool = Spool::new(room)?;
-    let mut about: Option<(About, usize)> = None;
+    let mut about: Option<(About, Option<String>)> = None;
     let several = maps.len() > 1;
     let opened: Vec<Map> = maps
         .iter()
@@ -72,13 +72,14 @@ pub fn merge(
     for (at, path) in maps.iter().enumerate() {
         let source = Source::File(path.clone());
         let mut rows = Rows::open(&source, Order::Any)?;
-        let keys = rows.keys();
+        // Maps from elsewhere name their second key, but not what we call it by.
+        let second = second_key(rows.headers())?;
         let said =
             About::from_headers(rows.headers()).map_err(|error| error.in_file(path.display()))?;
         about = Some(match about {
-            None => (said, keys),
+            None => (said, second),
             Some((before, of)) => {
-                if of != keys || before.by != said.by || before.dialect != said.dialect {
+                if of != second || before.by != said.by || before.dialect != said.dialect {
                     return Err(Error::invalid(
                         "its second key or its dialect is not that of the maps before",
                     )
@@ -108,11 +109,11 @@ pub fn merge(
             push_tidy(&mut spool, &row, &mut key)?;
         }
     }
-    let Some((about, keys)) = about else {
+    let Some((about, second)) = about else {
         return Err(Error::invalid("nothing to merge"));
     };
     let head = |identity: Option<u64>| {
-        let mut headers = super::build::headers(&about);
+        let mut headers = super::build::headers(&about, second.as_deref());
         if let Some(identity) = identity {
             let filter = ("filter".into(), Value::Text(spelled(identity)));
             headers.add(Header::new("meta", Value::Object(vec![filter])));
@@ -121,19 +122,13 @@ pub fn merge(
         headers.write(&mut head);
         head
     };
+    let keys = 1 + usize::from(second.is_some());
     match filters {
         Filters::Rebuild(holdings) if filtered.is_some() => {
             let rows = temporary(room)?;
             merged.rows = write_spooled(spool.finish()?, keys, &head(None), &rows)?;
-            let (made, _) = publish(
-                &rows,
-                &Source::File(rows.to_path_buf()),
-                holdings,
-                room,
-                0,
-                head,
-                out,
-            )?;
+            let full = Source::File(rows.to_path_buf());
+            let (made, _) = publish(&rows, &full, holdings, room, head, out)?;
             merged.filter_bytes = made.file.map(|(bytes, _)| bytes);
         }
         _ => merged.rows = write_spooled(spool.finish()?, keys, &head(None), out)?,

@@ -9,7 +9,8 @@
 //!
 //! Every pass over a map is a walk over the tree of its places in the order of its bytes. A
 //! rule (the papers', least cost) decides at each place when it is closed; the
-//! writer walks the same way again and knows the decision when the place is opened.
+//! writer walks the same way again and knows the decision when the place is opened. The papers' rule
+//! needs the second walk only for maps with voids or wildcards.
 
 mod build;
 pub mod check;
@@ -18,16 +19,21 @@ pub mod compare;
 mod cost;
 mod decision;
 mod filtered;
+mod find;
 pub mod fit;
 mod judge;
 mod memory;
 mod merge;
+mod once;
 mod papers;
 mod pass;
 mod prior;
+mod queue;
 mod row;
 mod rows;
 pub mod sample;
+mod search;
+mod second;
 pub mod show;
 mod store;
 mod table;
@@ -38,15 +44,16 @@ mod tree;
 mod write;
 
 pub use build::{Made, build};
-pub use compact::{Budget, Given, LeastCost, Report, Rule, compact};
+pub use compact::{Budget, Given, LeastCost, Report, Rule, SameSize, compact};
 pub use cost::Top;
 pub use filtered::{
     Built, Filtered, FilteredBudget, Growth, compact_filtered, companion_of, growth,
 };
+pub use find::{Finder, Found};
 pub use merge::{Filters, Merged, merge};
 pub use papers::{Papers, PowerLaw};
 pub use prior::Prior;
-pub use row::Row;
-pub use store::{Found, Map, Span};
+pub use row::{Row, write_frequency};
+pub use store::{Map, Span};
 pub use tidy::Room;
 pub use write::{Counting, Style, Summed};

@@ -61,11 +61,96 @@ impl Default for Papers {
     }
 }
 
+/// How many children each place may have, as the rule grants them.
+pub(crate) struct Cuts {
+    hosts: Vec<Cut>,
+    paths: Vec<Cut>,
+    keep_suffixes: bool,
+}
+
+/// What a place of some depth may have.
+#[derive(Clone, Copy)]
+pub(crate) struct Cut {
+    /// One more, and it rolls up.
+    most: u32,
+    /// What counts is what remains of keys, not children.
+    by_remainders: bool,
+}
+
+impl Cut {
+    /// It never rolls up.
+    pub(crate) const NEVER: Cut = Cut {
+        most: u32::MAX,
+        by_remainders: false,
+    };
+
+    /// Whether a place with so many children and remainders has too many.
+    #[inline]
+    pub(crate) fn exceeded(self, children: u32, remainders: u32) -> bool {
+        let count = if self.by_remainders {
+            remainders
+        } else {
+            children
+        };
+        count > self.most
+    }
+
+    /// Whether any number would be too many.
+    pub(crate) fn is_finite(self) -> bool {
+        self.most < u32::MAX
+    }
+}
+
+impl Cuts {
+    pub(crate) fn new(papers: &Papers) -> Cuts {
+        let cuts = |law: PowerLaw, weight: f64, depth: u32| -> Vec<Cut> {
+            // The last level has no children, and the one before only what remains of keys.
+            (0..depth.saturating_sub(1))
+                .map(|i| {
+                    let cut = law.a * f64::from(i + 1).powf(-law.k) * weight;
+                    Cut {
+                        // Counts are whole: more than 24.5 is more than 24.
+                        most: if cut.is_nan() {
+                            u32::MAX
+                        } else {
+                            cut.floor() as u32
+                        },
+                        by_remainders: i + 2 == depth,
+                    }
+                })
+                .collect()
+        };
+        Cuts {
+            hosts: cuts(papers.host, papers.host_weight, papers.host_depth),
+            paths: cuts(papers.path, papers.path_weight, papers.path_depth),
+            keep_suffixes: papers.keep_suffixes,
+        }
+    }
+
+    /// What a place may have.
+    #[inline]
+    pub(crate) fn of(&self, place: &Place<'_>) -> Cut {
+        let cut = match place.part {
+            // A top-level domain never rolls up.
+            Part::Host if place.level > 1 => self.hosts.get(place.level as usize - 1),
+            Part::Site | Part::Path => self.paths.get(place.level as usize),
+            _ => None,
+        };
+        match cut {
+            Some(&cut) if place.can_roll() => cut,
+            _ => Cut::NEVER,
+        }
+    }
+
+    /// Whether the place is a public suffix that is kept.
+    pub(crate) fn keeps(&self, part: Part, stem: &[u8]) -> bool {
+        self.keep_suffixes && part == Part::Host && is_public_suffix(stem)
+    }
+}
+
 /// Decides by the rule.
 pub(crate) struct Decide {
-    papers: Papers,
-    host_cuts: Vec<f64>,
-    path_cuts: Vec<f64>,
+    cuts: Cuts,
     pub(crate) decisions: Decisions,
     pub(crate) has_ports: bool,
     pub(crate) rolled: u64,
@@ -92,15 +177,8 @@ pub(crate) struct Counted {
 
 impl Decide {
     pub(crate) fn new(papers: &Papers) -> Decide {
-        let cuts = |law: PowerLaw, weight: f64, depth: u32| -> Vec<f64> {
-            (0..depth.max(1))
-                .map(|i| law.a * f64::from(i + 1).powf(-law.k) * weight)
-                .collect()
-        };
         Decide {
-            host_cuts: cuts(papers.host, papers.host_weight, papers.host_depth),
-            path_cuts: cuts(papers.path, papers.path_weight, papers.path_depth),
-            papers: papers.clone(),
+            cuts: Cuts::new(papers),
             decisions: Decisions::default(),
             has_ports: false,
             rolled: 0,
@@ -109,25 +187,8 @@ impl Decide {
     }
 
     fn rolls(&self, place: &Place<'_>, node: &Counted) -> bool {
-        let (index, depth, cuts) = match place.part {
-            // A top-level domain never does.
-            Part::Host if place.level > 1 => {
-                (place.level - 1, self.papers.host_depth, &self.host_cuts)
-            }
-            Part::Site | Part::Path => (place.level, self.papers.path_depth, &self.path_cuts),
-            _ => return false,
-        };
-        let children = match (index + 2).cmp(&depth) {
-            std::cmp::Ordering::Less => node.children,
-            std::cmp::Ordering::Equal => node.remainders,
-            std::cmp::Ordering::Greater => return false,
-        };
-        let cut = cuts.get(index as usize).copied().unwrap_or(f64::INFINITY);
-        f64::from(children) > cut
-            && place.can_roll()
-            && !(self.papers.keep_suffixes
-                && place.part == Part::Host
-                && is_public_suffix(place.stem))
+        self.cuts.of(place).exceeded(node.children, node.remainders)
+            && !self.cuts.keeps(place.part, place.stem)
     }
 }
 
@@ -191,8 +252,8 @@ impl Pass for Decide {
             }
             (_, false) => {
                 // The star stands for a child, as any label or segment does.
+                node.children += u32::from(!node.wildcard);
                 node.wildcard = true;
-                node.children += 1;
             }
             (_, true) => {
                 node.void = true;

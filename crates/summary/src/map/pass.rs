@@ -18,6 +18,11 @@ pub(crate) trait Pass: Visitor {
     fn lookups(&mut self, node: &mut Self::Node, asked: &Asked) {
         let _ = (node, asked);
     }
+
+    /// Whether it makes no sense to go on.
+    fn gives_up(&self) -> bool {
+        false
+    }
 }
 
 /// How a walk ended.
@@ -64,7 +69,7 @@ fn walk_in<P: Pass>(
         let node = walk.at(stem, host, pass);
         pass.row(node, &row, reach)?;
         count += 1;
-        if count % 4096 == 0 && rows.untidy().is_some() {
+        if count % 4096 == 0 && (rows.untidy().is_some() || pass.gives_up()) {
             break;
         }
     }
@@ -100,7 +105,7 @@ pub(crate) fn place(key: &[u8]) -> (&[u8], Reach, bool) {
 
 /// Whether a place is on a host: a `)` comes before the first slash.
 #[inline]
-fn has_host(stem: &[u8]) -> bool {
+pub(crate) fn has_host(stem: &[u8]) -> bool {
     memchr::memchr2(b')', b'/', stem).is_some_and(|at| stem[at] == b')')
 }
 

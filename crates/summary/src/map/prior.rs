@@ -28,9 +28,17 @@ pub struct Prior {
     rates: Vec<f64>,
     /// How many places' worth of evidence the class has against the place itself.
     strength: f64,
+    /// What the means of the half that taught are multiplied with.
+    scale: f64,
     /// The exponent, if it is a power of the children.
     power: Option<(f64, f64)>,
 }
+
+/// How much the mean of places alike counts against what was seen at a place.
+const STRENGTH: f64 = 0.3;
+
+/// Half of the lookups teach the means, and all are to be expected.
+const SCALE: f64 = 2.0;
 
 /// A class of places.
 #[inline]
@@ -59,7 +67,7 @@ pub(crate) fn density(asked: f64, rows: f64) -> u8 {
 
 impl Default for Prior {
     fn default() -> Prior {
-        Prior::power(0.02, 1.0)
+        Prior::power(0.02, 0.5)
     }
 }
 
@@ -69,7 +77,34 @@ impl Prior {
         Prior {
             rates: Vec::new(),
             strength: f64::INFINITY,
+            scale: 1.0,
             power: Some((rate, exponent)),
+        }
+    }
+
+    /// To be learned from lookups: means of places alike, times `scale`, count for `strength`
+    /// of what was seen at a place.
+    pub fn to_learn(strength: f64, scale: f64) -> Prior {
+        Prior {
+            rates: Vec::new(),
+            strength,
+            scale,
+            power: None,
+        }
+    }
+
+    /// Whether it is to be learned.
+    pub(crate) fn is_to_learn(&self) -> bool {
+        self.power.is_none()
+    }
+
+    /// As it is, or learned, if there is something to learn from.
+    pub(crate) fn or_learned(given: Option<&Prior>, learning: Option<&Learning>) -> Prior {
+        match (given, learning) {
+            (Some(prior), Some(learning)) => learning.finish(prior.scale, prior.strength),
+            (Some(prior), None) => prior.clone(),
+            (None, Some(learning)) => learning.finish(SCALE, STRENGTH),
+            (None, None) => Prior::default(),
         }
     }
 
@@ -154,6 +189,7 @@ impl Learning {
         Prior {
             rates,
             strength,
+            scale: times,
             power: None,
         }
     }

@@ -144,7 +144,7 @@ pub(crate) fn write_head(key: &[u8], second: Option<&[u8]>, out: &mut Vec<u8>) {
 }
 
 /// Appends a frequency as it is written in rows.
-pub(crate) fn write_frequency(frequency: &Frequency, out: &mut Vec<u8>) {
+pub fn write_frequency(frequency: &Frequency, out: &mut Vec<u8>) {
     let number = |number: Number, out: &mut Vec<u8>| {
         push_digits(number.value, out);
         out.extend_from_slice(number.sureness.sign().as_bytes());

@@ -182,19 +182,25 @@ impl Rows {
 
 /// How many key fields the headers speak of: `!fields {keys: […]}`, or `!keys […]`.
 pub(crate) fn key_fields(headers: &Headers) -> Result<usize> {
+    Ok(1 + usize::from(second_key(headers)?.is_some()))
+}
+
+/// What the headers call the second key, if there is one.
+pub(crate) fn second_key(headers: &Headers) -> Result<Option<String>> {
     let fields = headers.get("fields");
     let keys = fields
         .as_ref()
         .and_then(|fields| fields.get("keys").cloned())
         .or_else(|| headers.get("keys"));
     let Some(Value::List(keys)) = keys else {
-        return Ok(1);
+        return Ok(None);
     };
-    match keys.len() {
-        0 | 1 => Ok(1),
-        2 => Ok(2),
+    match &keys[..] {
+        [] | [_] => Ok(None),
+        [_, second] => Ok(Some(second.as_text().unwrap_or("second").to_owned())),
         more => Err(Error::format(format!(
-            "maps have one or two keys a row, but here are {more}"
+            "maps have one or two keys a row, but here are {}",
+            more.len()
         ))),
     }
 }

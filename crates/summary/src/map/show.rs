@@ -45,6 +45,35 @@ pub fn tree(source: &Source, depth: usize, top: usize, room: &Room) -> Result<Tr
     Ok(grow.whole)
 }
 
+impl Tree {
+    /// Keeps the largest subtrees only, so many of them, and each with all above it.
+    pub fn keep_largest(&mut self, places: usize) {
+        let mut sizes = Vec::new();
+        self.sizes(u64::MAX, &mut sizes);
+        sizes.sort_unstable_by(|a, b| b.cmp(a));
+        let least = sizes.get(places.max(1)).map_or(0, |most| most + 1);
+        self.keep_from(least);
+    }
+
+    /// How large each place is, or one above it that is smaller: none is.
+    fn sizes(&self, above: u64, sizes: &mut Vec<u64>) {
+        let size = self.captures.min(above);
+        sizes.push(size);
+        for child in &self.children {
+            child.sizes(size, sizes);
+        }
+    }
+
+    fn keep_from(&mut self, least: u64) {
+        let before = self.children.len();
+        self.children.retain(|child| child.captures >= least);
+        self.left_out += (before - self.children.len()) as u64;
+        for child in &mut self.children {
+            child.keep_from(least);
+        }
+    }
+}
+
 struct Grow {
     depth: usize,
     top: usize,

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use libdeflater::{CompressionLvl, Compressor};
+use rayon::prelude::*;
 use tempfile::TempPath;
 use waypost_index::Source;
 use waypost_index::input::Compression;
@@ -15,10 +16,11 @@ use waypost_index::timestamp::Time;
 use waypost_surt::{Key, Reach, Surt};
 
 use super::filtered::Companion;
+use super::find::{Finder, Found};
 use super::memory::Bytes;
-use super::row::{Row, trim_slashes};
+use super::row::Row;
 use super::rows::{Order, Rows, key_fields};
-use super::table::{self, Prefix, Table};
+use super::table::{self, Table};
 use super::tidy::{Room, joined, joined_filter, tidied};
 use crate::about::About;
 use crate::error::{Error, Result};
@@ -42,21 +44,6 @@ pub struct Map {
     /// The filter beside it, if rows have filters and they are not to be ignored.
     companion: Option<Companion>,
     _temporary: Option<TempPath>,
-}
-
-/// What a map says of a lookup.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// The key that decides, as it is spelled in the map.
-    pub key: Vec<u8>,
-    /// What is known under it. A void is an answer, too: absent.
-    pub frequency: Frequency,
-    /// How many labels and segments of the lookup the key speaks of.
-    pub depth: usize,
-    /// How many keys more specific than this one were not in the map.
-    pub distance: usize,
-    /// The width of the filter, in bits, if one decides what of it is present.
-    pub filter: Option<u8>,
 }
 
 impl Map {
@@ -134,6 +121,23 @@ impl Map {
         self.table.rows
     }
 
+    /// What the map says of a SURT; at a time, if one is given and the map knows times. A
+    /// [`Finder`] looks many up faster.
+    pub fn find(&self, surt: &Surt<'_>, at: Option<&Span>) -> Option<Found<'_>> {
+        Finder::new(self).find(surt, at)
+    }
+
+    /// The text, and where its rows are.
+    #[inline]
+    pub(crate) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    #[inline]
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
     /// The widths of filters that rows have, a bit for each.
     pub(crate) fn widths(&self) -> u32 {
         self.table.widths()
@@ -150,7 +154,7 @@ impl Map {
     ///
     /// # Errors
     /// When the filter cannot be read.
-    pub fn confirms(&self, found: &Found, surt: &Surt<'_>) -> Result<bool> {
+    pub fn confirms(&self, found: &Found<'_>, surt: &Surt<'_>) -> Result<bool> {
         if found.frequency.is_void() {
             return Ok(false);
         }
@@ -171,40 +175,18 @@ impl Map {
         }
     }
 
-    /// The row that decides for a SURT; at a time, if one is given and the map knows times. Whether
-    /// the SURT is present is for [`confirms`](Map::confirms) to say.
-    pub fn find(&self, surt: &Surt<'_>, at: Option<&Span>) -> Option<Found> {
-        let mut candidates = Candidates::new(surt, self.table.has_queries());
-        let slots = candidates.slots(&self.table);
-        for (distance, (candidate, slot)) in candidates.iter().zip(slots).enumerate() {
-            let found = self.table.find(candidate.hash, slot, |offset| {
-                self.is_key(offset, candidate.stem, candidate.reach)
-            });
-            let Some(offset) = found else {
-                continue;
-            };
-            let Some((key, frequency, filter)) = self.row(offset, at) else {
-                continue;
-            };
-            return Some(Found {
-                depth: depth(candidate.stem),
-                key,
-                frequency,
-                distance,
-                filter,
-            });
-        }
-        None
-    }
-
     /// Whether something is held at or below the place of a wildcard key: a row there, or a wildcard
     /// above it that no void takes it from.
     pub(crate) fn holds_at_or_below(&self, key: &Key<'_>) -> bool {
-        let mut stem = key.stem().to_vec();
-        if key.reach() == Reach::Hosts {
-            stem.push(b')');
-        }
-        if self.frequency(&Surt::new(&stem)).is_some() {
+        // A place below it that no row is about: what is said of it is said of all without a row.
+        let mut below = key.stem().to_vec();
+        below.extend_from_slice(match key.reach() {
+            Reach::All => b"\x01)",
+            Reach::Hosts => b",\x01)",
+            _ => b"/\x01",
+        });
+        let said = self.find(&Surt::new(&below), None);
+        if said.is_some_and(|found| !found.frequency.is_void()) {
             return true;
         }
         // Rows below stand together; the first of them is found by halving.
@@ -238,26 +220,9 @@ impl Map {
         false
     }
 
-    /// What is known of a SURT that rows call present.
-    #[inline]
-    fn frequency(&self, surt: &Surt<'_>) -> Option<Frequency> {
-        self.find(surt, None)
-            .map(|found| found.frequency)
-            .filter(|frequency| !frequency.is_void())
-    }
-
-    /// What is known of a SURT that is called present.
-    #[inline]
-    fn answer(&self, surt: &Surt<'_>) -> Result<Option<Found>> {
-        match self.find(surt, None) {
-            Some(found) if self.confirms(&found, surt)? => Ok(Some(found)),
-            _ => Ok(None),
-        }
-    }
-
     /// Whether the row there has this key.
     #[inline]
-    fn is_key(&self, offset: usize, stem: &[u8], reach: Reach) -> bool {
+    pub(crate) fn is_key(&self, offset: usize, stem: &[u8], reach: Reach) -> bool {
         let Some(line) = self.text.get(offset..) else {
             return false;
         };
@@ -279,11 +244,15 @@ impl Map {
         key.stem() == stem && key.reach() == reach
     }
 
-    /// The key of the rows there, and what they say together. `None` if none is of the time.
-    fn row(&self, offset: usize, at: Option<&Span>) -> Option<(Vec<u8>, Frequency, Option<u8>)> {
+    /// What the rows there say together. `None` if none is of the time.
+    pub(crate) fn row(&self, offset: usize, at: Option<&Span>) -> Option<Found<'_>> {
         let first = Row::parse(line_at(self.text.get(offset..)?), self.keys).ok()?;
         if self.keys == 1 {
-            return Some((first.key.into_owned(), first.frequency, first.filter));
+            return Some(Found {
+                key: first.key,
+                frequency: first.frequency,
+                filter: first.filter,
+            });
         }
         let mut found: Option<(Frequency, Option<u8>)> = None;
         let mut start = offset;
@@ -306,7 +275,11 @@ impl Map {
             start += line.len() + 1;
         }
         let (frequency, filter) = found?;
-        Some((first.key.into_owned(), frequency, filter))
+        Some(Found {
+            key: first.key,
+            frequency,
+            filter,
+        })
     }
 }
 
@@ -359,89 +332,6 @@ fn is_tidy(source: &Source) -> Result<bool> {
     }
     seen_header_after_row |= *rows.headers() != headers;
     Ok(!seen_header_after_row)
-}
-
-/// Labels and segments of a place.
-fn depth(stem: &[u8]) -> usize {
-    if stem.is_empty() {
-        return 0;
-    }
-    let surt = Surt::new(stem);
-    match surt.authority() {
-        [] => 1 + memchr::memchr_iter(b',', stem).count(),
-        _ => surt.labels().count() + surt.segments().count(),
-    }
-}
-
-struct Candidate<'a> {
-    stem: &'a [u8],
-    reach: Reach,
-    hash: u64,
-}
-
-/// Keys that may speak of a lookup, the most specific first, with their hashes.
-struct Candidates<'a> {
-    keys: Vec<Candidate<'a>>,
-}
-
-impl<'a> Candidates<'a> {
-    fn new(surt: &Surt<'a>, with_query: bool) -> Candidates<'a> {
-        let place = trim_slashes(surt.without_query());
-        let mut keys = Vec::with_capacity(16);
-        let mut prefix = Prefix::EMPTY;
-        let mut add = |stem: &'a [u8], reach, prefix: Prefix| {
-            keys.push(Candidate {
-                stem,
-                reach,
-                hash: prefix.key(reach),
-            });
-        };
-        add(b"", Reach::All, prefix);
-        let authority = surt.authority().len();
-        let host = authority > 0 || surt.as_bytes().first() == Some(&b')');
-        if host {
-            for (at, &byte) in place.iter().enumerate() {
-                if at < authority {
-                    if (byte == b',' || byte == b':') && at > 0 {
-                        add(&place[..at], Reach::Hosts, prefix);
-                    }
-                } else if at == authority {
-                    add(&place[..at], Reach::Hosts, prefix);
-                } else if byte == b'/' || at == authority + 1 {
-                    add(&place[..at], Reach::Paths, prefix);
-                }
-                prefix.push(byte);
-            }
-            add(place, Reach::Paths, prefix);
-        } else {
-            for &byte in place {
-                prefix.push(byte);
-            }
-        }
-        add(place, Reach::Exact, prefix);
-        if with_query && surt.query().is_some() {
-            let whole = surt.as_bytes();
-            let mut prefix = Prefix::EMPTY;
-            for &byte in whole {
-                prefix.push(byte);
-            }
-            add(whole, Reach::Exact, prefix);
-        }
-        Candidates { keys }
-    }
-
-    /// The slots of all of them, read before any is looked at.
-    fn slots(&mut self, table: &Table) -> Vec<(u64, u64)> {
-        self.keys
-            .iter()
-            .rev()
-            .map(|key| table.first(key.hash))
-            .collect()
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &Candidate<'a>> {
-        self.keys.iter().rev()
-    }
 }
 
 /// A span of time: `2012`, `2012:2014`, `:2014`, `2012:`.
@@ -512,20 +402,32 @@ impl Summary for Map {
     }
 
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer> {
-        Ok(match self.answer(&lookup.surt)? {
-            Some(found) => Answer::Present(Match {
-                key: Some(found.key),
+        Ok(match self.find(&lookup.surt, None) {
+            Some(found) if self.confirms(&found, &lookup.surt)? => Answer::Present(Match {
+                key: Some(found.key.into_owned()),
                 frequency: found.frequency,
             }),
-            None => Answer::Absent,
+            _ => Answer::Absent,
         })
     }
 
     fn lookup_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Option<Frequency>>> {
-        use rayon::prelude::*;
-        lookups
-            .par_iter()
-            .map(|lookup| Ok(self.answer(&lookup.surt)?.map(|found| found.frequency)))
-            .collect()
+        let parts: Result<Vec<Vec<Option<Frequency>>>> = lookups
+            .par_chunks(4096)
+            .map(|lookups| {
+                let surts: Vec<Surt<'_>> = lookups.iter().map(|lookup| lookup.surt).collect();
+                let mut found = Vec::with_capacity(surts.len());
+                Finder::new(self).find_all(&surts, None, |row| found.push(row));
+                found
+                    .into_iter()
+                    .zip(&surts)
+                    .map(|(found, surt)| match found {
+                        Some(found) if self.confirms(&found, surt)? => Ok(Some(found.frequency)),
+                        _ => Ok(None),
+                    })
+                    .collect()
+            })
+            .collect();
+        Ok(parts?.concat())
     }
 }

@@ -1,13 +1,11 @@
 //! Where the rows of a map are, by the hash of their keys.
 //!
-//! A lookup has about seven keys that may speak of it, each a prefix of the next. One walk over its
-//! bytes gives the hashes of all of them, and the slots of all of them are read at once, before the
-//! first is looked at: the memory answers them together, not one behind the other. Only a slot whose
-//! fingerprint fits leads to the text, where the key itself is compared.
+//! A slot has a fingerprint of the key and says where its row begins. Only a slot whose fingerprint
+//! fits leads to the text, where the key itself is compared.
 //!
 //! ```text
-//! magic  version  flags  text length  text time  text hash  rows  slots   64 bytes
-//! slot 0, slot 1, …                                                        8 bytes each
+//! magic  version  flags  text length  text time  text hash  rows  slots  levels   64 bytes
+//! slot 0, slot 1, …                                                                8 bytes each
 //! └ fingerprint, 24 bits │ where the row begins in the text, + 1, 40 bits
 //! ```
 
@@ -24,7 +22,7 @@ use super::row::Row;
 use crate::error::{Error, Result};
 
 const MAGIC: &[u8; 8] = b"WAYPMAP\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEADER: usize = 64;
 
 /// Some keys have a query.
@@ -71,6 +69,42 @@ fn hash_of(key: &Key<'_>) -> u64 {
     prefix.key(key.reach())
 }
 
+/// Which kinds of wildcards a map has, by reach and depth: a bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Levels(u64);
+
+impl Levels {
+    /// `*`.
+    pub(crate) const ALL: Levels = Levels(1 << 32);
+
+    /// Wildcards of hosts with so many separators of labels.
+    #[inline]
+    pub(crate) fn hosts(separators: usize) -> Levels {
+        Levels(1 << separators.min(15))
+    }
+
+    /// Wildcards of paths with so many slashes.
+    #[inline]
+    pub(crate) fn paths(slashes: usize) -> Levels {
+        Levels(1 << (16 + slashes.min(15)))
+    }
+
+    #[inline]
+    pub(crate) fn has(self, level: Levels) -> bool {
+        self.0 & level.0 != 0
+    }
+
+    fn of(key: &Key<'_>) -> Levels {
+        let stem = key.stem();
+        match key.reach() {
+            Reach::Exact => Levels(0),
+            Reach::Paths => Levels::paths(memchr::memchr_iter(b'/', stem).count()),
+            Reach::Hosts => Levels::hosts(memchr::memchr2_iter(b',', b':', stem).count()),
+            Reach::All => Levels::ALL,
+        }
+    }
+}
+
 /// The table.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -78,60 +112,59 @@ pub(crate) struct Table {
     slots: u64,
     pub(crate) rows: u64,
     flags: u32,
+    levels: Levels,
 }
+
+/// How many rows are put into their slots together: the memory brings the slots of all of them.
+const TOGETHER: usize = 64;
 
 impl Table {
     /// Reads all rows of a text and notes where they are. Rows of one key follow each other, and the
     /// first is noted.
     pub(crate) fn build(text: &[u8], keys: usize) -> Result<Vec<u8>> {
-        let mut hashes: Vec<(u64, u64)> = Vec::new();
+        let slots = (count(text, keys) * 3 / 2).max(8);
+        let mut bytes = vec![0; HEADER + 8 * slots as usize];
         let mut rows = 0u64;
         let mut flags = 0;
+        let mut levels = Levels::default();
         let mut last: &[u8] = b"";
+        let mut waiting: Vec<(u64, u64)> = Vec::with_capacity(TOGETHER);
         let mut start = 0;
         let mut line_number = 0;
         while start < text.len() {
             let end = memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |at| start + at);
             let line = &text[start..end];
             line_number += 1;
-            if !matches!(line.first(), None | Some(b'!' | b'@')) {
+            if is_row(line) {
                 let line = line.strip_suffix(b"\r").unwrap_or(line);
                 let row = Row::parse(line, keys).map_err(|error| error.at_line(line_number))?;
                 rows += 1;
                 if let Some(width) = row.filter {
                     flags |= 1 << (WIDTHS + u32::from(width));
                 }
-                let shown = &line[..row.key.len().min(line.len())];
-                if keys == 1 || shown != last {
+                let field = first_field(line);
+                if keys == 1 || field != last {
                     let key = Key::new(&row.key);
                     if memchr::memchr(b'?', &row.key).is_some() {
                         flags |= HAS_QUERIES;
                     }
-                    hashes.push((hash_of(&key), start as u64));
+                    levels.0 |= Levels::of(&key).0;
+                    waiting.push((hash_of(&key), start as u64));
+                    if waiting.len() == TOGETHER {
+                        put(&mut waiting, slots, &mut bytes);
+                    }
                 }
-                last = shown;
+                last = field;
             }
             start = end + 1;
         }
-        let slots = (hashes.len() as u64 * 3 / 2).max(8);
-        let mut bytes = vec![0; HEADER + 8 * slots as usize];
+        put(&mut waiting, slots, &mut bytes);
         bytes[..8].copy_from_slice(MAGIC);
         bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
         bytes[12..16].copy_from_slice(&flags.to_le_bytes());
         bytes[40..48].copy_from_slice(&rows.to_le_bytes());
         bytes[48..56].copy_from_slice(&slots.to_le_bytes());
-        for (hash, offset) in hashes {
-            let mut slot = home(hash, slots);
-            loop {
-                let at = HEADER + 8 * slot as usize;
-                if bytes[at..at + 8] == [0; 8] {
-                    let entry = (fingerprint(hash) << 40) | ((offset + 1) & ((1 << 40) - 1));
-                    bytes[at..at + 8].copy_from_slice(&entry.to_le_bytes());
-                    break;
-                }
-                slot = if slot + 1 == slots { 0 } else { slot + 1 };
-            }
-        }
+        bytes[56..64].copy_from_slice(&levels.0.to_le_bytes());
         Ok(bytes)
     }
 
@@ -139,7 +172,7 @@ impl Table {
     pub(crate) fn new(bytes: Bytes) -> Option<Table> {
         let number = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
         let small = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
-        let (rows, slots, flags) = (number(40)?, number(48)?, small(12)?);
+        let (rows, slots, levels, flags) = (number(40)?, number(48)?, number(56)?, small(12)?);
         let whole = bytes.starts_with(MAGIC)
             && small(8)? == VERSION
             && slots > 0
@@ -149,7 +182,14 @@ impl Table {
             slots,
             rows,
             flags,
+            levels: Levels(levels),
         })
+    }
+
+    /// Which wildcards the map has.
+    #[inline]
+    pub(crate) fn levels(&self) -> Levels {
+        self.levels
     }
 
     /// The widths of filters that rows have, a bit for each.
@@ -162,11 +202,17 @@ impl Table {
         self.flags & HAS_QUERIES != 0
     }
 
-    /// The first slot where a key may be, and what it holds.
+    /// What the first slot holds where a key may be.
     #[inline]
-    pub(crate) fn first(&self, hash: u64) -> (u64, u64) {
-        let slot = home(hash, self.slots);
-        (slot, self.entry(slot))
+    pub(crate) fn home_entry(&self, hash: u64) -> u64 {
+        self.entry(home(hash, self.slots))
+    }
+
+    /// Where the row begins that a slot leads to, if it is likely to have the key.
+    #[inline]
+    pub(crate) fn leads_to(entry: u64, hash: u64) -> Option<usize> {
+        let likely = entry != 0 && entry >> 40 == fingerprint(hash);
+        likely.then(|| (entry & ((1 << 40) - 1)) as usize - 1)
     }
 
     #[inline]
@@ -179,29 +225,76 @@ impl Table {
             .map_or(0, u64::from_le_bytes)
     }
 
-    /// Where rows begin that may have the key, from the slot on that [`first`](Table::first) gave.
+    /// Where the row with a key begins, whose home slot holds `entry`.
     #[inline]
     pub(crate) fn find(
         &self,
         hash: u64,
-        (mut slot, mut entry): (u64, u64),
+        mut entry: u64,
         mut fits: impl FnMut(usize) -> bool,
     ) -> Option<usize> {
+        let mut slot = home(hash, self.slots);
         // A damaged file may have no empty slot.
         for _ in 0..self.slots {
             if entry == 0 {
                 return None;
             }
-            if entry >> 40 == fingerprint(hash) {
-                let offset = (entry & ((1 << 40) - 1)) as usize - 1;
-                if fits(offset) {
-                    return Some(offset);
-                }
+            if let Some(offset) = Table::leads_to(entry, hash)
+                && fits(offset)
+            {
+                return Some(offset);
             }
             slot = if slot + 1 == self.slots { 0 } else { slot + 1 };
             entry = self.entry(slot);
         }
         None
+    }
+}
+
+/// Whether a line of a tidy map is a row.
+fn is_row(line: &[u8]) -> bool {
+    !matches!(line.first(), None | Some(b'!' | b'@'))
+}
+
+/// A line up to its first space.
+fn first_field(line: &[u8]) -> &[u8] {
+    &line[..memchr::memchr2(b' ', b'\t', line).unwrap_or(line.len())]
+}
+
+/// How many keys a text has, each counted once however many rows it has.
+fn count(text: &[u8], keys: usize) -> u64 {
+    let lines = text.split(|&byte| byte == b'\n');
+    if keys == 1 {
+        return memchr::memchr_iter(b'\n', text).count() as u64 + 1;
+    }
+    let mut last: &[u8] = b"";
+    let mut count = 0;
+    for line in lines.filter(|line| is_row(line)) {
+        let field = first_field(line);
+        count += u64::from(field != last);
+        last = field;
+    }
+    count
+}
+
+/// Puts rows into the slots of a table, and forgets them.
+fn put(rows: &mut Vec<(u64, u64)>, slots: u64, bytes: &mut [u8]) {
+    let mut touched = 0;
+    for &(hash, _) in rows.iter() {
+        touched |= bytes[HEADER + 8 * home(hash, slots) as usize];
+    }
+    std::hint::black_box(touched);
+    for (hash, offset) in rows.drain(..) {
+        let mut slot = home(hash, slots);
+        loop {
+            let at = HEADER + 8 * slot as usize;
+            if bytes[at..at + 8] == [0; 8] {
+                let entry = (fingerprint(hash) << 40) | ((offset + 1) & ((1 << 40) - 1));
+                bytes[at..at + 8].copy_from_slice(&entry.to_le_bytes());
+                break;
+            }
+            slot = if slot + 1 == slots { 0 } else { slot + 1 };
+        }
     }
 }
 
@@ -261,4 +354,35 @@ pub(crate) fn store(path: &Path, text: &[u8], table: &mut [u8]) {
     };
     // The folder may be read-only.
     let _ = written();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A map of every kind of key, and its table as version 2 has it.
+    const MAP: &[u8] = include_bytes!("../../tests/golden/small.ukvs");
+    const TABLE: &[u8] = include_bytes!("../../tests/golden/small.ukvs.wmap");
+
+    #[test]
+    fn tables_are_made_as_they_were_and_read() {
+        assert_eq!(Table::build(MAP, 1).unwrap(), TABLE);
+        let table = Table::new(Bytes::Owned(TABLE.to_vec())).unwrap();
+        assert_eq!((table.rows, table.has_queries()), (8, true));
+        let mut at = 0;
+        for line in MAP.split_inclusive(|&byte| byte == b'\n') {
+            if is_row(line) {
+                let hash = hash_of(&Key::new(first_field(line)));
+                let entry = table.home_entry(hash);
+                assert_eq!(table.find(hash, entry, |offset| offset == at), Some(at));
+            }
+            at += line.len();
+        }
+        let mut older = TABLE.to_vec();
+        older[8] = 1;
+        assert!(
+            Table::new(Bytes::Owned(older)).is_none(),
+            "another version is made anew"
+        );
+    }
 }

@@ -211,7 +211,13 @@ fn examples_of_the_papers_figures_answer_as_meant() {
         * 54321/20000\ncom,* 10000+\ncom,twitter)/ 250\ncom,twitter)/* 100\norg,arxiv)/ 100\norg,arxiv)/* 2500~/900\norg,arxiv)/pdf/* 0\nuk,co,bbc)/images/* 300+/20-\n";
     let (_folder, map) = opened(figure);
     let key = |surt: &str| {
-        String::from_utf8(map.find(&Surt::new(surt.as_bytes()), None).unwrap().key).unwrap()
+        String::from_utf8(
+            map.find(&Surt::new(surt.as_bytes()), None)
+                .unwrap()
+                .key
+                .into_owned(),
+        )
+        .unwrap()
     };
     assert_eq!(key("com,twitter)/"), "com,twitter)/");
     assert_eq!(key("com,twitter)/a"), "com,twitter)/*");

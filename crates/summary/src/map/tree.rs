@@ -281,7 +281,7 @@ impl<N> Walk<N> {
 
 /// Whether what comes next, or the end, makes the text so far a place of its own.
 #[inline]
-fn is_border(part: Part, next: Option<u8>) -> bool {
+pub(crate) fn is_border(part: Part, next: Option<u8>) -> bool {
     match (part, next) {
         (Part::Root | Part::Site, _) | (_, None) => true,
         (Part::Host | Part::Port, Some(byte)) => matches!(byte, b',' | b':' | b')'),

@@ -1,19 +1,17 @@
 //! Writing a map by the decisions of an earlier walk.
 //!
-//! A wildcard's frequency is known when its place is closed, but other rows may have come in between
-//! that sort before or behind it. Rows wait until no wildcard is open and are sorted then. Should too
-//! many wait, or should an odd key break the order, everything is written down and sorted instead.
+//! Rows [wait](super::queue) while a wildcard is open. Should too many wait, or should an odd key break
+//! the order, everything is written down and sorted instead.
 
-use std::path::Path;
-
-use waypost_index::output::{Format, LineWriter};
 use waypost_surt::Reach;
 
 use super::decision::{Decisions, GIVEN_VOID, GIVEN_WILDCARD, ROLL, VOID_BELOW, VOID_HERE};
 use super::filtered::{Choices, Said};
 use super::pass::Pass;
-use super::row::{self, Row};
-use super::tidy::{Room, Spool, joined};
+use super::queue::{Finished, Kind, Queue};
+use super::row::Row;
+use super::second::{Names, Totals};
+use super::tidy::joined;
 use super::tree::{Part, Place, Visitor};
 use crate::error::Result;
 use crate::frequency::Frequency;
@@ -73,8 +71,8 @@ pub(crate) struct Passed {
     /// An exact row is written for it, and says this.
     exact: Option<Said>,
     /// What rows that are not written count.
-    total: Option<Frequency>,
-    given: Option<Frequency>,
+    total: Totals,
+    given: Totals,
 }
 
 /// What was decided.
@@ -174,55 +172,19 @@ impl Plan<'_> {
     }
 }
 
-/// How many bytes may wait.
-const MOST_WAITING: usize = 24 << 20;
-
-/// Where rows go.
-enum Sink {
-    Lines(Box<LineWriter>),
-    Spool(Box<Spool>),
-    /// Only the size counts.
-    Measure(Box<Measure>),
-}
-
-/// Measures what gzip makes of some lines.
-pub(crate) struct Measure {
-    block: Vec<u8>,
-    compressor: libdeflater::Compressor,
-    pub(crate) gzip_bytes: u64,
-}
-
-impl Measure {
-    fn flush(&mut self) {
-        let mut out = vec![0; self.compressor.gzip_compress_bound(self.block.len())];
-        // The bound is enough by its definition.
-        self.gzip_bytes += self
-            .compressor
-            .gzip_compress(&self.block, &mut out)
-            .unwrap_or(0) as u64;
-        self.block.clear();
-    }
-}
-
 /// Writes rows.
 pub(crate) struct Writer<'a> {
     plan: Plan<'a>,
     style: Style,
     counting: Counting,
-    sink: Sink,
+    pub(crate) queue: Queue,
+    names: Names,
+    /// URI-Rs for each width of filters, by the width.
+    keys: [u64; 18],
     /// Wildcard rows whose places are open.
     open: usize,
-    waiting: Vec<u8>,
-    /// Where the rows that wait begin, where their keys end, where they end.
-    rows: Vec<(usize, usize, usize)>,
-    last: Vec<u8>,
-    key: Vec<u8>,
-    pub(crate) written: Summed,
     pub(crate) trace: Option<Vec<(u64, u64)>>,
     read: u64,
-    failed: Option<crate::Error>,
-    /// The order broke, or too much waited.
-    pub(crate) gave_up: bool,
 }
 
 /// What was written.
@@ -244,197 +206,66 @@ pub struct Summed {
     pub keys: [u64; 18],
 }
 
+impl Summed {
+    /// Counts a row.
+    pub(crate) fn count(&mut self, kind: Kind, filtered: bool, captures: u64, bytes: u64) {
+        self.rows += 1;
+        self.filtered += u64::from(filtered);
+        self.voids += u64::from(kind == Kind::Void);
+        self.wildcards += u64::from(kind == Kind::Wildcard);
+        self.captures += captures;
+        self.bytes += bytes;
+    }
+}
+
 impl<'a> Writer<'a> {
-    fn new(plan: Plan<'a>, style: Style, counting: Counting, sink: Sink) -> Writer<'a> {
+    /// Writes into a queue.
+    pub(crate) fn new(
+        plan: Plan<'a>,
+        style: Style,
+        counting: Counting,
+        queue: Queue,
+    ) -> Writer<'a> {
         Writer {
             plan,
             style,
             counting,
-            sink,
+            queue,
+            names: Names::default(),
+            keys: [0; 18],
             open: 0,
-            waiting: Vec::new(),
-            rows: Vec::new(),
-            last: Vec::new(),
-            key: Vec::new(),
-            written: Summed::default(),
             trace: None,
             read: 0,
-            failed: None,
-            gave_up: false,
         }
-    }
-
-    /// Writes to a file.
-    pub(crate) fn to_file(
-        path: &Path,
-        head: &[u8],
-        plan: Plan<'a>,
-        style: Style,
-        counting: Counting,
-    ) -> Result<Writer<'a>> {
-        let mut lines = LineWriter::create(path, &Format::of_name(path), 1)?;
-        for line in head
-            .split(|&byte| byte == b'\n')
-            .filter(|line| !line.is_empty())
-        {
-            lines.push(line)?;
-        }
-        Ok(Writer::new(
-            plan,
-            style,
-            counting,
-            Sink::Lines(Box::new(lines)),
-        ))
-    }
-
-    /// Writes rows down, to be sorted.
-    pub(crate) fn to_spool(room: &Room, plan: Plan<'a>, counting: Counting) -> Result<Writer<'a>> {
-        let spool = Spool::new(room)?;
-        Ok(Writer::new(
-            plan,
-            Style::Published,
-            counting,
-            Sink::Spool(Box::new(spool)),
-        ))
-    }
-
-    /// Measures how large the file would be.
-    pub(crate) fn to_measure(
-        head: &[u8],
-        plan: Plan<'a>,
-        style: Style,
-        counting: Counting,
-    ) -> Writer<'a> {
-        let measure = Measure {
-            block: head.to_vec(),
-            compressor: libdeflater::Compressor::new(libdeflater::CompressionLvl::default()),
-            gzip_bytes: 0,
-        };
-        Writer::new(plan, style, counting, Sink::Measure(Box::new(measure)))
     }
 
     /// Puts a file in its place.
-    pub(crate) fn finish(mut self) -> Result<Finished> {
-        self.flush();
-        if let Some(error) = self.failed {
-            return Err(error);
-        }
-        Ok(match self.sink {
-            Sink::Lines(lines) => Finished::File(lines.finish()?.bytes_out),
-            Sink::Spool(spool) => Finished::Spool(spool),
-            Sink::Measure(mut measure) => {
-                measure.flush();
-                Finished::Measured(measure.gzip_bytes)
-            }
-        })
+    pub(crate) fn finish(self) -> Result<(Finished, Summed)> {
+        let (finished, written) = self.queue.finish()?;
+        let keys = self.keys;
+        Ok((finished, Summed { keys, ..written }))
     }
 
-    /// Adds a row whose key is in `self.key`.
-    fn push(&mut self, frequency: &Frequency, filter: Option<u8>) {
-        self.written.rows += 1;
-        self.written.filtered += u64::from(filter.is_some());
-        self.written.captures += frequency.captures.map_or(0, |captures| captures.value);
-        if let Sink::Spool(spool) = &mut self.sink {
-            if let Err(error) = spool.push(&self.key, None, frequency, filter) {
-                self.failed.get_or_insert(error);
-            }
-            return;
-        }
-        let start = self.waiting.len();
-        self.waiting.extend_from_slice(&self.key);
-        let end = self.waiting.len();
-        self.rows.push((start, end, end));
-        self.waiting.push(b' ');
-        match (self.style, frequency.captures) {
-            (Style::Reference, Some(captures)) => {
-                row::push_digits(captures.value, &mut self.waiting)
-            }
-            (Style::Reference, None) => self.waiting.push(b'1'),
-            (Style::Published, _) => row::write_frequency(frequency, &mut self.waiting),
-        }
-        row::write_filter(filter, &mut self.waiting);
-        if let Some(row) = self.rows.last_mut() {
-            row.2 = self.waiting.len();
-        }
+    fn settle(&mut self) {
         if self.open == 0 {
-            self.flush();
-        } else if self.waiting.len() > MOST_WAITING {
-            self.gave_up = true;
-            self.waiting.clear();
-            self.rows.clear();
-        }
-    }
-
-    fn flush(&mut self) {
-        let Writer {
-            waiting,
-            rows,
-            sink,
-            last,
-            style,
-            ..
-        } = self;
-        if rows.len() > 1 && !rows.is_sorted_by(|a, b| waiting[a.0..a.1] <= waiting[b.0..b.1]) {
-            rows.sort_by(|a, b| waiting[a.0..a.1].cmp(&waiting[b.0..b.1]));
-        }
-        for &(start, end, stop) in rows.iter() {
-            let key = &waiting[start..end];
-            if &last[..] > key {
-                self.gave_up = true;
-            }
-            last.clear();
-            last.extend_from_slice(key);
-            let plain = !matches!(
-                key.first(),
-                None | Some(b'!' | b'@' | b'{' | b'[' | b'"' | b'\\')
-            ) && key.iter().all(|&byte| byte > b' ');
-            let mut escaped = Vec::new();
-            let line = if plain || *style == Style::Reference {
-                &waiting[start..stop]
-            } else {
-                crate::ukvs::write_field(key, true, &mut escaped);
-                escaped.extend_from_slice(&waiting[end..stop]);
-                &escaped[..]
-            };
-            self.written.bytes += line.len() as u64 + 1;
-            match sink {
-                Sink::Lines(lines) => {
-                    if let Err(error) = lines.push(line) {
-                        self.failed.get_or_insert(error.into());
-                    }
-                }
-                Sink::Measure(measure) => {
-                    measure.block.extend_from_slice(line);
-                    measure.block.push(b'\n');
-                    // The size of a gzip member in files that we write.
-                    if measure.block.len() > 1 << 20 {
-                        measure.flush();
-                    }
-                }
-                Sink::Spool(_) => {}
-            }
-        }
-        waiting.clear();
-        rows.clear();
-    }
-
-    fn exact_key(&mut self, stem: &[u8], part: Part) {
-        self.key.clear();
-        self.key.extend_from_slice(stem);
-        if part == Part::Site && self.style == Style::Published {
-            self.key.push(b'/');
+            self.queue.settle();
         }
     }
 }
 
-/// What became of the rows.
-pub(crate) enum Finished {
-    /// A file of so many bytes.
-    File(u64),
-    /// To be sorted.
-    Spool(Box<Spool>),
-    /// So many bytes gzipped.
-    Measured(u64),
+/// Appends the exact key of a place.
+fn write_exact(place: &Place<'_>, style: Style, out: &mut Vec<u8>) {
+    out.extend_from_slice(place.stem);
+    if place.part == Part::Site && style == Style::Published {
+        out.push(b'/');
+    }
+}
+
+/// Appends the key of a row in a style.
+#[inline]
+pub(crate) fn write_key(key: &[u8], style: Style, out: &mut Vec<u8>) {
+    let root = style == Style::Reference && key.ends_with(b")/");
+    out.extend_from_slice(&key[..key.len() - usize::from(root)]);
 }
 
 impl Visitor for Writer<'_> {
@@ -454,9 +285,10 @@ impl Visitor for Writer<'_> {
             self.open += 1;
         }
         if exact == Some(Said::Absent) {
-            self.exact_key(place.stem, place.part);
-            self.written.voids += 1;
-            self.push(&VOID, None);
+            let style = self.style;
+            self.queue.push(Kind::Void, &VOID, None, None, |out| {
+                write_exact(&place, style, out)
+            });
         }
         Passed {
             state,
@@ -464,40 +296,51 @@ impl Visitor for Writer<'_> {
             written,
             filter,
             exact,
-            total: None,
-            given: None,
+            total: Totals::default(),
+            given: Totals::default(),
         }
     }
 
     #[inline]
     fn close(&mut self, place: Place<'_>, node: Passed, parent: Option<&mut Passed>) {
         let mut total = node.total;
-        if let Some(given) = node.given {
-            total = Some(match (self.counting, total) {
-                (Counting::Partition, Some(total)) => total.plus(given),
-                _ => given,
+        match self.counting {
+            Counting::Partition => total.add_all(&node.given),
+            Counting::Accumulate => total.replace(&node.given),
+        }
+        if !node.written {
+            if let Some(parent) = parent {
+                parent.total.add_all(&total);
+            }
+            return;
+        }
+        self.open -= 1;
+        let frequencies = match (node.state, node.above) {
+            (State::Open | State::Filter(_) | State::Given, _) if !total.is_empty() => {
+                total.sorted(&self.names)
+            }
+            (State::Open | State::Filter(_) | State::Given, _) => {
+                vec![(None, Frequency::default())]
+            }
+            (State::Locked, State::Locked) => vec![(None, node.given.one().unwrap_or(VOID))],
+            (State::Locked, _) => {
+                let given = node.given.one().filter(Frequency::is_void);
+                vec![(None, given.unwrap_or(VOID))]
+            }
+            (State::Absent, _) => vec![(None, VOID)],
+        };
+        for (second, frequency) in frequencies {
+            let kind = if frequency.is_void() {
+                Kind::Void
+            } else {
+                Kind::Wildcard
+            };
+            let filter = node.filter.filter(|_| kind == Kind::Wildcard);
+            self.queue.push(kind, &frequency, second, filter, |out| {
+                place.write_wildcard(out);
             });
         }
-        if node.written {
-            self.key.clear();
-            place.write_wildcard(&mut self.key);
-            let frequency = match (node.state, node.above) {
-                (State::Open | State::Filter(_) | State::Given, _) => total.unwrap_or_default(),
-                (State::Locked, State::Locked) => node.given.unwrap_or(VOID),
-                (State::Locked, _) => node.given.filter(Frequency::is_void).unwrap_or(VOID),
-                (State::Absent, _) => VOID,
-            };
-            let void = frequency.is_void();
-            self.written.voids += u64::from(void);
-            self.written.wildcards += u64::from(!void);
-            self.open -= 1;
-            self.push(&frequency, node.filter.filter(|_| !void));
-            if self.open == 0 {
-                self.flush();
-            }
-        } else if let (Some(total), Some(parent)) = (total, parent) {
-            parent.total = Some(parent.total.map_or(total, |sum| sum.plus(total)));
-        }
+        self.settle();
     }
 }
 
@@ -508,7 +351,7 @@ impl Pass for Writer<'_> {
         if let Some(trace) = &mut self.trace
             && (self.read.is_power_of_two() || self.read.is_multiple_of(10_000))
         {
-            trace.push((self.read, self.written.rows));
+            trace.push((self.read, self.queue.count()));
         }
         let void = row.frequency.is_void();
         if !void {
@@ -516,33 +359,26 @@ impl Pass for Writer<'_> {
                 (Reach::Exact, Some(said)) => said.width(),
                 _ => node.filter,
             };
-            self.written.keys[usize::from(filter.unwrap_or(0))] += row.urirs();
+            self.keys[usize::from(filter.unwrap_or(0))] += row.urirs();
         }
+        let second = row.second.as_ref().map(|second| self.names.number(second));
         match (reach, void, node.state) {
             (Reach::Exact, false, State::Open | State::Filter(_) | State::Given)
                 if node.exact.is_none() =>
             {
-                node.total = Some(
-                    node.total
-                        .map_or(row.frequency, |sum| sum.plus(row.frequency)),
-                );
+                node.total.add(second, row.frequency, Frequency::plus);
             }
             (Reach::Exact, void, _) => {
-                self.key.clear();
-                self.key.extend_from_slice(&row.key);
-                if self.style == Style::Reference && self.key.ends_with(b")/") {
-                    self.key.pop();
-                }
-                self.written.voids += u64::from(void);
+                let kind = if void { Kind::Void } else { Kind::Exact };
                 let filter = node.exact.and_then(Said::width).filter(|_| !void);
-                self.push(&row.frequency, filter);
+                let (style, second) = (self.style, row.second.as_deref());
+                self.queue
+                    .push(kind, &row.frequency, second, filter, |out| {
+                        write_key(&row.key, style, out);
+                    });
+                self.settle();
             }
-            (_, _, _) => {
-                node.given = Some(
-                    node.given
-                        .map_or(row.frequency, |given| joined(given, row.frequency)),
-                )
-            }
+            (_, _, _) => node.given.add(second, row.frequency, joined),
         }
         Ok(())
     }

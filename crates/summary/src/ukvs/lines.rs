@@ -81,7 +81,8 @@ impl<R: Read> Lines<R> {
         self.filled -= self.next;
         self.next = 0;
         if self.filled > LONGEST {
-            return Err(Error::syntax("the line is longer than 16 MiB", 1).at_line(self.number + 1));
+            return Err(Error::syntax("the line is longer than 16 MiB", LONGEST + 1)
+                .at_line(self.number + 1));
         }
         if self.buffer.len() < self.filled + BLOCK {
             self.buffer.resize(self.filled + BLOCK, 0);

@@ -66,6 +66,8 @@ impl Lookup {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let filter = if self.no_mmap {
             Filter::open_by_range(&self.filter)?
+        } else if self.batch.is_some() {
+            Filter::load(&self.filter)?
         } else {
             Filter::open(&self.filter)?
         };

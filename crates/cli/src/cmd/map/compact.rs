@@ -1,10 +1,10 @@
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use waypost_index::input::Source;
 use waypost_index::output::Output;
-use waypost_report::{Align, Table, bytes, count};
+use waypost_report::{Align, Curve, Table, bytes, count};
 use waypost_summary::map::{
     self, Budget, Given, LeastCost, Papers, PowerLaw, Report, Room, Rule, Style,
 };
@@ -58,7 +58,8 @@ pub(crate) struct Compact {
     /// How keys and frequencies are written
     #[arg(long, value_enum, default_value_t = StyleArgument::Published)]
     style: StyleArgument,
-    /// Write how many keys were read and written on the way, tab-separated
+    /// Write how many keys were read and written on the way, tab-separated, and a plot of it beside
+    /// the file, as .svg
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     #[command(flatten)]
@@ -192,11 +193,7 @@ impl Compact {
         };
         let report = map::compact(&mut given, &rule, style, &self.output, self.trace.is_some())?;
         if let Some(path) = &self.trace {
-            let mut file = Output::create(path)?;
-            for (read, written) in &report.trace {
-                writeln!(file, "{read}\t{written}")?;
-            }
-            file.commit()?;
+            write_trace(path, &report.trace)?;
         }
         if report.sorted {
             out.note("the map was not sorted, or had keys twice: it was put in order on the way");
@@ -267,6 +264,27 @@ impl Compact {
     }
 }
 
+/// Rows read against rows written, and the plot.
+fn write_trace(path: &Path, trace: &[(u64, u64)]) -> anyhow::Result<()> {
+    let mut file = Output::create(path)?;
+    for (read, written) in trace {
+        writeln!(file, "{read}\t{written}")?;
+    }
+    file.commit()?;
+    let curve = Curve {
+        title: "The map grows as it is made".into(),
+        x: "keys read".into(),
+        y: "keys written".into(),
+        points: trace.iter().map(|&(x, y)| (x as f64, y as f64)).collect(),
+    };
+    if path.as_os_str() != "-" {
+        let mut file = Output::create(&path.with_extension("svg"))?;
+        file.write_all(curve.svg().as_bytes())?;
+        file.commit()?;
+    }
+    Ok(())
+}
+
 fn table(report: &Report) -> Table {
     let mut table = Table::new(&[("compacted", Align::Left), ("", Align::Right)]);
     table.row(["keys before", &count(report.rows_in)]);
@@ -293,6 +311,17 @@ fn table(report: &Report) -> Table {
     }
     if let Some(false_positives) = report.false_positives {
         table.row(["false positives expected", &format!("{false_positives:.0}")]);
+    }
+    if let Some(papers) = report.papers {
+        table.row([
+            "the papers' rule at this size".to_owned(),
+            format!(
+                "{:.0} false positives, {} keys (weight {:.2})",
+                papers.false_positives,
+                count(papers.rows),
+                papers.weight
+            ),
+        ]);
     }
     if let Some(rolled) = report.rolled {
         table.row(["roll-ups", &count(rolled)]);

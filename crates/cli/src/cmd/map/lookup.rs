@@ -8,8 +8,8 @@ use serde_json::json;
 use waypost_index::input::Source;
 use waypost_report::{Align, Table};
 use waypost_summary::Summary;
-use waypost_summary::map::{Found, Map, Room, Span};
-use waypost_surt::{Canonicalizer, Surt, is_surt};
+use waypost_summary::map::{Finder, Found, Map, Room, Span, write_frequency};
+use waypost_surt::{Canonicalizer, Dialect, Surt, is_surt};
 
 use crate::exit::Exit;
 use crate::hint::Hint;
@@ -59,30 +59,55 @@ enum Format {
 /// Lookups answered by a thread at a time.
 const AT_ONCE: usize = 4096;
 
-enum Said {
-    Rejected,
-    /// The row that decides, and whether it calls the lookup present.
-    Of(Option<Found>, bool),
+/// What is said of a lookup.
+struct Said<'m> {
+    rejected: bool,
+    /// The row that decides.
+    found: Option<Found<'m>>,
+    present: bool,
 }
 
-impl Said {
+impl Said<'_> {
     fn is_present(&self) -> bool {
-        matches!(self, Said::Of(_, true))
+        self.present
     }
 
     fn word(&self) -> &'static str {
-        match self {
-            Said::Rejected => "rejected",
-            Said::Of(_, true) => "present",
-            Said::Of(_, false) => "absent",
+        match (self.rejected, self.present) {
+            (true, _) => "rejected",
+            (_, true) => "present",
+            _ => "absent",
         }
     }
+}
 
-    fn found(&self) -> Option<&Found> {
-        match self {
-            Said::Of(found, _) => found.as_ref(),
-            Said::Rejected => None,
+/// The SURTs of some lookups.
+#[derive(Default)]
+struct Surts {
+    bytes: Vec<u8>,
+    /// Where each begins and ends; one that is rejected is empty.
+    spans: Vec<(usize, usize)>,
+}
+
+impl Surts {
+    fn new(lookups: &[&[u8]], dialect: Dialect) -> Surts {
+        let mut canonicalizer = Canonicalizer::new(dialect);
+        let mut surts = Surts::default();
+        for &line in lookups {
+            let start = surts.bytes.len();
+            if is_surt(line) {
+                surts.bytes.extend_from_slice(line);
+            } else if canonicalizer.canonicalize(line, &mut surts.bytes).is_err() {
+                surts.bytes.truncate(start);
+            }
+            surts.spans.push((start, surts.bytes.len()));
         }
+        surts
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Surt<'_>> {
+        let bytes = |&(start, end): &(usize, usize)| Surt::new(&self.bytes[start..end]);
+        self.spans.iter().map(bytes)
     }
 }
 
@@ -133,30 +158,35 @@ impl Lookup {
         let parts = asked
             .par_chunks(AT_ONCE)
             .map(|asked| {
-                let mut canonicalizer = Canonicalizer::new(map.about().dialect);
-                let mut surt = Vec::new();
+                let surts = Surts::new(asked, map.about().dialect);
+                let taken: Vec<Surt<'_>> = surts.iter().collect();
                 let mut text = Vec::new();
                 let mut answers = Vec::new();
                 let mut any = false;
-                for &line in asked {
-                    surt.clear();
-                    let answer = if is_surt(line) {
-                        said(map, &Surt::new(line), at)?
-                    } else if canonicalizer.canonicalize(line, &mut surt).is_ok() {
-                        said(map, &Surt::new(&surt), at)?
-                    } else {
-                        Said::Rejected
+                let mut rows = Vec::with_capacity(taken.len());
+                Finder::new(map).find_all(&taken, at, |found| rows.push(found));
+                for ((line, surt), found) in asked.iter().zip(&taken).zip(rows) {
+                    let rejected = surt.as_bytes().is_empty();
+                    let found = found.filter(|_| !rejected);
+                    let present = match &found {
+                        Some(found) => map.confirms(found, surt)?,
+                        None => false,
+                    };
+                    let answer = Said {
+                        rejected,
+                        found,
+                        present,
                     };
                     any |= answer.is_present();
                     match self.format {
                         Format::Table => answers.push(answer),
                         Format::Tsv => push_tsv(line, &answer, &mut text),
-                        Format::Json => push_json(line, &answer, &mut text),
+                        Format::Json => push_json(line, surt, &answer, &mut text),
                     }
                 }
                 Ok((text, answers, any))
             })
-            .collect::<anyhow::Result<Vec<(Vec<u8>, Vec<Said>, bool)>>>()?;
+            .collect::<anyhow::Result<Vec<(Vec<u8>, Vec<Said<'_>>, bool)>>>()?;
         let mut any = false;
         let mut table = Table::new(&[
             ("lookup", Align::Left),
@@ -170,7 +200,7 @@ impl Lookup {
             any |= found;
             out.data().write_all(&text)?;
             for said in said {
-                let found = said.found();
+                let found = said.found.as_ref();
                 table.row([
                     String::from_utf8_lossy(asked[at]).into_owned(),
                     said.word().to_owned(),
@@ -178,7 +208,7 @@ impl Lookup {
                         String::from_utf8_lossy(&found.key).into_owned()
                     }),
                     found.map_or("-".into(), |found| found.frequency.to_string()),
-                    found.map_or("-".into(), |found| found.depth.to_string()),
+                    found.map_or("-".into(), |found| found.depth().to_string()),
                 ]);
                 at += 1;
             }
@@ -190,15 +220,6 @@ impl Lookup {
     }
 }
 
-fn said(map: &Map, surt: &Surt<'_>, at: Option<&Span>) -> anyhow::Result<Said> {
-    let found = map.find(surt, at);
-    let present = match &found {
-        Some(found) => map.confirms(found, surt)?,
-        None => false,
-    };
-    Ok(Said::Of(found, present))
-}
-
 /// Opens a map, with the filter beside it or without.
 pub(super) fn open(path: &Path, ignore_filter: bool, room: &Room) -> anyhow::Result<Map> {
     Ok(match ignore_filter {
@@ -207,31 +228,31 @@ pub(super) fn open(path: &Path, ignore_filter: bool, room: &Room) -> anyhow::Res
     })
 }
 
-fn push_tsv(line: &[u8], said: &Said, out: &mut Vec<u8>) {
+fn push_tsv(line: &[u8], said: &Said<'_>, out: &mut Vec<u8>) {
     push_cell(line, out);
     out.push(b'\t');
     out.extend_from_slice(said.word().as_bytes());
     out.push(b'\t');
-    match said.found() {
+    match &said.found {
         Some(found) => {
             push_cell(&found.key, out);
             out.push(b'\t');
-            out.extend_from_slice(found.frequency.to_string().as_bytes());
+            write_frequency(&found.frequency, out);
         }
         None => out.extend_from_slice(b"-\t-"),
     }
     out.push(b'\n');
 }
 
-fn push_json(line: &[u8], said: &Said, out: &mut Vec<u8>) {
-    let found = said.found();
+fn push_json(line: &[u8], surt: &Surt<'_>, said: &Said<'_>, out: &mut Vec<u8>) {
+    let found = said.found.as_ref();
     let row = json!({
         "lookup": String::from_utf8_lossy(line),
         "answer": said.word(),
         "key": found.map(|found| String::from_utf8_lossy(&found.key).into_owned()),
         "frequency": found.map(|found| found.frequency.to_string()),
-        "depth": found.map(|found| found.depth),
-        "distance": found.map(|found| found.distance),
+        "depth": found.map(Found::depth),
+        "distance": found.map(|found| found.distance(surt)),
         "filter": found.and_then(|found| found.filter),
     });
     out.extend_from_slice(row.to_string().as_bytes());

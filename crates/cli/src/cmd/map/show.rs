@@ -1,9 +1,10 @@
-use std::io::Write;
-use std::path::PathBuf;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use waypost_index::input::Source;
-use waypost_report::count;
+use waypost_index::output::Output;
+use waypost_report::{Piece, count, icicle};
 use waypost_summary::map::{Room, show};
 
 use crate::exit::Exit;
@@ -11,31 +12,88 @@ use crate::printer::Printer;
 
 /// Show the largest subtrees of a map
 #[derive(Args)]
-#[command(after_help = "Example:\n  waypost map show small.ukvs --depth 3 --top 5")]
+#[command(after_help = "Examples:\n  \
+    waypost map show small.ukvs --depth 3 --top 5\n  \
+    waypost map show small.ukvs --html small.html")]
 pub(crate) struct Show {
     /// The map
     map: PathBuf,
-    /// How many levels to show
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    depth: usize,
+    /// How many levels to show; as many as fit the terminal, if not given
+    #[arg(long, value_name = "N")]
+    depth: Option<usize>,
     /// How many children of each place to show
-    #[arg(long, value_name = "N", default_value_t = 6)]
-    top: usize,
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// Write a page instead, in which a click goes into a subtree
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 const BAR: usize = 24;
 
+/// Lines of a tree that is not printed on a terminal.
+const LINES: usize = 40;
+
+/// Places of a page: more of them would make it larger than a megabyte.
+const PLACES: usize = 4_000;
+
 impl Show {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
-        let tree = show::tree(
+        let paged = self.html.is_some();
+        let mut tree = show::tree(
             &Source::new(&self.map),
-            self.depth,
-            self.top,
+            self.depth.unwrap_or(if paged { 12 } else { 6 }),
+            self.top.unwrap_or(if paged { 200 } else { 24 }),
             &Room::default(),
         )?;
+        if let Some(path) = &self.html {
+            tree.keep_largest(PLACES);
+            write_page(&self.map, &tree, path)?;
+            out.note(format_args!("wrote {}", path.display()));
+            return Ok(Exit::Yes);
+        }
+        if self.depth.is_none() && self.top.is_none() {
+            tree.keep_largest(lines() * 2 / 3);
+        }
         let whole = tree.captures.max(1);
         print(&tree, 0, whole, out)?;
         Ok(Exit::Yes)
+    }
+}
+
+/// How many lines the terminal has.
+fn lines() -> usize {
+    let size = std::io::stdout()
+        .is_terminal()
+        .then(terminal_size::terminal_size)
+        .flatten();
+    size.map_or(LINES, |(_, terminal_size::Height(lines))| {
+        usize::from(lines)
+    })
+}
+
+fn write_page(map: &Path, tree: &show::Tree, path: &Path) -> anyhow::Result<()> {
+    let title = format!("What {} holds", map.display());
+    let mut file = Output::create(path)?;
+    file.write_all(icicle(&title, &piece(tree)).as_bytes())?;
+    file.commit()?;
+    Ok(())
+}
+
+fn piece(tree: &show::Tree) -> Piece {
+    let mut note = format!(
+        "{} captures, {} keys",
+        count(tree.captures),
+        count(tree.keys)
+    );
+    if tree.left_out > 0 {
+        note += &format!(", {} smaller places not drawn", count(tree.left_out));
+    }
+    Piece {
+        name: String::from_utf8_lossy(&tree.name).into_owned(),
+        size: tree.captures,
+        note,
+        parts: tree.children.iter().map(piece).collect(),
     }
 }
 

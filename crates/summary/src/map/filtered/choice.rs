@@ -5,8 +5,6 @@
 
 use std::collections::HashMap;
 
-use crate::map::decision::Decisions;
-
 /// What a row can say, and what is the case where there is none: nothing is present, what a filter of
 /// so many bits knows, everything.
 pub(crate) const STATES: usize = 18;
@@ -79,7 +77,8 @@ impl Choice {
 /// The choices of all places.
 #[derive(Debug)]
 pub(crate) struct Choices {
-    places: Decisions<u32>,
+    /// The number of each place's choice; the default one takes no room at the end.
+    places: Vec<u32>,
     different: Vec<Choice>,
     numbers: HashMap<Choice, u32>,
     /// The last one: many places alike follow each other.
@@ -89,7 +88,7 @@ pub(crate) struct Choices {
 impl Default for Choices {
     fn default() -> Choices {
         Choices {
-            places: Decisions::default(),
+            places: Vec::new(),
             different: vec![Choice::default()],
             numbers: HashMap::from([(Choice::default(), 0)]),
             last: 0,
@@ -100,7 +99,7 @@ impl Default for Choices {
 impl Choices {
     pub(crate) fn set(&mut self, id: usize, choice: Choice) {
         if choice == self.different[self.last as usize] {
-            return self.places.set(id, self.last);
+            return self.put(id, self.last);
         }
         let number = match self.numbers.get(&choice) {
             Some(&number) => number,
@@ -112,10 +111,24 @@ impl Choices {
             }
         };
         self.last = number;
-        self.places.set(id, number);
+        self.put(id, number);
+    }
+
+    fn put(&mut self, id: usize, number: u32) {
+        if id >= self.places.len() {
+            if number == 0 {
+                return;
+            }
+            // A quarter more, not twice as much.
+            let length = (id + 1).max(self.places.len() + self.places.len() / 4);
+            self.places.reserve_exact(length - self.places.len());
+            self.places.resize(length, 0);
+        }
+        self.places[id] = number;
     }
 
     pub(crate) fn get(&self, id: usize) -> &Choice {
-        &self.different[self.places.get(id) as usize]
+        let number = self.places.get(id).copied().unwrap_or(0);
+        &self.different[number as usize]
     }
 }

@@ -9,9 +9,7 @@ use waypost_index::output::{Format, LineWriter};
 use super::companion::{self, Made, companion_of, spelled};
 use super::growth::Growth;
 use super::search::{Chosen, Search};
-use crate::about::About;
 use crate::error::{Error, Result};
-use crate::frequency::Sureness;
 use crate::holdings::{Input, Reading};
 use crate::map::compact::{Given, Report, head_with, write};
 use crate::map::cost::Top;
@@ -120,17 +118,9 @@ pub fn compact_filtered(given: &mut Given, filtered: &Filtered, out: &Path) -> R
     };
     built.report.sorted = given.sorted;
     let rows = write_rows(given, sample.as_ref(), &chosen, &mut built)?;
-    // What is counted exactly must be there; other counts are bounds.
-    let exact = About::from_headers(&given.headers)?
-        .urirs
-        .is_some_and(|urirs| urirs.sureness == Sureness::Exact);
-    let expected = match exact {
-        true => built.report.written.keys[1..].iter().sum(),
-        false => 0,
-    };
     let head = |identity| head_with(&given.headers, head(chosen.lambda, identity));
     let (holdings, room) = (&filtered.holdings, &given.room);
-    let (made, bytes) = publish(&rows, &given.source, holdings, room, expected, head, out)?;
+    let (made, bytes) = publish(&rows, &given.source, holdings, room, head, out)?;
     built.filter_keys = made.keys;
     built.reading = made.reading;
     if let Some((bytes, _)) = made.file {
@@ -143,26 +133,18 @@ pub fn compact_filtered(given: &mut Given, filtered: &Filtered, out: &Path) -> R
 }
 
 /// Makes the filter for rows, and puts both in their places. `head` gives the headers, given what
-/// tells the filter from others. Fewer URI-Rs in filters than `expected` are not all that the map
-/// speaks of. Returns the bytes of the map itself, too.
+/// tells the filter from others. Returns the bytes of the map itself, too.
 pub(crate) fn publish(
     rows: &Path,
     full: &Source,
     holdings: &Input,
     room: &Room,
-    expected: u64,
     head: impl Fn(Option<u64>) -> Vec<u8>,
     out: &Path,
 ) -> Result<(Made, u64)> {
     let place = companion_of(out);
     let file = temporary(room)?;
     let made = companion::make(rows, full, holdings, room, &file)?;
-    if made.keys < expected {
-        return Err(Error::holdings(format!(
-            "the map counts {expected} URI-Rs where its keys have filters, but of them only {} are held",
-            made.keys
-        )));
-    }
     let head = head(made.file.map(|(_, identity)| identity));
     let writer = copy(rows, &head, out)?;
     if made.file.is_some() {

@@ -17,10 +17,12 @@ use crate::error::{Error, Result};
 use crate::filter::{
     self, Cursor, Filter, Hash, Hasher, Keys, Kind, Metadata, Partitions, Recipe, RunWriter,
 };
+use crate::frequency::Sureness;
 use crate::holdings::{self, Consumer, Input, Reading, Run, escaped};
 use crate::map::rows::{Order, Rows};
 use crate::map::store::Map;
 use crate::map::tidy::Room;
+use crate::summary::Summary;
 use crate::ukvs::{Headers, Value};
 
 /// Where the filter of a map is: `small.ukvs.filter` beside `small.ukvs` and `small.ukvs.gz`.
@@ -177,6 +179,7 @@ pub(crate) fn make(
             found.lost, found.example
         )));
     }
+    must_be_whole(&map, reading.urirs)?;
     let mut runs = Vec::new();
     for (width, partitions) in (1..).zip(found.partitions) {
         if widths.contains(&width) {
@@ -184,6 +187,20 @@ pub(crate) fn make(
         }
     }
     encode(&runs, holdings, room, reading, out)
+}
+
+/// What is missing from the holdings would be missing from the filter, and called absent. How much the
+/// map has is known if it was made of one reading; counts of merged maps are bounds.
+fn must_be_whole(map: &Map, held: u64) -> Result<()> {
+    match map.about().urirs {
+        Some(urirs) if urirs.sureness == Sureness::Exact && urirs.value > held => {
+            Err(Error::holdings(format!(
+                "the map has {} URI-Rs, and the holdings only {held}",
+                urirs.value
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Hashes do not tell which row decides. But the exact keys of the map that rows were chosen for can be
@@ -204,6 +221,7 @@ fn make_of_hashes(
                 .in_file(hashes.name()),
         );
     }
+    must_be_whole(map, hashes.head().count)?;
     let memory = holdings.memory / 2 / (widths.len() + 2);
     let mut known = Partitions::new(memory, &room.temporary);
     let mut decided: Vec<(u8, Partitions)> = widths

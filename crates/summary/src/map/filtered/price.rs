@@ -28,8 +28,10 @@ pub(crate) struct Prices {
     scale: f64,
     /// Bytes for each key more, by state: none if nothing or everything is present.
     keys: [f64; STATES],
-    /// Widths that are not worth their entry in the table.
+    /// Widths that are not worth their entry in the table, as far as was last measured, and whether
+    /// they are left out.
     dropped: u32,
+    settled: bool,
 }
 
 impl Prices {
@@ -42,6 +44,7 @@ impl Prices {
                 _ => 0.0,
             }),
             dropped: 0,
+            settled: false,
         }
     }
 
@@ -51,6 +54,7 @@ impl Prices {
         Prices {
             scale: -row,
             dropped: !(1 << width),
+            settled: true,
             ..Prices::new()
         }
     }
@@ -84,7 +88,13 @@ impl Prices {
 
     /// Whether rows may have filters of a width.
     pub(crate) fn allows(&self, width: u8) -> bool {
-        self.dropped & 1 << width == 0
+        !self.settled || self.dropped & 1 << width == 0
+    }
+
+    /// Leaves out the widths that are not worth it. As long as prices are learned none is left out: one
+    /// that nobody needs at first may be the best in the end.
+    pub(crate) fn settle(&mut self) {
+        self.settled = true;
     }
 
     /// Takes in what was measured: what the map was thought to take, what its rows took, and how many
@@ -115,6 +125,7 @@ impl Prices {
                 kept.retain(|&other| other != width);
             }
         }
+        self.dropped = 0;
         for width in 1..=WIDEST {
             if kept.contains(&usize::from(width)) {
                 self.keys[usize::from(width)] = key(width, keys[usize::from(width)]);

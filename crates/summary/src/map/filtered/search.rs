@@ -10,21 +10,26 @@ use super::cost::{Cost, Sum, Terms};
 use super::judge::Judge;
 use super::price::{self, Prices};
 use crate::error::{Error, Result};
-use crate::map::compact::{Given, Learned};
+use crate::map::compact::Given;
 use crate::map::cost::Top;
 use crate::map::pass::walk_again;
+use crate::map::prior::Prior;
+use crate::map::queue::{Finished, Queue};
 use crate::map::sample::Sample;
-use crate::map::write::{Finished, Plan, Style, Summed, Writer};
+use crate::map::search::Learned;
+use crate::map::write::{Plan, Style, Summed, Writer};
 
 /// How many prices are tried in one walk.
 const LANES: usize = 4;
 const SMALLEST: f64 = 1e-6;
 const LARGEST: f64 = 1e6;
 /// How often prices are measured anew.
-const LEARNING: usize = 2;
+const LEARNING: usize = 3;
 /// How much the mean of places alike counts against what was seen at a place: the first is tried
 /// first, and which is best is found out by lookups set aside.
 const STRENGTHS: [f64; 3] = [1.0, 0.3, 3.0];
+/// Half of the lookups teach the prior.
+const SCALE: f64 = 2.0;
 /// How much of what was seen once is held to be chance.
 const LUCK: f64 = 1.0;
 /// How often a map is chosen and measured, at most; how far λ is moved at first, as a logarithm.
@@ -73,12 +78,10 @@ impl<'a> Search<'a> {
         filtered: &'a Filtered,
         head: &'a [u8],
     ) -> Result<Search<'a>> {
-        let learned = Learned::new(
-            given,
-            filtered.sample.as_ref(),
-            filtered.prior.as_ref(),
-            STRENGTHS[0],
-        )?;
+        let sample = filtered.sample.as_ref();
+        let to_learn = sample.map(|_| Prior::to_learn(STRENGTHS[0], SCALE));
+        let prior = filtered.prior.as_ref().or(to_learn.as_ref());
+        let learned = Learned::new(given, sample, prior)?;
         Ok(Search {
             given,
             filtered,
@@ -106,6 +109,7 @@ impl<'a> Search<'a> {
                         self.pick_strength(lambda)?;
                     }
                 }
+                self.prices.settle();
                 self.choose(lambda, None)
             }
             FilteredBudget::Bytes(bytes) => self.of_bytes(bytes),
@@ -146,10 +150,11 @@ impl<'a> Search<'a> {
         let (sum, has_ports) = (cost.found[0], cost.has_ports);
         let choices = cost.choices.take().unwrap_or_default();
         let plan = Plan::Filters(&choices);
-        let mut writer = Writer::to_measure(self.head, plan, Style::Published, self.given.counting);
+        let queue = Queue::to_measure(self.head, Style::Published);
+        let mut writer = Writer::new(plan, Style::Published, self.given.counting, queue);
         walk_again(&self.given.source, sample, &mut writer)?;
-        let written = writer.written;
-        let rows = match writer.finish()? {
+        let (finished, written) = writer.finish()?;
+        let rows = match finished {
             Finished::Measured(bytes) => bytes,
             _ => 0,
         };
@@ -259,6 +264,9 @@ impl<'a> Search<'a> {
                 if round == 0 {
                     self.pick_strength(lambda)?;
                 }
+                if round + 1 == LEARNING {
+                    self.prices.settle();
+                }
                 continue;
             }
             let larger = |best: &Chosen| best.bytes() < chosen.bytes() || best.bytes() > allowed;
@@ -352,6 +360,9 @@ impl<'a> Search<'a> {
         let allowed = (1.0 - accuracy) * lookups;
         let mut lambda = 1.0;
         for round in 0..=LEARNING {
+            if round == LEARNING {
+                self.prices.settle();
+            }
             // The largest price that is still wrong too often, and a little more.
             let within = if round < LEARNING { 0.4 } else { 0.01 };
             lambda = self.about(within, |wrong, _| wrong > allowed)? * within.exp();

@@ -1,0 +1,210 @@
+//! Looking SURTs up in a map, one by one or many at once.
+//!
+//! Each SURT has several keys that may speak of it, each a prefix of the next. One walk over its
+//! bytes hashes all of them; keys of a reach and depth that the map has none of are left out. Of a
+//! batch, first the slots of all keys are read, then the rows that their fingerprints lead to, and only
+//! then is anything compared: the memory answers all of them together, not one behind the other.
+
+use std::borrow::Cow;
+use std::hint::black_box;
+
+use waypost_surt::{Key, Reach, Surt};
+
+use super::row::trim_slashes;
+use super::store::{Map, Span};
+use super::table::{Levels, Prefix, Table};
+use crate::frequency::Frequency;
+
+/// What a map says of a lookup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found<'m> {
+    /// The key that decides, as it is spelled in the map.
+    pub key: Cow<'m, [u8]>,
+    /// What is known under it. A void is an answer, too: absent.
+    pub frequency: Frequency,
+    /// The width of the filter, in bits, if one decides what of it is present:
+    /// [`Map::confirms`] asks it.
+    pub filter: Option<u8>,
+}
+
+impl Found<'_> {
+    /// How many labels and segments of the lookup the key speaks of.
+    pub fn depth(&self) -> usize {
+        let stem = Key::new(&self.key).stem();
+        if stem.is_empty() {
+            return 0;
+        }
+        let surt = Surt::new(stem);
+        match surt.authority() {
+            [] => 1 + memchr::memchr_iter(b',', stem).count(),
+            _ => surt.labels().count() + surt.segments().count(),
+        }
+    }
+
+    /// How many keys more specific than this one speak of the lookup, and are not in the map.
+    pub fn distance(&self, surt: &Surt<'_>) -> usize {
+        let found = Key::new(&self.key);
+        let keys = surt.candidates();
+        let (with_query, found_at) = (
+            surt.query().is_some(),
+            { keys }.position(|key| key == found),
+        );
+        // The key with its query is looked at only in maps that have such keys.
+        found_at.map_or(0, |at| at.saturating_sub(usize::from(with_query)))
+    }
+}
+
+/// A key that may speak of a lookup.
+#[derive(Clone, Copy)]
+struct Candidate {
+    hash: u64,
+    /// What its home slot holds.
+    entry: u64,
+    /// How much of the SURT is its stem.
+    end: u32,
+    reach: Reach,
+}
+
+/// How many SURTs are looked up together.
+const BATCH: usize = 64;
+
+/// Looks many SURTs up, taking no memory for each.
+pub struct Finder<'m> {
+    map: &'m Map,
+    candidates: Vec<Candidate>,
+    /// Where the candidates of each SURT end.
+    ends: Vec<usize>,
+}
+
+impl<'m> Finder<'m> {
+    /// Looks up in a map.
+    pub fn new(map: &'m Map) -> Finder<'m> {
+        Finder {
+            map,
+            candidates: Vec::new(),
+            ends: Vec::new(),
+        }
+    }
+
+    /// Says of each SURT, in order, what the map says of it; at a time, if one is given and the map
+    /// knows times.
+    pub fn find_all(
+        &mut self,
+        surts: &[Surt<'_>],
+        at: Option<&Span>,
+        mut say: impl FnMut(Option<Found<'m>>),
+    ) {
+        for surts in surts.chunks(BATCH) {
+            self.prepare(surts);
+            let mut start = 0;
+            for (surt, &end) in surts.iter().zip(&self.ends) {
+                say(self.decide(surt, &self.candidates[start..end], at));
+                start = end;
+            }
+        }
+    }
+
+    /// What the map says of one.
+    pub(crate) fn find(&mut self, surt: &Surt<'_>, at: Option<&Span>) -> Option<Found<'m>> {
+        self.prepare(std::slice::from_ref(surt));
+        self.decide(surt, &self.candidates, at)
+    }
+
+    /// Has the memory bring all that a batch needs.
+    fn prepare(&mut self, surts: &[Surt<'_>]) {
+        let table = self.map.table();
+        self.candidates.clear();
+        self.ends.clear();
+        for surt in surts {
+            push_candidates(surt, table, &mut self.candidates);
+            self.ends.push(self.candidates.len());
+        }
+        for candidate in &mut self.candidates {
+            candidate.entry = table.home_entry(candidate.hash);
+        }
+        let text = self.map.text();
+        let mut touched = 0;
+        for candidate in &self.candidates {
+            if let Some(offset) = Table::leads_to(candidate.entry, candidate.hash) {
+                touched |= text.get(offset).copied().unwrap_or(0);
+            }
+        }
+        black_box(touched);
+    }
+
+    fn decide(
+        &self,
+        surt: &Surt<'_>,
+        candidates: &[Candidate],
+        at: Option<&Span>,
+    ) -> Option<Found<'m>> {
+        let table = self.map.table();
+        candidates.iter().rev().find_map(|candidate| {
+            let stem = &surt.as_bytes()[..candidate.end as usize];
+            let offset = table.find(candidate.hash, candidate.entry, |offset| {
+                self.map.is_key(offset, stem, candidate.reach)
+            })?;
+            self.map.row(offset, at)
+        })
+    }
+}
+
+/// Appends the keys that may speak of a SURT, the most specific last.
+fn push_candidates(surt: &Surt<'_>, table: &Table, out: &mut Vec<Candidate>) {
+    let place = trim_slashes(surt.without_query());
+    let levels = table.levels();
+    let mut prefix = Prefix::EMPTY;
+    let mut add = |end: usize, reach, prefix: Prefix| {
+        out.push(Candidate {
+            hash: prefix.key(reach),
+            entry: 0,
+            end: end as u32,
+            reach,
+        });
+    };
+    if levels.has(Levels::ALL) {
+        add(0, Reach::All, prefix);
+    }
+    let authority = surt.authority().len();
+    if authority > 0 || surt.as_bytes().first() == Some(&b')') {
+        let mut level = 0;
+        for (at, &byte) in place.iter().enumerate().take(authority) {
+            if byte == b',' || byte == b':' {
+                if at > 0 && levels.has(Levels::hosts(level)) {
+                    add(at, Reach::Hosts, prefix);
+                }
+                level += 1;
+            }
+            prefix.push(byte);
+        }
+        if levels.has(Levels::hosts(level)) {
+            add(authority, Reach::Hosts, prefix);
+        }
+        let mut level = 0;
+        for (at, &byte) in place.iter().enumerate().skip(authority) {
+            if at > authority && (byte == b'/' || at == authority + 1) {
+                if levels.has(Levels::paths(level)) {
+                    add(at, Reach::Paths, prefix);
+                }
+                level += usize::from(byte == b'/');
+            }
+            prefix.push(byte);
+        }
+        if levels.has(Levels::paths(level)) {
+            add(place.len(), Reach::Paths, prefix);
+        }
+    } else {
+        for &byte in place {
+            prefix.push(byte);
+        }
+    }
+    add(place.len(), Reach::Exact, prefix);
+    if table.has_queries() && surt.query().is_some() {
+        let whole = surt.as_bytes();
+        let mut prefix = Prefix::EMPTY;
+        for &byte in whole {
+            prefix.push(byte);
+        }
+        add(whole.len(), Reach::Exact, prefix);
+    }
+}

@@ -1,0 +1,194 @@
+//! The papers' rule in one walk, for maps of exact keys that hold something.
+//!
+//! Rows are queued as they come. When a place is found to have too many children, its rows are taken
+//! back, and no more of it are queued: from then on only their sum counts. So no more waits than a
+//! subtree that may yet roll up, and nothing is remembered of what was written. Maps with voids or
+//! wildcards take [two walks](super::papers), and so does what this one gives up.
+
+use waypost_surt::Reach;
+
+use super::papers::{Cut, Cuts, Papers};
+use super::pass::{Pass, has_host};
+use super::queue::{Kind, Queue};
+use super::row::Row;
+use super::tree::{Part, Place, Visitor, is_border};
+use super::write::{Style, write_key};
+use crate::error::Result;
+use crate::frequency::Frequency;
+
+/// Decides and writes.
+pub(crate) struct Once {
+    cuts: Cuts,
+    style: Style,
+    pub(crate) queue: Queue,
+    /// Open places that may roll up.
+    open: usize,
+    pub(crate) rolled: u64,
+    /// The map is none for this way.
+    pub(crate) gave_up: bool,
+    pub(crate) trace: Option<Vec<(u64, u64)>>,
+    read: u64,
+}
+
+/// What is known of an open place.
+pub(crate) struct Counted {
+    part: Part,
+    cut: Cut,
+    /// How long its text is.
+    end: usize,
+    /// Rows that waited when it was opened.
+    from: usize,
+    children: u32,
+    remainders: u32,
+    own: bool,
+    site: bool,
+    /// It has too many children already.
+    rolls: bool,
+    /// It lies below a place that rolls up.
+    covered: bool,
+    total: Option<Frequency>,
+}
+
+impl Once {
+    pub(crate) fn new(papers: &Papers, style: Style, queue: Queue, traced: bool) -> Once {
+        Once {
+            cuts: Cuts::new(papers),
+            style,
+            queue,
+            open: 0,
+            rolled: 0,
+            gave_up: false,
+            trace: traced.then(Vec::new),
+            read: 0,
+        }
+    }
+
+    /// Rolls a place up as soon as it has too many children.
+    #[inline]
+    fn look(&mut self, stem: &[u8], node: &mut Counted) {
+        if node.rolls || !node.cut.exceeded(node.children, node.remainders) {
+            return;
+        }
+        if self.cuts.keeps(node.part, stem) {
+            node.cut = Cut::NEVER;
+            // It was counted as one that may.
+            self.open -= 1;
+            return;
+        }
+        node.rolls = true;
+        self.rolled += 1;
+        if !node.covered {
+            self.take_back(stem, node);
+        }
+    }
+
+    fn take_back(&mut self, stem: &[u8], node: &Counted) {
+        let part = node.part;
+        self.queue.take_back(node.from, |key| {
+            let below = key.strip_prefix(stem);
+            below.is_some_and(|below| is_border(part, below.first().copied()))
+                // What has no host only looks as if it were below one: `com,a:8`.
+                && (part != Part::Host || key.ends_with(b",*") || has_host(key))
+        });
+    }
+}
+
+fn add(total: &mut Option<Frequency>, more: Frequency) {
+    *total = Some(total.map_or(more, |sum| sum.plus(more)));
+}
+
+impl Visitor for Once {
+    type Node = Counted;
+
+    #[inline]
+    fn open(&mut self, place: Place<'_>, parent: Option<&Counted>) -> Counted {
+        // Rows of ports sort elsewhere than their hosts' subtrees do.
+        self.gave_up |= place.part == Part::Port && self.style == Style::Published;
+        let cut = self.cuts.of(&place);
+        self.open += usize::from(cut.is_finite());
+        Counted {
+            part: place.part,
+            cut,
+            end: place.stem.len(),
+            from: self.queue.waiting(),
+            children: 0,
+            remainders: 0,
+            own: false,
+            site: false,
+            rolls: false,
+            covered: parent.is_some_and(|parent| parent.rolls || parent.covered),
+            total: None,
+        }
+    }
+
+    #[inline]
+    fn close(&mut self, place: Place<'_>, mut node: Counted, parent: Option<&mut Counted>) {
+        self.look(place.stem, &mut node);
+        self.open -= usize::from(node.cut.is_finite());
+        if node.rolls && !node.covered {
+            // Places that were open when it was found to roll up have queued on.
+            self.take_back(place.stem, &node);
+            let total = node.total.unwrap_or_default();
+            self.queue.push(Kind::Wildcard, &total, None, None, |out| {
+                place.write_wildcard(out);
+            });
+        }
+        if self.open == 0 {
+            self.queue.settle();
+        }
+        let Some(parent) = parent else {
+            return;
+        };
+        if let Some(total) = node.total {
+            add(&mut parent.total, total);
+        }
+        match place.part {
+            // A host's own pages are no child of it.
+            Part::Site => parent.site = true,
+            Part::Host | Part::Port => {
+                parent.children += 1;
+                parent.remainders += node.remainders + u32::from(node.site);
+            }
+            _ => {
+                parent.children += 1;
+                parent.remainders += node.remainders + u32::from(node.own);
+            }
+        }
+        if parent.end <= place.stem.len() {
+            let stem = &place.stem[..parent.end];
+            self.look(stem, parent);
+        }
+    }
+}
+
+impl Pass for Once {
+    #[inline]
+    fn row(&mut self, node: &mut Counted, row: &Row<'_>, reach: Reach) -> Result<()> {
+        self.read += 1;
+        if reach != Reach::Exact || row.frequency.is_void() || row.second.is_some() {
+            self.gave_up = true;
+        }
+        node.own = true;
+        add(&mut node.total, row.frequency);
+        if !node.covered && !node.rolls {
+            let style = self.style;
+            self.queue
+                .push(Kind::Exact, &row.frequency, None, None, |out| {
+                    write_key(&row.key, style, out);
+                });
+            if self.open == 0 {
+                self.queue.settle();
+            }
+        }
+        if let Some(trace) = &mut self.trace
+            && (self.read.is_power_of_two() || self.read.is_multiple_of(10_000))
+        {
+            trace.push((self.read, self.queue.count()));
+        }
+        Ok(())
+    }
+
+    fn gives_up(&self) -> bool {
+        self.gave_up || self.queue.gave_up
+    }
+}

@@ -1,0 +1,320 @@
+//! Rows on their way out: those that may still be taken back wait.
+//!
+//! A wildcard's frequency is known when its place is closed, but other rows may have come in between
+//! that sort before or behind it. So rows wait until no wildcard can stand above them any more, and
+//! are sorted then.
+
+use std::path::Path;
+
+use waypost_index::output::{Format, LineWriter};
+
+use super::row;
+use super::tidy::{Room, Spool};
+use super::write::{Style, Summed};
+use crate::error::Result;
+use crate::frequency::{Frequency, Number};
+
+/// How many bytes may wait.
+const MOST_WAITING: usize = 24 << 20;
+
+/// Rows that nothing holds back are written when there are so many bytes of them.
+const BATCH: usize = 32 << 10;
+
+/// Where rows go.
+enum Sink {
+    Lines(Box<LineWriter>),
+    Spool(Box<Spool>),
+    /// Only the size counts.
+    Measure(Box<Measure>),
+}
+
+/// Measures what gzip makes of some lines.
+struct Measure {
+    block: Vec<u8>,
+    compressor: libdeflater::Compressor,
+    gzip_bytes: u64,
+}
+
+impl Measure {
+    fn flush(&mut self) {
+        let mut out = vec![0; self.compressor.gzip_compress_bound(self.block.len())];
+        // The bound is enough by its definition.
+        self.gzip_bytes += self
+            .compressor
+            .gzip_compress(&self.block, &mut out)
+            .unwrap_or(0) as u64;
+        self.block.clear();
+    }
+}
+
+/// What a row is, for the count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Exact,
+    Wildcard,
+    Void,
+}
+
+/// A row that waits: where it begins, where its key ends, where it ends.
+struct Waiting {
+    start: u32,
+    key: u32,
+    end: u32,
+    kind: Kind,
+    filtered: bool,
+    captures: u64,
+}
+
+impl Waiting {
+    fn key<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        &bytes[self.start as usize..self.key as usize]
+    }
+}
+
+/// What became of the rows.
+pub(crate) enum Finished {
+    /// A file of so many bytes.
+    File(u64),
+    /// To be sorted.
+    Spool(Box<Spool>),
+    /// So many bytes gzipped.
+    Measured(u64),
+}
+
+/// Rows on their way.
+pub(crate) struct Queue {
+    style: Style,
+    sink: Sink,
+    bytes: Vec<u8>,
+    rows: Vec<Waiting>,
+    last: Vec<u8>,
+    written: Summed,
+    failed: Option<crate::Error>,
+    /// The order broke, or too much waited.
+    pub(crate) gave_up: bool,
+}
+
+impl Queue {
+    fn new(style: Style, sink: Sink) -> Queue {
+        Queue {
+            style,
+            sink,
+            bytes: Vec::new(),
+            rows: Vec::new(),
+            last: Vec::new(),
+            written: Summed::default(),
+            failed: None,
+            gave_up: false,
+        }
+    }
+
+    /// To a file.
+    pub(crate) fn to_file(path: &Path, head: &[u8], style: Style) -> Result<Queue> {
+        let mut lines = LineWriter::create(path, &Format::of_name(path), 1)?;
+        for line in head
+            .split(|&byte| byte == b'\n')
+            .filter(|line| !line.is_empty())
+        {
+            lines.push(line)?;
+        }
+        Ok(Queue::new(style, Sink::Lines(Box::new(lines))))
+    }
+
+    /// Written down in any order, to be sorted.
+    pub(crate) fn to_spool(room: &Room, style: Style) -> Result<Queue> {
+        let spool = Spool::new(room)?;
+        Ok(Queue::new(style, Sink::Spool(Box::new(spool))))
+    }
+
+    /// To nowhere: just how large the gzipped file would be.
+    pub(crate) fn to_measure(head: &[u8], style: Style) -> Queue {
+        let measure = Measure {
+            block: head.to_vec(),
+            compressor: libdeflater::Compressor::new(libdeflater::CompressionLvl::default()),
+            gzip_bytes: 0,
+        };
+        Queue::new(style, Sink::Measure(Box::new(measure)))
+    }
+
+    /// How many rows were written or wait.
+    pub(crate) fn count(&self) -> u64 {
+        self.written.rows + self.rows.len() as u64
+    }
+
+    /// How many rows wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Adds a row with the key that `write_key` appends.
+    #[inline]
+    pub(crate) fn push(
+        &mut self,
+        kind: Kind,
+        frequency: &Frequency,
+        second: Option<&[u8]>,
+        filter: Option<u8>,
+        write_key: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let captures = frequency.captures.map_or(0, |captures| captures.value);
+        let start = self.bytes.len();
+        write_key(&mut self.bytes);
+        let key = self.bytes.len();
+        if let Sink::Spool(spool) = &mut self.sink {
+            let frequency = &match self.style {
+                Style::Published => *frequency,
+                Style::Reference => Frequency {
+                    captures: Some(Number::exact(
+                        captures.max(u64::from(frequency.captures.is_none())),
+                    )),
+                    urirs: None,
+                },
+            };
+            if let Err(error) = spool.push(&self.bytes[start..], second, frequency, filter) {
+                self.failed.get_or_insert(error);
+            }
+            self.bytes.clear();
+            self.written.count(kind, filter.is_some(), captures, 0);
+            return;
+        }
+        self.bytes.push(b' ');
+        if let Some(second) = second {
+            crate::ukvs::write_field(second, false, &mut self.bytes);
+            self.bytes.push(b' ');
+        }
+        match (self.style, frequency.captures) {
+            (Style::Reference, Some(captures)) => row::push_digits(captures.value, &mut self.bytes),
+            (Style::Reference, None) => self.bytes.push(b'1'),
+            (Style::Published, _) => row::write_frequency(frequency, &mut self.bytes),
+        }
+        row::write_filter(filter, &mut self.bytes);
+        self.rows.push(Waiting {
+            start: start as u32,
+            key: key as u32,
+            end: self.bytes.len() as u32,
+            kind,
+            filtered: filter.is_some(),
+            captures,
+        });
+        if self.bytes.len() > MOST_WAITING {
+            self.gave_up = true;
+            self.bytes.clear();
+            self.rows.clear();
+        }
+    }
+
+    /// Takes back those of the rows that wait, from the given one on, whose keys are covered.
+    pub(crate) fn take_back(&mut self, from: usize, covered: impl Fn(&[u8]) -> bool) {
+        let Queue { bytes, rows, .. } = self;
+        let Some(tail) = rows.get(from..) else {
+            return;
+        };
+        let Some(first) = tail.iter().position(|row| covered(row.key(bytes))) else {
+            return;
+        };
+        let first = from + first;
+        let mut free = rows[first].start as usize;
+        let mut kept = first;
+        for at in first..rows.len() {
+            let (start, end) = (rows[at].start as usize, rows[at].end as usize);
+            if covered(&bytes[start..rows[at].key as usize]) {
+                continue;
+            }
+            bytes.copy_within(start..end, free);
+            let moved = (start - free) as u32;
+            rows.swap(kept, at);
+            rows[kept].start -= moved;
+            rows[kept].key -= moved;
+            rows[kept].end -= moved;
+            free += end - start;
+            kept += 1;
+        }
+        rows.truncate(kept);
+        bytes.truncate(free);
+    }
+
+    /// Nothing that waits can be taken back any more. Writes it, if there is much of it.
+    #[inline]
+    pub(crate) fn settle(&mut self) {
+        if self.bytes.len() >= BATCH {
+            self.flush();
+        }
+    }
+
+    /// Writes all that waits.
+    pub(crate) fn flush(&mut self) {
+        let Queue {
+            bytes,
+            rows,
+            sink,
+            last,
+            style,
+            ..
+        } = self;
+        // Rows of one key come one behind the other, by their second keys, and stay so.
+        if !rows.is_sorted_by(|a, b| a.key(bytes) <= b.key(bytes)) {
+            rows.sort_by(|a, b| a.key(bytes).cmp(b.key(bytes)));
+        }
+        let mut escaped = Vec::new();
+        for row in rows.iter() {
+            let key = row.key(bytes);
+            let mut line = &bytes[row.start as usize..row.end as usize];
+            if *style == Style::Published && !is_plain(key) {
+                escaped.clear();
+                crate::ukvs::write_field(key, true, &mut escaped);
+                escaped.extend_from_slice(&bytes[row.key as usize..row.end as usize]);
+                line = &escaped;
+            }
+            self.written
+                .count(row.kind, row.filtered, row.captures, line.len() as u64 + 1);
+            match sink {
+                Sink::Lines(lines) => {
+                    if let Err(error) = lines.push(line) {
+                        self.failed.get_or_insert(error.into());
+                    }
+                }
+                Sink::Measure(measure) => {
+                    measure.block.extend_from_slice(line);
+                    measure.block.push(b'\n');
+                    // The size of a gzip member in files that we write.
+                    if measure.block.len() > 1 << 20 {
+                        measure.flush();
+                    }
+                }
+                Sink::Spool(_) => {}
+            }
+        }
+        if let (Some(first), Some(end)) = (rows.first(), rows.last()) {
+            self.gave_up |= &last[..] > first.key(bytes);
+            last.clear();
+            last.extend_from_slice(end.key(bytes));
+        }
+        bytes.clear();
+        rows.clear();
+    }
+
+    /// Puts a file in its place.
+    pub(crate) fn finish(mut self) -> Result<(Finished, Summed)> {
+        self.flush();
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let finished = match self.sink {
+            Sink::Lines(lines) => Finished::File(lines.finish()?.bytes_out),
+            Sink::Spool(spool) => Finished::Spool(spool),
+            Sink::Measure(mut measure) => {
+                measure.flush();
+                Finished::Measured(measure.gzip_bytes)
+            }
+        };
+        Ok((finished, self.written))
+    }
+}
+
+/// Whether a key can stand in a line as it is.
+fn is_plain(key: &[u8]) -> bool {
+    !matches!(
+        key.first(),
+        None | Some(b'!' | b'@' | b'{' | b'[' | b'"' | b'\\')
+    ) && key.iter().all(|&byte| byte > b' ')
+}

@@ -1,0 +1,444 @@
+//! Maps from the outside: what is built, merged, compacted, kept beside them, and refused.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+use waypost_index::Source;
+use waypost_summary::holdings::Input;
+use waypost_summary::map::{
+    self, Budget, Finder, Given, LeastCost, Map, Papers, Room, Rule, Span, Style,
+};
+use waypost_summary::profile;
+use waypost_summary::{Archive, By};
+use waypost_surt::{Policy, Surt};
+
+fn example() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/small.cdxj")
+}
+
+fn put(folder: &TempDir, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+    let path = folder.path().join(name);
+    fs::write(&path, text).unwrap();
+    path
+}
+
+fn open(path: &Path) -> Map {
+    Map::open(path, &Room::default()).unwrap()
+}
+
+fn given(path: &Path) -> Given {
+    Given::open(&Source::File(path.to_owned()), &Room::default()).unwrap()
+}
+
+fn rows(path: &Path) -> Vec<String> {
+    let text = String::from_utf8(fs::read(path).unwrap()).unwrap();
+    let rows = text.lines().filter(|line| !line.starts_with('!'));
+    rows.map(str::to_owned).collect()
+}
+
+fn is_present(map: &Map, surt: &str) -> bool {
+    map.find(&Surt::new(surt.as_bytes()), None)
+        .is_some_and(|found| !found.frequency.is_void())
+}
+
+fn papers(weight: f64) -> Rule {
+    Rule::Papers(Papers {
+        host_weight: weight,
+        path_weight: weight,
+        ..Papers::default()
+    })
+}
+
+fn least(budget: Budget) -> Rule {
+    Rule::LeastCost(Box::new(LeastCost {
+        budget,
+        sample: None,
+        voids: false,
+        prior: None,
+        top: None,
+    }))
+}
+
+fn compact(path: &Path, rule: &Rule, out: &Path) -> map::Report {
+    map::compact(&mut given(path), rule, Style::Published, out, true).unwrap()
+}
+
+#[test]
+fn a_map_of_an_hxpx_profile_is_that_of_its_captures() {
+    for by in [None, Some(By::Year)] {
+        let folder = TempDir::new().unwrap();
+        let input = Input {
+            by,
+            ..Input::new(vec![Source::File(example())])
+        };
+        let archive = Archive::default();
+        let (direct, through) = (folder.path().join("a.ukvs"), folder.path().join("b.ukvs"));
+        map::build(&input, &archive, None, &direct).unwrap();
+        let options = profile::Options {
+            policies: vec![
+                Policy::ALL
+                    .iter()
+                    .copied()
+                    .find(|p| p.to_string() == "HxPx")
+                    .unwrap(),
+            ],
+            archive: archive.clone(),
+            date: None,
+            folder: Some(folder.path().to_owned()),
+            name: "p".into(),
+            gzip: false,
+        };
+        profile::build(&input, &options, None).unwrap();
+        let made = fs::read_dir(folder.path()).unwrap();
+        let made: Vec<PathBuf> = made.map(|entry| entry.unwrap().path()).collect();
+        let profile = made
+            .iter()
+            .find(|path| path.to_string_lossy().contains("HxPx"))
+            .unwrap();
+        let input = Input {
+            by,
+            ..Input::new(vec![Source::File(profile.clone())])
+        };
+        map::build(&input, &archive, None, &through).unwrap();
+        assert!(!rows(&direct).is_empty());
+        assert_eq!(rows(&direct), rows(&through), "{by:?}");
+    }
+}
+
+#[test]
+fn a_map_with_years_is_compacted_by_year_and_answers_by_year() {
+    let folder = TempDir::new().unwrap();
+    let mut text = String::from(
+        "!fields {\"keys\": [\"surt\", \"datetime\"], \"values\": [\"frequency\"]}\n!meta {\"wildcards\": \"partition\"}\n",
+    );
+    for i in 10..60 {
+        text += &format!("com,a)/p{i} 2008 2/1\ncom,a)/p{i} {} 1/1\n", 2009 + i % 3);
+    }
+    text += "com,b)/ 2012 7/1\n";
+    let path = put(&folder, "years.ukvs", text);
+    for rule in [
+        papers(1.0),
+        least(Budget::Keys(6)),
+        least(Budget::Lambda(1e-9)),
+    ] {
+        let out = folder.path().join("small.ukvs");
+        compact(&path, &rule, &out);
+        let expected = [
+            "com,a)/* 2008 100/50",
+            "com,a)/* 2009 16/16",
+            "com,a)/* 2010 17/17",
+            "com,a)/* 2011 17/17",
+        ];
+        assert_eq!(rows(&out)[..4], expected);
+        let map = open(&out);
+        let at = |surt: &str, year: &str| {
+            let span = Span::parse(year.as_bytes()).unwrap();
+            map.find(&Surt::new(surt.as_bytes()), Some(&span)).is_some()
+        };
+        assert!(at("com,a)/p10", "2008") && at("com,a)/p10", "2010"));
+        assert!(!at("com,a)/p10", "2013") && at("com,b)/", "2012") && !at("com,b)/", "2008"));
+    }
+    let voids = put(
+        &folder,
+        "voids.ukvs",
+        "!fields {\"keys\": [\"surt\", \"datetime\"], \"values\": [\"frequency\"]}\ncom,a)/* 2008 5\ncom,a)/x/* 2008 0\n",
+    );
+    let out = folder.path().join("none.ukvs");
+    let refused = map::compact(
+        &mut given(&voids),
+        &papers(1.0),
+        Style::Published,
+        &out,
+        false,
+    );
+    assert_eq!(refused.unwrap_err().place().line, Some(3));
+    assert!(!out.exists());
+}
+
+#[test]
+fn dated_maps_from_elsewhere_are_merged_by_their_dates() {
+    let folder = TempDir::new().unwrap();
+    let head = "!fields {keys: [\"surt\", \"datetime\"], values: [\"frequency\"]}\n";
+    let a = put(
+        &folder,
+        "a",
+        format!("{head}com,cnn)/* 2008 20\ncom,cnn)/* 2010:2012 30\n"),
+    );
+    let b = put(
+        &folder,
+        "b",
+        format!("{head}com,cnn)/* 2008 1\norg,x)/ : 1\n"),
+    );
+    let out = folder.path().join("c");
+    map::merge(
+        &[a.clone(), b],
+        map::Filters::Refuse,
+        &Room::default(),
+        &out,
+    )
+    .unwrap();
+    let merged = [
+        "com,cnn)/* 2008 21",
+        "com,cnn)/* 2010:2012 30",
+        "org,x)/ : 1",
+    ];
+    assert_eq!(rows(&out), merged);
+    let other = put(
+        &folder,
+        "d",
+        "!fields {keys: [\"surt\", \"language\"], values: [\"frequency\"]}\ncom,a)/ en 1\n",
+    );
+    assert!(map::merge(&[a, other], map::Filters::Refuse, &Room::default(), &out).is_err());
+    assert_eq!(rows(&out), merged, "what failed leaves the old file");
+}
+
+#[test]
+fn a_report_says_what_the_papers_rule_would_have_given() {
+    let folder = TempDir::new().unwrap();
+    let mut text = String::new();
+    for host in 10..40 {
+        for page in 10..(12 + host) {
+            text += &format!("com,h{host})/d/p{page} 1/1\n");
+        }
+    }
+    let path = put(&folder, "a.ukvs", text);
+    let report = compact(
+        &path,
+        &least(Budget::Keys(60)),
+        &folder.path().join("b.ukvs"),
+    );
+    let papers = report.papers.unwrap();
+    assert!(papers.rows <= report.written.rows);
+    assert!(
+        papers.false_positives >= report.false_positives.unwrap() - 1e-6,
+        "{report:?}"
+    );
+    assert_eq!(
+        report.trace.last(),
+        Some(&(report.rows_in, report.written.rows))
+    );
+}
+
+/// A map large enough for its table to be kept.
+fn large(changed: bool) -> String {
+    (100_000..520_000)
+        .map(|n| {
+            format!(
+                "com,site)/page/{n}{} 1\n",
+                if changed && n == 300_000 { 'x' } else { 'y' }
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn a_table_is_kept_and_made_anew_when_it_is_stale_or_damaged() {
+    let folder = TempDir::new().unwrap();
+    let path = put(&folder, "m.ukvs", large(false));
+    let beside = folder.path().join("m.ukvs.wmap");
+    assert!(is_present(&open(&path), "com,site)/page/300000y"));
+    assert!(beside.exists());
+    let table = fs::read(&beside).unwrap();
+    let made = fs::metadata(&beside).unwrap().modified().unwrap();
+    assert!(is_present(&open(&path), "com,site)/page/300000y"));
+    assert_eq!(
+        fs::metadata(&beside).unwrap().modified().unwrap(),
+        made,
+        "it is used as it is"
+    );
+    // As long as before, and the same at both ends.
+    fs::write(&path, large(true)).unwrap();
+    let map = open(&path);
+    assert!(
+        is_present(&map, "com,site)/page/300000x") && !is_present(&map, "com,site)/page/300000y")
+    );
+    for damaged in [
+        &b""[..],
+        b"WAYPMAP\n",
+        &table[..100],
+        &table[..table.len() - 8],
+    ] {
+        fs::write(&beside, damaged).unwrap();
+        assert!(is_present(&open(&path), "com,site)/page/300000x"));
+        assert_eq!(fs::read(&beside).unwrap().len(), table.len());
+    }
+}
+
+fn peak() -> usize {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok())
+        .unwrap_or(0)
+}
+
+#[test]
+fn a_line_of_a_gigabyte_is_an_error_with_its_place_and_takes_little_memory() {
+    let folder = TempDir::new().unwrap();
+    let path = put(&folder, "long.ukvs", "com,a)/ 1\n");
+    // A hole in the file: zeros without end, and no line feed.
+    fs::File::options()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_len(1 << 30)
+        .unwrap();
+    let before = peak();
+    let out = folder.path().join("out.ukvs");
+    let errors = [
+        Map::open(&path, &Room::default()).unwrap_err(),
+        map::check::check(&Source::File(path.clone())).unwrap_err(),
+        map::compact(
+            &mut given(&path),
+            &papers(1.0),
+            Style::Published,
+            &out,
+            false,
+        )
+        .unwrap_err(),
+        map::merge(
+            &[path.clone(), path.clone()],
+            map::Filters::Refuse,
+            &Room::default(),
+            &out,
+        )
+        .unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.place().line, Some(2), "{error}");
+        assert_eq!(error.place().column, Some((16 << 20) + 1), "{error}");
+    }
+    assert!(!out.exists());
+    assert!(peak() - before < 100_000, "{} kB", peak() - before);
+}
+
+#[test]
+fn broken_maps_are_errors_with_line_and_byte() {
+    let folder = TempDir::new().unwrap();
+    for (text, line, byte) in [
+        (&b"com,a)/ 1\ncom,b)/ -5\n"[..], 2, 9),
+        (b"com,a)/ 1\ncom,b)/", 2, 8),
+        (b"com,a)/ 1\ncom,b)/ 1/-2\n", 2, 9),
+        (b"\x00\x01\xff\xfe\n", 1, 5),
+        (b"com,a)/ 1\n\x89PNG\r\n\x1a\n\x00", 2, 5),
+        (b"com,a)/ 99999999999999999999999\n", 1, 9),
+    ] {
+        let path = put(&folder, "bad.ukvs", text);
+        let out = folder.path().join("out.ukvs");
+        let errors = [
+            Map::open(&path, &Room::default()).unwrap_err(),
+            map::check::check(&Source::File(path.clone())).unwrap_err(),
+            map::compact(
+                &mut given(&path),
+                &papers(1.0),
+                Style::Published,
+                &out,
+                false,
+            )
+            .unwrap_err(),
+            map::compact(
+                &mut given(&path),
+                &least(Budget::Keys(1)),
+                Style::Published,
+                &out,
+                false,
+            )
+            .unwrap_err(),
+        ];
+        for error in errors {
+            let place = error.place();
+            assert_eq!(
+                (place.line, place.column),
+                (Some(line), Some(byte)),
+                "{error}"
+            );
+        }
+        assert!(!out.exists());
+    }
+}
+
+/// Keys of maps: exact ones and wildcards of hosts and paths, on few places.
+fn keys() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => ("[ab](,[ab]){0,2}", "(/[ab]{1,2}){0,2}").prop_map(|(host, path)| format!("{host}){}", if path.is_empty() { "/".into() } else { path })),
+        2 => ("[ab](,[ab]){0,2}", "(/[ab]{1,2}){0,1}").prop_map(|(host, path)| format!("{host}){path}/*")),
+        1 => "[ab](,[ab]){0,1}".prop_map(|host| format!("{host},*")),
+        1 => Just("*".to_owned()),
+    ]
+}
+
+fn surts() -> impl Strategy<Value = String> {
+    ("[ab](,[ab]){0,2}", "(/[ab]{1,2}){0,3}").prop_map(|(host, path)| {
+        format!("{host}){}", if path.is_empty() { "/".into() } else { path })
+    })
+}
+
+fn text(entries: &BTreeMap<String, u64>) -> String {
+    entries
+        .iter()
+        .map(|(key, n)| format!("{key} {n}\n"))
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn what_either_of_two_maps_calls_present_their_merger_does(
+        maps in prop::collection::vec(prop::collection::btree_map(keys(), 0..3u64, 0..10), 2..4),
+        asked in prop::collection::vec(surts(), 1..30),
+    ) {
+        let folder = TempDir::new().unwrap();
+        let paths: Vec<PathBuf> = maps.iter().enumerate().map(|(at, entries)| put(&folder, &at.to_string(), text(entries))).collect();
+        let out = folder.path().join("merged");
+        map::merge(&paths, map::Filters::Refuse, &Room::default(), &out).unwrap();
+        let merged = open(&out);
+        for path in &paths {
+            let map = open(path);
+            for surt in &asked {
+                prop_assert!(!is_present(&map, surt) || is_present(&merged, surt), "{surt} of {:?} in {:?}", maps, rows(&out));
+            }
+        }
+    }
+
+    #[test]
+    fn one_walk_of_the_papers_rule_gives_what_two_give(
+        held in prop::collection::btree_map("[ab](,[ab0-]{1,2}){0,3}\\)(/[ab0.-]{1,2}){0,3}", 1..9u64, 1..60),
+        bare in prop::collection::btree_map("[ab](,[ab]){0,2}(:8)?", 1..9u64, 0..4),
+        weight in prop::sample::select(vec![0.0, 0.02, 0.05, 0.1, 0.2, f64::INFINITY]),
+    ) {
+        let folder = TempDir::new().unwrap();
+        let held: BTreeMap<String, u64> = held.into_iter().map(|(key, n)| (if key.ends_with(')') { key + "/" } else { key }, n)).chain(bare).collect();
+        // A void anywhere, and two walks are taken.
+        let one = put(&folder, "one", text(&held));
+        let two = put(&folder, "two", text(&held) + "zz,void)/x 0\n");
+        let (a, b) = (folder.path().join("a"), folder.path().join("b"));
+        compact(&one, &papers(weight), &a);
+        compact(&two, &papers(weight), &b);
+        let mut expected = rows(&b);
+        expected.pop();
+        prop_assert_eq!(rows(&a), expected);
+    }
+
+    #[test]
+    fn many_lookups_at_once_are_answered_as_one_by_one(
+        entries in prop::collection::btree_map(keys(), 0..3u64, 0..20),
+        asked in prop::collection::vec(surts(), 0..200),
+    ) {
+        let folder = TempDir::new().unwrap();
+        let path = put(&folder, "m", text(&entries));
+        let map = open(&path);
+        let taken: Vec<Surt<'_>> = asked.iter().map(|surt| Surt::new(surt.as_bytes())).collect();
+        let mut at = 0;
+        let mut same = true;
+        Finder::new(&map).find_all(&taken, None, |found| {
+            same &= found == map.find(&taken[at], None);
+            at += 1;
+        });
+        prop_assert!(same);
+        prop_assert_eq!(at, asked.len());
+    }
+}
