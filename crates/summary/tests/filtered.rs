@@ -1,6 +1,8 @@
 //! The format of maps with filters, held to its golden files. Which rows and widths are best may change;
 //! the bytes of a filter for given rows may not.
 
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
 use std::path::{Path, PathBuf};
 
 use waypost_index::Source;
