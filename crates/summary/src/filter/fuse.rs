@@ -9,6 +9,8 @@
 //! it does not, another seed is tried. (Graf and Lemire, "Binary Fuse Filters: Fast and Smaller Than
 //! Xor Filters", 2022.)
 
+pub(crate) mod tight;
+
 use super::bits;
 use super::hash::{Hash, high, low, spread};
 
@@ -139,6 +141,8 @@ impl Workshop {
                 return None;
             }
             if self.peel(hashes, geometry, seed(attempt)) {
+                self.slots.clear();
+                self.slots.resize(geometry.slots() as usize, 0);
                 self.fill(geometry, width);
                 bits::pack(&self.slots, width, out);
                 return Some(Built { geometry, attempt });
@@ -228,8 +232,6 @@ impl Workshop {
     /// Gives the slots their values, the last peeled hash first.
     fn fill(&mut self, geometry: Geometry, width: u8) {
         let mask = bits::mask(width);
-        self.slots.clear();
-        self.slots.resize(geometry.slots() as usize, 0);
         for &(mixed, which) in self.peeled.iter().rev() {
             let places = geometry.places(mixed);
             let own = places[usize::from(which)] as usize;
@@ -313,7 +315,7 @@ mod tests {
         (built, out)
     }
 
-    fn shard<'a>(built: &Built, width: u8, slots: &'a [u8]) -> Shard<'a> {
+    pub(super) fn shard<'a>(built: &Built, width: u8, slots: &'a [u8]) -> Shard<'a> {
         Shard {
             geometry: built.geometry,
             seed: seed(built.attempt),
@@ -322,7 +324,7 @@ mod tests {
         }
     }
 
-    fn random(count: u64, stream: u64) -> Vec<Hash> {
+    pub(super) fn random(count: u64, stream: u64) -> Vec<Hash> {
         let mut hashes: Vec<Hash> = (0..count)
             .map(|i| super::super::Hasher::Public.hash(format!("{stream}:{i}").as_bytes()))
             .collect();

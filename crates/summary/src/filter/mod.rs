@@ -58,9 +58,10 @@ mod run;
 mod size;
 mod summary;
 
-pub(crate) use build::{Keys, fuse};
+pub(crate) use build::{Keys, Packing, fuse};
 pub use build::{Made, Recipe, add, build, exclude, merge};
 pub use format::{ELEMENTS, Head, Kind, Metadata};
+pub(crate) use fuse::tight;
 pub use hash::{Fingerprint, Hash, HashFunction, Hasher, Secret};
 pub use input::{Input, Reading};
 pub(crate) use partition::Partitions;

@@ -15,7 +15,8 @@ use waypost_surt::{Dialect, Policy, Surt};
 use super::choice::WIDEST;
 use crate::error::{Error, Result};
 use crate::filter::{
-    self, Cursor, Filter, Hash, Hasher, Keys, Kind, Metadata, Partitions, Recipe, RunWriter,
+    self, Cursor, Filter, Hash, Hasher, Keys, Kind, Metadata, Packing, Partitions, Recipe,
+    RunWriter,
 };
 use crate::frequency::Sureness;
 use crate::holdings::{self, Consumer, Input, Reading, Run, escaped};
@@ -295,7 +296,8 @@ fn encode(
     let keys = Keys::new(Hasher::Public, holdings.dialect, Policy::Whole);
     let mut head = keys.head(Kind::Fuse, made.keys);
     head.rate = 0.5f64.powi(i32::from(*narrowest));
-    let bytes = filter::fuse(&parts, &recipe)?.finish(&head, &Metadata::default(), out)?;
+    let bytes =
+        filter::fuse(&parts, Packing::Tight, &recipe)?.finish(&head, &Metadata::default(), out)?;
     made.file = Some((bytes, Filter::open(out)?.identity()));
     Ok(made)
 }

@@ -321,6 +321,10 @@ impl<'a, const L: usize> Cost<'a, L> {
     ) -> Option<(usize, Sum)> {
         let mut best = None;
         let mut least = most - row.bytes;
+        if least <= 0.0 {
+            // Nothing costs less than nothing.
+            return None;
+        }
         let mut try_to_say = |said: usize| {
             let cost = sums[said].cost + row.chance(said, state);
             if cost < least {
