@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
-use waypost_summary::map::{Map, Room, check, companion_of};
+use waypost_summary::map::{Map, Room, check::check, companion_of};
 use waypost_surt::Surt;
 use xxhash_rust::xxh3::xxh3_64;
 
