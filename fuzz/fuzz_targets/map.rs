@@ -11,7 +11,7 @@ fuzz_target!(|bytes: &[u8]| {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("a.ukvs");
     std::fs::write(&path, bytes).expect("a file");
-    let Ok(before) = Map::open(&path, &Room::default()) else {
+    let Ok(before) = Map::open(&path, &room()) else {
         return;
     };
     let surts: Vec<Surt<'_>> = bytes
@@ -23,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
     let least = LeastCost { budget: Budget::Keys(3), sample: None, voids: false, prior: None, top: None };
     let out = folder.path().join("b.ukvs");
     for rule in [Rule::Papers(papers), Rule::LeastCost(Box::new(least))] {
-        let Ok(mut given) = Given::open(&Source::File(path.clone()), &Room::default()) else {
+        let Ok(mut given) = Given::open(&Source::File(path.clone()), &room()) else {
             continue;
         };
         if map::compact(&mut given, &rule, Style::Published, &out, false).is_err() {
@@ -31,14 +31,19 @@ fuzz_target!(|bytes: &[u8]| {
         }
         check(&out, &surts);
     }
-    if map::merge(&[path.clone(), path], map::Filters::Refuse, &Room::default(), &out).is_ok() {
+    if map::merge(&[path.clone(), path], map::Filters::Refuse, &room(), &out).is_ok() {
         check(&out, &surts);
     }
 });
 
+/// A small map needs little.
+fn room() -> Room {
+    Room { memory: 1 << 20, ..Room::default() }
+}
+
 /// All of these are present still.
 fn check(path: &std::path::Path, surts: &[Surt<'_>]) {
-    let after = Map::open(path, &Room::default()).expect("what we write we read");
+    let after = Map::open(path, &room()).expect("what we write we read");
     for surt in surts {
         let found = after.find(surt, None);
         assert!(found.is_some_and(|found| !found.frequency.is_void()), "{surt:?} is lost");

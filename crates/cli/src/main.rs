@@ -10,6 +10,7 @@ mod cmd;
 mod exit;
 mod hint;
 mod lines;
+mod lookups;
 mod printer;
 mod progress;
 

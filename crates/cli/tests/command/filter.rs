@@ -64,9 +64,9 @@ fn a_batch_is_answered_in_order_as_tsv_without_a_header() {
         assert_eq!(
             answers.stdout,
             "https://example.com/7\tpresent\tcom,example)/7\t/\n\
-             http://example.com:99999/\trejected\t\t\n\
+             http://example.com:99999/\trejected\t-\t-\n\
              com,example)/8\tpresent\tcom,example)/8\t/\n\
-             http://nobody.example/\tabsent\t\t\n"
+             http://nobody.example/\tabsent\t-\t-\n"
         );
         assert_eq!((answers.code, answers.stderr.as_str()), (0, ""));
     }

@@ -87,11 +87,14 @@ pub struct Report {
     pub papers: Option<SameSize>,
 }
 
-/// A map by the papers' rule that is no larger than another.
+/// A map by the papers' rule that is no larger than another: of those with the weights that were tried,
+/// the one with the fewest false positives.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SameSize {
-    /// The weight of hosts and of paths.
-    pub weight: f64,
+    /// The weight of hosts.
+    pub host_weight: f64,
+    /// The weight of paths.
+    pub path_weight: f64,
     /// Its rows.
     pub rows: u64,
     /// False positives to be expected, priced as those of the other.
@@ -218,7 +221,8 @@ fn compact_by(
             if let Some(report) = in_one_walk(given, rule, papers, style, out, traced)? {
                 return Ok(report);
             }
-            let (decide, rows) = given.walk(None, || Decide::new(papers))?;
+            let folder = given.room.temporary.clone();
+            let (decide, rows) = given.walk(None, || Decide::new(papers, &folder))?;
             report.rows_in = rows;
             report.rolled = Some(decide.rolled);
             (decide.decisions, None, decide.has_ports)
@@ -333,6 +337,7 @@ pub(super) fn write(
         if let Walked::Untidy(untidy) = walk_again(&given.source, sample, &mut writer)? {
             return Err(untidy.error(&given.source));
         }
+        plan.intact()?;
         writer.queue.flush();
         if !writer.queue.gave_up {
             report.trace = writer.trace.take().unwrap_or_default();
@@ -350,6 +355,7 @@ pub(super) fn write(
     if let Walked::Untidy(untidy) = walk_again(&given.source, sample, &mut writer)? {
         return Err(untidy.error(&given.source));
     }
+    plan.intact()?;
     report.trace = writer.trace.take().unwrap_or_default();
     let (finished, written) = writer.queue.finish()?;
     report.written = written;

@@ -1,4 +1,4 @@
-//! The map of least cost: optimal pruning of the tree, for several prices in one walk.
+//! The map of least cost: optimal pruning of the tree.
 //!
 //! A map costs its rows, and λ for every false positive that is to be expected. At each place it is
 //! known what is the least that the place and all below it can cost if the nearest row above says
@@ -13,19 +13,24 @@
 //! ```
 //!
 //! Each λ gives the cheapest map of its size. Rows that the map came with bind: a wildcard cannot be
-//! undone, and a void is kept, with everything below it as it is.
+//! undone, and a void is kept, with everything below it as it is. One walk makes an [`Outline`] of all
+//! that does not depend on λ, from which the least cost at any λ is found without the map.
+
+use std::path::Path;
 
 use waypost_surt::Reach;
 
-use super::decision::{Decisions, GIVEN_VOID, GIVEN_WILDCARD, ROLL, VOID_BELOW, VOID_HERE};
+use super::beside::{Beside, Own, Size, Sums};
+use super::decision::{GIVEN_VOID, GIVEN_WILDCARD, ROLL};
+use super::outline::{Choosing, Line, Outline};
 use super::papers::is_public_suffix;
 use super::pass::Pass;
-use super::prior::{Learning, Prior, class, density};
+use super::prior::{Learning, Prior, class};
 use super::row::Row;
 use super::sample::Asked;
 use super::second::{Names, Seconds};
 use super::tree::{Part, Place, Visitor};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Where wildcards may stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,24 +46,35 @@ pub enum Top {
 }
 
 impl Top {
+    pub(crate) const ALL: [Top; 4] = [
+        Top::Domains,
+        Top::SecondLevel,
+        Top::TopLevel,
+        Top::Everything,
+    ];
+
+    /// How far up wildcards must be allowed to stand for one at a place. To know domains from public
+    /// suffixes takes its time: without `domains`, all hosts of two labels and more are one.
+    pub(crate) fn of(place: &Place<'_>, domains: bool) -> Option<Top> {
+        let top = match place.part {
+            Part::Root => Top::Everything,
+            Part::Host if place.level == 1 => Top::TopLevel,
+            Part::Host if !domains || is_public_suffix(place.stem) => Top::SecondLevel,
+            _ => Top::Domains,
+        };
+        place.can_roll().then_some(top)
+    }
+
+    /// Whether a wildcard may stand at a place.
     pub(crate) fn allows(self, place: &Place<'_>) -> bool {
-        place.can_roll()
-            && match place.part {
-                Part::Root => self == Top::Everything,
-                Part::Host if place.level == 1 => self >= Top::TopLevel,
-                Part::Host => self >= Top::SecondLevel || !is_public_suffix(place.stem),
-                _ => true,
-            }
+        Top::of(place, self == Top::Domains).is_some_and(|top| self >= top)
     }
 }
 
-/// What things cost.
-#[derive(Clone, Debug)]
-pub(crate) struct Prices<'a> {
+/// What lookups in vain are to be expected.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Expected<'a> {
     pub(crate) prior: &'a Prior,
-    pub(crate) top: Top,
-    /// What a void costs, in rows. `None`: there are none but those that the map came with.
-    pub(crate) void: Option<f64>,
     /// How much lookups that teach and those set aside count.
     pub(crate) teach: f64,
     pub(crate) aside: f64,
@@ -66,30 +82,9 @@ pub(crate) struct Prices<'a> {
     pub(crate) densities: &'a [u8],
 }
 
-/// Rows and their cost for each λ.
-#[derive(Clone, Copy)]
-struct Lanes<const L: usize> {
-    cost: [f64; L],
-    keys: [f64; L],
-}
-
-impl<const L: usize> Lanes<L> {
-    const ZERO: Lanes<L> = Lanes {
-        cost: [0.0; L],
-        keys: [0.0; L],
-    };
-
-    #[inline]
-    fn add(&mut self, other: &Lanes<L>) {
-        for l in 0..L {
-            self.cost[l] += other.cost[l];
-            self.keys[l] += other.keys[l];
-        }
-    }
-}
-
 /// What is known of a place.
-pub(crate) struct Costed<const L: usize> {
+#[derive(Default)]
+pub(crate) struct Gathered {
     /// Rows of the place itself, one for each second key.
     own: u32,
     /// URI-Rs of the place itself.
@@ -108,224 +103,217 @@ pub(crate) struct Costed<const L: usize> {
     /// Lookups in vain at the place itself, and at and below places that hold nothing.
     asked: f64,
     stray: f64,
-    /// If nothing is said above, and below a wildcard.
-    absent: Lanes<L>,
-    open: Lanes<L>,
+    /// What is below and not in the outline, and whether something below is in it.
+    line: Line,
+    outlined: bool,
     /// Rows below a void that the map came with, which stay as they are, and the lookups they get.
-    locked_keys: f64,
-    locked_asked: f64,
+    locked: Size,
     /// The same below a wildcard that the map came with: what is held there is not known, so no void
     /// may be learned there.
-    given_keys: f64,
-    given_asked: f64,
+    given: Size,
+    papers: Sums,
 }
 
-/// Finds the least cost for `L` prices at once.
-pub(crate) struct Cost<'a, const L: usize> {
-    prices: Prices<'a>,
-    lambdas: [f64; L],
-    /// Decisions are kept for the first price.
-    pub(crate) decisions: Option<Decisions>,
+/// Gathers what the map of least cost depends on, but for the price.
+pub(crate) struct Gather<'a> {
+    expected: Expected<'a>,
+    /// Voids may be learned.
+    voids: bool,
+    /// Domains are to be known from public suffixes.
+    domains: bool,
+    outline: Option<Outline>,
+    pub(crate) beside: Option<Beside>,
     pub(crate) learning: Option<Learning>,
-    /// What is rolled up, if that is not to be found but to be priced.
-    pub(crate) forced: Option<&'a Decisions>,
-    pub(crate) keys: [f64; L],
-    pub(crate) costs: [f64; L],
     pub(crate) has_ports: bool,
     pub(crate) urirs: u64,
     names: Names,
     /// Sites opened, and how much the last one is asked for.
     sites: usize,
     density: u8,
+    error: Option<Error>,
 }
 
-impl<'a, const L: usize> Cost<'a, L> {
-    pub(crate) fn new(prices: Prices<'a>, lambdas: [f64; L]) -> Cost<'a, L> {
-        Cost {
-            prices,
-            lambdas,
-            decisions: None,
+impl<'a> Gather<'a> {
+    /// Gathers nothing but the number of URI-Rs.
+    pub(crate) fn new(expected: Expected<'a>) -> Gather<'a> {
+        Gather {
+            expected,
+            voids: false,
+            domains: false,
+            outline: None,
+            beside: None,
             learning: None,
-            forced: None,
-            names: Names::default(),
-            keys: [0.0; L],
-            costs: [0.0; L],
             has_ports: false,
             urirs: 0,
+            names: Names::default(),
             sites: 0,
             density: 0,
+            error: None,
         }
     }
 
-    /// The least cost of a place: if nothing is said above, and below a wildcard.
-    fn least(&mut self, place: &Place<'_>, node: &Costed<L>) -> (Lanes<L>, Lanes<L>) {
-        let asked = if node.labelled || !node.held {
-            node.asked
-        } else {
-            0.0
+    /// With an outline, whose file is put in `folder`.
+    pub(crate) fn with_outline(self, voids: bool, domains: bool, folder: &Path) -> Gather<'a> {
+        Gather {
+            voids,
+            domains,
+            outline: Some(Outline::new(folder)),
+            ..self
+        }
+    }
+
+    /// The outline, if there is to be one.
+    ///
+    /// # Errors
+    /// When its file could not be written.
+    pub(crate) fn outline(&mut self) -> Result<Option<Outline>> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        let mut outline = self.outline.take();
+        if let Some(outline) = &mut outline {
+            outline.finish()?;
+        }
+        Ok(outline)
+    }
+
+    /// What there is to choose at a place, and whether it is to be kept.
+    fn choosing(&self, place: &Place<'_>, node: &Gathered, prior: f64) -> (Choosing, bool) {
+        let rows = node.seconds.rows();
+        let mut choosing = Choosing {
+            id: place.id,
+            slot: place.slot,
+            parent: place.parent,
+            rows,
+            ..Choosing::default()
+        };
+        let is_root = place.part == Part::Root;
+        let line = |absent: Size, open: Size| Line {
+            absent_rows: absent.rows as u64,
+            absent_wrong: absent.wrong,
+            open_rows: open.rows as u64,
+            open_wrong: open.wrong,
         };
         if node.void_below {
-            let mut kept = Lanes::ZERO;
-            for l in 0..L {
-                kept.keys[l] = node.locked_keys;
-                kept.cost[l] = node.locked_keys + self.lambdas[l] * node.locked_asked;
-            }
-            self.decide(
-                place,
-                GIVEN_VOID | if node.wildcard { GIVEN_WILDCARD } else { 0 },
-            );
-            return (kept, kept);
+            choosing.line = line(node.locked, node.locked);
+            choosing.given = GIVEN_VOID | if node.wildcard { GIVEN_WILDCARD } else { 0 };
+            return (choosing, true);
         }
-        let prior = if node.holds {
-            let class = class(place.part, place.level, node.children, self.density);
-            self.prices
-                .prior
-                .more(class, node.children, place.stem, node.stray)
-        } else {
-            0.0
-        };
-        let rows = node.seconds.rows();
         if node.wildcard {
-            let (mut open, mut absent) = (Lanes::ZERO, Lanes::ZERO);
-            for l in 0..L {
-                open.keys[l] = node.given_keys;
-                open.cost[l] = node.given_keys + self.lambdas[l] * node.given_asked;
-                absent.keys[l] = rows + open.keys[l];
-                absent.cost[l] = rows + open.cost[l];
-            }
-            self.decide(place, ROLL | GIVEN_WILDCARD);
-            return (absent, open);
+            choosing.line = line(node.given, node.given);
+            choosing.line.absent_rows += rows;
+            choosing.given = ROLL | GIVEN_WILDCARD;
+            return (choosing, true);
         }
-        let (mut absent, mut open) = (node.absent, node.open);
-        let mut decision = 0;
-        let allowed = self.prices.top.allows(place);
-        for l in 0..L {
-            let lambda = self.lambdas[l];
-            open.cost[l] += lambda * prior;
-            if node.void {
-                absent.keys[l] += 1.0;
-                absent.cost[l] += 1.0;
-                open.keys[l] += 1.0;
-                open.cost[l] += 1.0;
+        choosing.line = node.line;
+        choosing.line.open_wrong += prior;
+        if node.void {
+            choosing.line.absent_rows += 1;
+            choosing.line.open_rows += 1;
+        } else {
+            let asked = node.in_vain();
+            if node.held {
+                choosing.line.absent_rows += u64::from(node.own);
+                choosing.line.absent_wrong += asked;
+            }
+            if self.voids && !node.held && !is_root {
+                choosing.here = asked;
             } else {
-                if node.held {
-                    absent.keys[l] += f64::from(node.own);
-                    absent.cost[l] += f64::from(node.own) + lambda * asked;
-                }
-                match self.prices.void {
-                    Some(price)
-                        if !node.held && price < lambda * asked && place.part != Part::Root =>
-                    {
-                        open.keys[l] += 1.0;
-                        open.cost[l] += price;
-                        decision |= VOID_HERE;
-                    }
-                    _ => open.cost[l] += lambda * asked,
-                }
-            }
-            let (stay_absent, stay_open) = (
-                (absent.cost[l], absent.keys[l]),
-                (open.cost[l], open.keys[l]),
-            );
-            let rolls = match self.forced {
-                Some(forced) => forced.get(place.id) & ROLL != 0,
-                None => node.holds && allowed && rows + stay_open.0 < stay_absent.0,
-            };
-            if rolls {
-                absent.cost[l] = rows + stay_open.0;
-                absent.keys[l] = rows + stay_open.1;
-                decision |= ROLL;
-            }
-            if let Some(price) = self.prices.void
-                && place.can_roll()
-                && place.part != Part::Root
-                && price + stay_absent.0 < stay_open.0
-            {
-                open.cost[l] = price + stay_absent.0;
-                open.keys[l] = 1.0 + stay_absent.1;
-                decision |= VOID_BELOW;
+                choosing.line.open_wrong += asked;
             }
         }
-        self.decide(place, decision);
-        (absent, open)
+        if node.holds {
+            choosing.top = Top::of(place, self.domains);
+        }
+        choosing.can_void = self.voids && place.can_roll() && !is_root;
+        let stays = choosing.top.is_none() || choosing.line.stays(rows);
+        let keep = is_root || node.outlined || self.voids || !stays;
+        (choosing, keep)
     }
 
-    fn decide(&mut self, place: &Place<'_>, decision: u8) {
-        if let Some(decisions) = &mut self.decisions {
-            decisions.set(place.id, decision);
+    /// Lookups in vain to be expected beside those that were seen.
+    #[inline]
+    fn prior(&self, place: &Place<'_>, node: &Gathered) -> f64 {
+        if !node.holds {
+            return 0.0;
         }
+        let class = class(place.part, place.level, node.children, self.density);
+        let prior = self.expected.prior;
+        prior.more(class, node.children, place.stem, node.stray)
     }
 }
 
-impl<const L: usize> Visitor for Cost<'_, L> {
-    type Node = Costed<L>;
+impl Gathered {
+    /// Lookups of the place itself that are in vain.
+    #[inline]
+    fn in_vain(&self) -> f64 {
+        if self.labelled || !self.held {
+            self.asked
+        } else {
+            0.0
+        }
+    }
 
-    fn open(&mut self, place: Place<'_>, _: Option<&Costed<L>>) -> Costed<L> {
+    /// What the place costs beside what is below it, as the papers' rule has it.
+    fn own(&self, prior: f64) -> Own {
+        if self.void_below {
+            return Own::Given(self.locked);
+        }
+        if self.wildcard {
+            let rows = self.given.rows + self.seconds.rows() as f64;
+            return Own::Given(Size { rows, ..self.given });
+        }
+        if self.void {
+            let size = Size {
+                rows: 1.0,
+                wrong: 0.0,
+            };
+            return Own::Free(size, prior);
+        }
+        let asked = self.in_vain();
+        let size = match self.held {
+            true => Size {
+                rows: f64::from(self.own),
+                wrong: asked,
+            },
+            false => Size::default(),
+        };
+        Own::Free(size, asked + prior)
+    }
+}
+
+impl Visitor for Gather<'_> {
+    type Node = Gathered;
+
+    #[inline]
+    fn open(&mut self, place: Place<'_>, _: Option<&Gathered>) -> Gathered {
         self.has_ports |= place.part == Part::Port;
         if place.part == Part::Site {
             // Sites follow each other: nothing of another is open.
-            self.density = self.prices.densities.get(self.sites).copied().unwrap_or(0);
+            let densities = self.expected.densities;
+            self.density = densities.get(self.sites).copied().unwrap_or(0);
             self.sites += 1;
         }
-        Costed {
-            own: 0,
-            urirs: 0,
-            seconds: Seconds::default(),
-            held: false,
-            wildcard: false,
-            void: false,
-            void_below: false,
-            holds: false,
-            labelled: false,
-            children: 0,
-            asked: 0.0,
-            stray: 0.0,
-            absent: Lanes::ZERO,
-            open: Lanes::ZERO,
-            locked_keys: 0.0,
-            locked_asked: 0.0,
-            given_keys: 0.0,
-            given_asked: 0.0,
-        }
+        Gathered::default()
     }
 
     #[inline]
-    fn close(&mut self, place: Place<'_>, mut node: Costed<L>, parent: Option<&mut Costed<L>>) {
+    fn close(&mut self, place: Place<'_>, mut node: Gathered, mut parent: Option<&mut Gathered>) {
         node.holds |= node.held || node.wildcard;
         self.urirs += node.urirs;
-        let rows = u8::from(node.held || node.void) + u8::from(node.wildcard || node.void_below);
-        node.locked_keys += f64::from(rows);
-        if node.held && node.labelled {
-            node.locked_asked += node.asked;
-        }
         if let Some(learning) = &mut self.learning
             && node.holds
         {
-            learning.add(
-                class(place.part, place.level, node.children, self.density),
-                node.stray,
-            );
+            let class = class(place.part, place.level, node.children, self.density);
+            learning.add(class, node.stray);
         }
-        if node.void_below {
-            (node.given_keys, node.given_asked) = (node.locked_keys, node.locked_asked);
-        } else if node.void {
-            node.given_keys += 1.0;
-        } else if node.labelled || !node.held {
-            node.given_asked += node.asked;
+        if self.outline.is_some() {
+            self.put(&place, &mut node, parent.as_deref_mut());
         }
-        let (absent, open) = self.least(&place, &node);
         let Some(parent) = parent else {
-            self.keys = absent.keys;
-            self.costs = absent.cost;
             return;
         };
         parent.seconds.add(&node.seconds);
-        parent.absent.add(&absent);
-        parent.open.add(&open);
-        parent.locked_keys += node.locked_keys;
-        parent.locked_asked += node.locked_asked;
-        parent.given_keys += node.given_keys;
-        parent.given_asked += node.given_asked;
         if node.holds {
             parent.holds = true;
             parent.children += 1;
@@ -335,9 +323,49 @@ impl<const L: usize> Visitor for Cost<'_, L> {
     }
 }
 
-impl<const L: usize> Pass for Cost<'_, L> {
+impl Gather<'_> {
+    /// Puts a place into the outline, or adds what it costs to its parent's line.
     #[inline]
-    fn row(&mut self, node: &mut Costed<L>, row: &Row<'_>, reach: Reach) -> Result<()> {
+    fn put(&mut self, place: &Place<'_>, node: &mut Gathered, mut parent: Option<&mut Gathered>) {
+        let rows = u8::from(node.held || node.void) + u8::from(node.wildcard || node.void_below);
+        node.locked.rows += f64::from(rows);
+        if node.held && node.labelled {
+            node.locked.wrong += node.asked;
+        }
+        if node.void_below {
+            node.given = node.locked;
+        } else if node.void {
+            node.given.rows += 1.0;
+        } else {
+            node.given.wrong += node.in_vain();
+        }
+        let prior = self.prior(place, node);
+        let (choosing, keep) = self.choosing(place, node, prior);
+        if let Some(parent) = &mut parent {
+            parent.locked.add(node.locked);
+            parent.given.add(node.given);
+            match keep {
+                true => parent.outlined = true,
+                false => parent.line.add(&choosing.line),
+            }
+        }
+        if keep
+            && let Some(outline) = &mut self.outline
+            && let Err(error) = outline.push(&choosing)
+        {
+            self.error.get_or_insert(error);
+        }
+        if let Some(beside) = &mut self.beside {
+            let own = node.own(prior);
+            let sums = std::mem::take(&mut node.papers);
+            beside.close(place, sums, own, parent.map(|parent| &mut parent.papers));
+        }
+    }
+}
+
+impl Pass for Gather<'_> {
+    #[inline]
+    fn row(&mut self, node: &mut Gathered, row: &Row<'_>, reach: Reach) -> Result<()> {
         match (reach, row.frequency.is_void()) {
             (Reach::Exact, false) => {
                 node.held = true;
@@ -347,6 +375,7 @@ impl<const L: usize> Pass for Cost<'_, L> {
             (_, false) => node.wildcard = true,
             (_, true) => node.void_below = true,
         }
+        node.papers.counted.row(row, reach);
         let urirs = row.frequency.urirs.map_or(1, |urirs| urirs.value.max(1));
         if let Some(second) = &row.second {
             node.seconds.insert(self.names.number(second));
@@ -359,66 +388,12 @@ impl<const L: usize> Pass for Cost<'_, L> {
     }
 
     #[inline]
-    fn lookups(&mut self, node: &mut Costed<L>, asked: &Asked) {
-        node.asked += self.prices.teach * asked.absent + self.prices.aside * asked.aside;
+    fn lookups(&mut self, node: &mut Gathered, asked: &Asked) {
+        node.asked += self.expected.teach * asked.absent + self.expected.aside * asked.aside;
         node.labelled |= asked.labelled;
     }
-}
 
-/// Counts what sites are asked for in vain, and their rows.
-#[derive(Default)]
-pub(crate) struct Sites {
-    /// By lookups that teach, and by all.
-    pub(crate) taught: Vec<u8>,
-    pub(crate) all: Vec<u8>,
-}
-
-/// Rows, lookups in vain that teach, lookups in vain set aside.
-#[derive(Default)]
-pub(crate) struct Counted {
-    rows: f64,
-    held: bool,
-    taught: f64,
-    aside: f64,
-    labelled: bool,
-}
-
-impl Visitor for Sites {
-    type Node = Counted;
-
-    fn open(&mut self, _: Place<'_>, _: Option<&Counted>) -> Counted {
-        Counted::default()
-    }
-
-    fn close(&mut self, place: Place<'_>, mut node: Counted, parent: Option<&mut Counted>) {
-        if node.held && !node.labelled {
-            (node.taught, node.aside) = (0.0, 0.0);
-        }
-        if place.part == Part::Site {
-            self.taught.push(density(node.taught, node.rows));
-            self.all
-                .push(density((node.taught + node.aside) / 2.0, node.rows));
-        } else if let Some(parent) = parent {
-            parent.rows += node.rows;
-            parent.taught += node.taught;
-            parent.aside += node.aside;
-            parent.labelled |= node.labelled;
-        }
-    }
-}
-
-impl Pass for Sites {
-    fn row(&mut self, node: &mut Counted, row: &Row<'_>, reach: Reach) -> Result<()> {
-        if !row.frequency.is_void() {
-            node.rows += 1.0;
-            node.held |= reach == Reach::Exact;
-        }
-        Ok(())
-    }
-
-    fn lookups(&mut self, node: &mut Counted, asked: &Asked) {
-        node.taught += asked.absent;
-        node.aside += asked.aside;
-        node.labelled |= asked.labelled;
+    fn gives_up(&self) -> bool {
+        self.error.is_some()
     }
 }

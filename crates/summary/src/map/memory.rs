@@ -2,10 +2,10 @@
 #![allow(unsafe_code, reason = "a memory map cannot be made without")]
 
 use std::fs::File;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::path::Path;
 
-use memmap2::Mmap;
+use memmap2::{Mmap, UncheckedAdvice};
 
 use crate::error::{Error, Result};
 
@@ -30,6 +30,18 @@ impl Bytes {
         // as it does in every program that maps files; we replace files and never cut them.
         let mapped = unsafe { Mmap::map(&file) }.map_err(failed)?;
         Ok(Bytes::Mapped(mapped))
+    }
+
+    /// Gives back the memory of a part that was read and is not needed soon. It is read again from the
+    /// file if it is.
+    pub(crate) fn release(&self, part: Range<usize>) {
+        if let Bytes::Mapped(mapped) = self {
+            // SAFETY: the map is of a file and never written to, so the bytes stay what they are.
+            // Not to be heeded is no error.
+            let _ = unsafe {
+                mapped.unchecked_advise_range(UncheckedAdvice::DontNeed, part.start, part.len())
+            };
+        }
     }
 }
 

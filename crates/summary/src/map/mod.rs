@@ -12,6 +12,7 @@
 //! writer walks the same way again and knows the decision when the place is opened. The papers' rule
 //! needs the second walk only for maps with voids or wildcards.
 
+mod beside;
 mod build;
 pub mod check;
 pub mod compact;
@@ -25,6 +26,7 @@ mod judge;
 mod memory;
 mod merge;
 mod once;
+mod outline;
 mod papers;
 mod pass;
 mod prior;
@@ -35,8 +37,10 @@ pub mod sample;
 mod search;
 mod second;
 pub mod show;
+mod sites;
 mod store;
 mod table;
+mod tape;
 #[cfg(test)]
 mod tests;
 mod tidy;

@@ -5,6 +5,8 @@
 //! such place of the host wins, then the topmost of the path. Top-level domains never roll up.
 //! Below the greatest depth, what remains of a key counts as one child.
 
+use std::path::Path;
+
 use waypost_surt::{Reach, Surt};
 
 use super::decision::{Decisions, GIVEN_VOID, GIVEN_WILDCARD, ROLL};
@@ -142,6 +144,14 @@ impl Cuts {
         }
     }
 
+    /// Whether a place rolls up that has so much.
+    #[inline]
+    pub(crate) fn rolls(&self, place: &Place<'_>, counted: &Counted) -> bool {
+        self.of(place)
+            .exceeded(counted.children, counted.remainders)
+            && !self.keeps(place.part, place.stem)
+    }
+
     /// Whether the place is a public suffix that is kept.
     pub(crate) fn keeps(&self, part: Part, stem: &[u8]) -> bool {
         self.keep_suffixes && part == Part::Host && is_public_suffix(stem)
@@ -154,7 +164,6 @@ pub(crate) struct Decide {
     pub(crate) decisions: Decisions,
     pub(crate) has_ports: bool,
     pub(crate) rolled: u64,
-    pub(crate) keys_left: u64,
 }
 
 /// What the rule counts at a place.
@@ -170,25 +179,64 @@ pub(crate) struct Counted {
     site: bool,
     wildcard: bool,
     void: bool,
-    /// Rows that stay here and below.
-    left: u64,
-    voids: u64,
+    /// Voids here and below.
+    pub(crate) voids: u64,
 }
 
-impl Decide {
-    pub(crate) fn new(papers: &Papers) -> Decide {
-        Decide {
-            cuts: Cuts::new(papers),
-            decisions: Decisions::default(),
-            has_ports: false,
-            rolled: 0,
-            keys_left: 0,
+impl Counted {
+    /// Whether something is held here or below.
+    #[inline]
+    pub(crate) fn holds(&self) -> bool {
+        self.own || self.site || self.wildcard || self.children > 0
+    }
+
+    /// A row of the place.
+    #[inline]
+    pub(crate) fn row(&mut self, row: &Row<'_>, reach: Reach) {
+        match (reach, row.frequency.is_void()) {
+            (Reach::Exact, false) => self.own = true,
+            (Reach::Exact, true) => self.voids += 1,
+            (_, false) => {
+                // The star stands for a child, as any label or segment does.
+                self.children += u32::from(!self.wildcard);
+                self.wildcard = true;
+            }
+            (_, true) => {
+                self.void = true;
+                self.voids += 1;
+            }
         }
     }
 
-    fn rolls(&self, place: &Place<'_>, node: &Counted) -> bool {
-        self.cuts.of(place).exceeded(node.children, node.remainders)
-            && !self.cuts.keeps(place.part, place.stem)
+    /// A place right below, with all that is below it.
+    #[inline]
+    pub(crate) fn join(&mut self, part: Part, child: &Counted) {
+        self.voids += child.voids;
+        if !child.holds() {
+            return;
+        }
+        let own = match part {
+            // A host's own pages are no child of it.
+            Part::Site => {
+                self.site = true;
+                return;
+            }
+            Part::Host | Part::Port => child.site,
+            _ => child.own,
+        };
+        self.children += 1;
+        self.remainders += child.remainders + u32::from(own) + u32::from(child.wildcard);
+    }
+}
+
+impl Decide {
+    pub(crate) fn new(papers: &Papers, folder: &Path) -> Decide {
+        Decide {
+            cuts: Cuts::new(papers),
+            decisions: Decisions::new(folder),
+            has_ports: false,
+            rolled: 0,
+        }
     }
 }
 
@@ -201,42 +249,16 @@ impl Visitor for Decide {
     }
 
     #[inline]
-    fn close(&mut self, place: Place<'_>, mut node: Counted, parent: Option<&mut Counted>) {
-        let holds =
-            node.own || node.site || node.wildcard || node.children > 0 || node.left > node.voids;
-        let rolls = !node.void && (node.wildcard || (holds && self.rolls(&place, &node)));
-        if rolls || node.void {
-            let decision = if node.void { GIVEN_VOID } else { ROLL };
-            let given = if node.wildcard { GIVEN_WILDCARD } else { 0 };
-            self.decisions.set(place.id, decision | given);
-        }
-        node.left += u64::from(node.own) + u64::from(node.wildcard || node.void);
-        if rolls {
+    fn close(&mut self, place: Place<'_>, node: Counted, parent: Option<&mut Counted>) {
+        let given = if node.wildcard { GIVEN_WILDCARD } else { 0 };
+        if node.void {
+            self.decisions.set(place.id, GIVEN_VOID | given);
+        } else if node.wildcard || (node.holds() && self.cuts.rolls(&place, &node)) {
             self.rolled += u64::from(!node.wildcard);
-            node.left = 1 + node.voids;
+            self.decisions.set(place.id, ROLL | given);
         }
-        let Some(parent) = parent else {
-            self.keys_left = node.left;
-            return;
-        };
-        parent.left += node.left;
-        parent.voids += node.voids;
-        if !holds {
-            return;
-        }
-        match place.part {
-            // A host's own pages are no child of it.
-            Part::Site => parent.site = true,
-            Part::Host | Part::Port => {
-                parent.children += 1;
-                parent.remainders +=
-                    node.remainders + u32::from(node.site) + u32::from(node.wildcard);
-            }
-            _ => {
-                parent.children += 1;
-                parent.remainders +=
-                    node.remainders + u32::from(node.own) + u32::from(node.wildcard);
-            }
+        if let Some(parent) = parent {
+            parent.join(place.part, &node);
         }
     }
 }
@@ -244,22 +266,7 @@ impl Visitor for Decide {
 impl Pass for Decide {
     #[inline]
     fn row(&mut self, node: &mut Counted, row: &Row<'_>, reach: Reach) -> Result<()> {
-        match (reach, row.frequency.is_void()) {
-            (Reach::Exact, false) => node.own = true,
-            (Reach::Exact, true) => {
-                node.voids += 1;
-                node.left += 1;
-            }
-            (_, false) => {
-                // The star stands for a child, as any label or segment does.
-                node.children += u32::from(!node.wildcard);
-                node.wildcard = true;
-            }
-            (_, true) => {
-                node.void = true;
-                node.voids += 1;
-            }
-        }
+        node.row(row, reach);
         Ok(())
     }
 }

@@ -30,9 +30,12 @@ pub struct Prior {
     strength: f64,
     /// What the means of the half that taught are multiplied with.
     scale: f64,
-    /// The exponent, if it is a power of the children.
-    power: Option<(f64, f64)>,
+    /// If it is a power of the children: the rate, the exponent, and the powers of small numbers.
+    power: Option<(f64, f64, [f64; SMALL])>,
 }
+
+/// Children of which there are seldom more.
+const SMALL: usize = 32;
 
 /// How much the mean of places alike counts against what was seen at a place.
 const STRENGTH: f64 = 0.3;
@@ -78,7 +81,11 @@ impl Prior {
             rates: Vec::new(),
             strength: f64::INFINITY,
             scale: 1.0,
-            power: Some((rate, exponent)),
+            power: Some((
+                rate,
+                exponent,
+                std::array::from_fn(|children| (children as f64 + 1.0).powf(exponent)),
+            )),
         }
     }
 
@@ -128,14 +135,18 @@ impl Prior {
     /// which counts by [`trust`](Prior::trust).
     #[inline]
     pub(crate) fn expected(&self, class: usize, children: u32, stem: &[u8]) -> f64 {
-        if let Some((rate, exponent)) = self.power {
-            if rate == 0.0 {
+        if let Some((rate, exponent, powers)) = &self.power {
+            if *rate == 0.0 {
                 return 0.0;
             }
+            let power = match powers.get(children as usize) {
+                Some(power) => *power,
+                None => f64::from(children + 1).powf(*exponent),
+            };
             // Thousands of places are alike. A grain of difference lets some of them roll up and
             // others not, so that every budget can be spent.
             let grain = (xxhash_rust::xxh3::xxh3_64(stem) >> 40) as f64 / (1u64 << 24) as f64;
-            return rate * f64::from(children + 1).powf(exponent) * (1.0 + 0.01 * grain);
+            return rate * power * (1.0 + 0.01 * grain);
         }
         let rate = self.rates.get(class).copied().unwrap_or(0.0);
         rate * (1.0 - self.trust())

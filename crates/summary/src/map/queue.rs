@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::frequency::{Frequency, Number};
 
 /// How many bytes may wait.
-const MOST_WAITING: usize = 24 << 20;
+const MOST_WAITING: usize = 8 << 20;
 
 /// Rows that nothing holds back are written when there are so many bytes of them.
 const BATCH: usize = 32 << 10;

@@ -1,21 +1,23 @@
 //! Looking for the price at which the map of least cost spends its budget.
 //!
-//! A larger price of false positives gives a larger map. Several prices are tried in one walk over
-//! the map, with numbers only; the walk at the price that is found decides.
+//! A larger price of false positives gives a larger map. One walk over the map makes its outline;
+//! prices are tried on that, several at once, and the one that is found decides.
 
-use super::compact::{Budget, Given, LeastCost, Report, Rule, SameSize, head};
-use super::cost::{Cost, Prices, Sites, Top};
+use super::beside::Beside;
+use super::compact::{Budget, Given, LeastCost, Report, Rule, head};
+use super::cost::{Expected, Gather, Top};
 use super::decision::Decisions;
 use super::judge::Judge;
-use super::papers::{Decide, Papers};
+use super::outline::Outline;
 use super::pass::walk_again;
 use super::prior::{Learning, Prior};
 use super::queue::{Finished, Queue};
 use super::sample::Sample;
+use super::sites::Sites;
 use super::write::{Plan, Style, Writer};
 use crate::error::{Error, Result};
 
-/// How many prices are tried in one walk.
+/// How many prices are tried at once.
 const LANES: usize = 8;
 
 /// Looks for the price that spends a budget.
@@ -24,9 +26,8 @@ pub(super) struct Search<'a> {
     least: &'a LeastCost,
     style: Style,
     prior: Prior,
-    urirs: u64,
-    rows: u64,
     densities: Vec<u8>,
+    urirs: u64,
 }
 
 /// What one look at a map and at lookups tells.
@@ -53,17 +54,14 @@ impl Learned {
             None => (Sites::default(), 0),
         };
         let (first, rows) = given.walk(sample, || {
-            let prices = Prices {
+            let mut gather = Gather::new(Expected {
                 prior: &flat,
-                top: Top::Everything,
-                void: None,
                 teach: 0.0,
                 aside: 1.0,
                 densities: &sites.taught,
-            };
-            let mut cost = Cost::<1>::new(prices, [0.0]);
-            cost.learning = sample.is_some().then(Learning::default);
-            cost
+            });
+            gather.learning = sample.is_some().then(Learning::default);
+            gather
         })?;
         let learning = first
             .learning
@@ -78,131 +76,95 @@ impl Learned {
     }
 }
 
+/// What one walk gathers.
+struct Gathered {
+    outline: Outline,
+    beside: Option<Beside>,
+    has_ports: bool,
+    urirs: u64,
+    rows: u64,
+}
+
 impl<'a> Search<'a> {
     pub(super) fn new(
         given: &'a mut Given,
         least: &'a LeastCost,
         style: Style,
     ) -> Result<Search<'a>> {
-        let learned = Learned::new(given, least.sample.as_ref(), least.prior.as_ref())?;
+        let (prior, densities) = match &least.sample {
+            Some(sample) => {
+                let learned = Learned::new(given, Some(sample), least.prior.as_ref())?;
+                (learned.prior, learned.densities)
+            }
+            None => (Prior::or_learned(least.prior.as_ref(), None), Vec::new()),
+        };
         Ok(Search {
             given,
             least,
             style,
-            prior: learned.prior,
-            urirs: learned.urirs,
-            rows: learned.rows,
-            densities: learned.densities,
+            prior,
+            densities,
+            urirs: 0,
         })
     }
 
-    fn cost<const L: usize>(
-        &mut self,
-        top: Top,
-        void: Option<f64>,
-        aside: f64,
-        lambdas: [f64; L],
-        decide: bool,
-    ) -> Result<Cost<'_, L>> {
+    /// Gathers what maps of any price are found from. Lookups set aside count by `aside`.
+    fn gather(&mut self, voids: bool, aside: f64) -> Result<Gathered> {
         let (prior, densities) = (&self.prior, &self.densities);
-        let (cost, _) = self.given.walk(self.least.sample.as_ref(), || {
-            let prices = Prices {
+        let folder = self.given.room.temporary.clone();
+        let domains = self.least.top == Some(Top::Domains);
+        let compared = self.given.keys == 1 && !voids;
+        let (mut gather, rows) = self.given.walk(self.least.sample.as_ref(), || {
+            let expected = Expected {
                 prior,
-                top,
-                void,
                 teach: 1.0,
                 aside,
                 densities,
             };
-            let mut cost = Cost::new(prices, lambdas);
-            cost.decisions = decide.then(Decisions::default);
-            cost
+            let mut gather = Gather::new(expected).with_outline(voids, domains, &folder);
+            gather.beside = compared.then(Beside::new);
+            gather
         })?;
-        Ok(cost)
+        let outline = gather.outline()?;
+        self.urirs = gather.urirs;
+        Ok(Gathered {
+            outline: outline.unwrap_or_else(|| Outline::new(&folder)),
+            beside: gather.beside,
+            has_ports: gather.has_ports,
+            urirs: gather.urirs,
+            rows,
+        })
+    }
+
+    /// The decisions at a price, and what the map costs.
+    fn decide(&self, outline: &Outline, at: &At) -> Result<(Decisions, u64, f64)> {
+        let mut decisions = Decisions::new(&self.given.room.temporary);
+        let lambdas = [at.lambda];
+        let priced = outline.price(lambdas, at.top, at.void, Some(&mut decisions))?;
+        decisions.intact()?;
+        Ok((decisions, priced.rows[0] as u64, priced.costs[0]))
     }
 
     pub(super) fn find(mut self, report: &mut Report) -> Result<(Decisions, bool)> {
-        report.rows_in = self.rows;
-        report.urirs = self.urirs;
         let void = if self.least.voids && self.least.sample.is_some() {
             self.void_price()?
         } else {
             None
         };
-        let (lambda, top) = self.lambda(void, 1.0)?;
-        report.lambda = Some(lambda);
-        report.top = Some(top);
+        let gathered = self.gather(void.is_some(), 1.0)?;
+        report.rows_in = gathered.rows;
+        report.urirs = gathered.urirs;
+        let at = self.price(&gathered.outline, void)?;
+        report.lambda = Some(at.lambda);
+        report.top = Some(at.top);
         report.void_price = void;
         report.allowed = self.allowed();
-        let found = self.cost(top, void, 1.0, [lambda], true)?;
-        if lambda > 0.0 && void.is_none() {
-            report.false_positives = Some((found.costs[0] - found.keys[0]) / lambda);
+        let (decisions, rows, cost) = self.decide(&gathered.outline, &at)?;
+        if at.lambda > 0.0 && void.is_none() {
+            report.false_positives = Some((cost - rows as f64) / at.lambda);
+            report.papers = gathered.beside.and_then(|beside| beside.of_size(rows));
         }
-        let (keys, has_ports) = (found.keys[0] as u64, found.has_ports);
-        let decisions = found.decisions.unwrap_or_default();
-        if self.given.keys == 1 && report.false_positives.is_some() {
-            report.papers = self.papers(keys)?;
-        }
-        Ok((decisions, has_ports))
-    }
-
-    /// What the papers' rule gives with no more rows than these, hosts and paths weighted alike.
-    fn papers(&mut self, rows: u64) -> Result<Option<SameSize>> {
-        let sample = self.least.sample.as_ref();
-        let mut decide = |weight: f64| {
-            let papers = Papers {
-                host_weight: weight,
-                path_weight: weight,
-                ..Papers::default()
-            };
-            let decided = self.given.walk(sample, || Decide::new(&papers))?;
-            Ok::<_, Error>(decided.0)
-        };
-        let mut best = (0.0, decide(0.0)?);
-        if best.1.keys_left > rows {
-            return Ok(None);
-        }
-        let (mut low, mut high) = (LIGHTEST.ln(), HEAVIEST.ln());
-        for _ in 0..9 {
-            let weight = f64::midpoint(low, high).exp();
-            let decided = decide(weight)?;
-            if decided.keys_left > rows {
-                high = weight.ln();
-                continue;
-            }
-            low = weight.ln();
-            let near = decided.keys_left as f64 >= 0.98 * rows as f64;
-            best = (weight, decided);
-            if near {
-                break;
-            }
-        }
-        let (weight, decided) = best;
-        let priced = self.cost_of(&decided.decisions)?;
-        Ok(Some(SameSize {
-            weight,
-            rows: decided.keys_left,
-            false_positives: priced,
-        }))
-    }
-
-    /// How many false positives are to be expected of decisions that something else made.
-    fn cost_of(&mut self, decisions: &Decisions) -> Result<f64> {
-        let (prior, densities) = (&self.prior, &self.densities);
-        let (cost, _) = self.given.walk(self.least.sample.as_ref(), || {
-            let prices = Prices {
-                prior,
-                top: Top::Everything,
-                void: None,
-                teach: 1.0,
-                aside: 1.0,
-                densities,
-            };
-            let mut cost = Cost::new(prices, [1.0]);
-            cost.forced = Some(decisions);
-            cost
-        })?;
-        Ok(cost.costs[0] - cost.keys[0])
+        Ok((decisions, gathered.has_ports))
     }
 
     /// How many rows the budget allows.
@@ -214,112 +176,81 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The price of a false positive, and how far up wildcards stand.
-    fn lambda(&mut self, void: Option<f64>, aside: f64) -> Result<(f64, Top)> {
+    /// The price of a false positive that spends the budget, and how far up wildcards stand.
+    fn price(&self, outline: &Outline, void: Option<f64>) -> Result<At> {
         let tops = match self.least.top {
             Some(top) => vec![top],
             None if self.least.sample.is_some() => vec![Top::TopLevel, Top::Everything],
             None => vec![Top::SecondLevel, Top::TopLevel, Top::Everything],
         };
-        let last = tops[tops.len() - 1];
+        let mut at = At {
+            lambda: SMALLEST,
+            top: Top::Everything,
+            void,
+        };
         for top in tops {
-            if let Budget::Lambda(lambda) = self.least.budget {
-                return Ok((lambda, top));
-            }
+            at.top = top;
             let found = match self.least.budget {
-                Budget::Bytes(bytes) => self.lambda_of_bytes(top, void, aside, bytes)?,
+                Budget::Lambda(lambda) => Some(lambda),
+                Budget::Bytes(bytes) => self.lambda_of_bytes(outline, at, bytes)?,
                 _ => {
-                    let keys = self.allowed().unwrap_or(u64::MAX);
-                    self.lambda_of_keys(top, void, aside, keys)?
+                    let rows = self.allowed().unwrap_or(u64::MAX);
+                    lambda_of_rows(outline, at, rows as f64)?
                 }
             };
             if let Some(lambda) = found {
-                return Ok((lambda, top));
+                return Ok(At { lambda, ..at });
             }
         }
-        Ok((SMALLEST, last))
+        Ok(at)
     }
 
-    /// The largest price whose map has no more rows than allowed.
-    fn lambda_of_keys(
-        &mut self,
-        top: Top,
-        void: Option<f64>,
-        aside: f64,
-        allowed: u64,
-    ) -> Result<Option<f64>> {
-        let (mut low, mut high) = (SMALLEST.ln(), LARGEST.ln());
-        let allowed = allowed as f64;
-        let first = self.cost(top, void, aside, [SMALLEST, LARGEST], false)?;
-        if first.keys[0] > allowed {
+    /// The largest price whose map is no larger than allowed when it is gzipped. What rows take is
+    /// measured on the last map that was tried, and the next one has as many as fit.
+    fn lambda_of_bytes(&self, outline: &Outline, at: At, allowed: u64) -> Result<Option<f64>> {
+        let tried = |lambda: f64| {
+            let (bytes, rows) = self.gzipped(outline, &At { lambda, ..at })?;
+            Ok::<_, Error>((bytes, bytes as f64 / rows.max(1) as f64))
+        };
+        if tried(SMALLEST)?.0 > allowed {
             return Ok(None);
         }
-        if first.keys[1] <= allowed {
-            return Ok(Some(LARGEST));
-        }
-        for _ in 0..12 {
-            let step = (high - low) / (LANES as f64 + 1.0);
-            let lambdas: [f64; LANES] =
-                std::array::from_fn(|l| (low + step * (l as f64 + 1.0)).exp());
-            let keys = self.cost(top, void, aside, lambdas, false)?.keys;
-            let fits = keys.iter().take_while(|&&keys| keys <= allowed).count();
-            if fits < LANES {
-                high = lambdas[fits].ln();
-            }
-            if fits > 0 {
-                low = lambdas[fits - 1].ln();
-                if keys[fits - 1] >= 0.995 * allowed {
-                    break;
-                }
-            }
-            if high - low < 1e-9 {
-                break;
-            }
-        }
-        Ok(Some(low.exp()))
-    }
-
-    /// The largest price whose map is no larger than allowed when it is gzipped.
-    fn lambda_of_bytes(
-        &mut self,
-        top: Top,
-        void: Option<f64>,
-        aside: f64,
-        allowed: u64,
-    ) -> Result<Option<f64>> {
-        if self.gzipped(top, void, aside, SMALLEST)? > allowed {
-            return Ok(None);
-        }
-        if self.gzipped(top, void, aside, LARGEST)? <= allowed {
-            return Ok(Some(LARGEST));
-        }
-        let (mut low, mut high) = (SMALLEST.ln(), LARGEST.ln());
+        let (mut low, mut high) = (SMALLEST, LARGEST);
+        let mut each = 9.0;
         for _ in 0..24 {
-            let middle = (low + high) / 2.0;
-            let bytes = self.gzipped(top, void, aside, middle.exp())?;
+            let rows = 0.993 * allowed as f64 / each;
+            let guess = lambda_of_rows(outline, at, rows)?.unwrap_or(SMALLEST);
+            let lambda = if guess > low && (guess < high || high == LARGEST) {
+                guess
+            } else {
+                f64::midpoint(low.ln(), high.ln()).exp()
+            };
+            let (bytes, now) = tried(lambda)?;
+            each = now;
             if bytes <= allowed {
-                low = middle;
-                if bytes as f64 >= 0.985 * allowed as f64 {
+                low = lambda;
+                if bytes as f64 >= 0.985 * allowed as f64 || lambda == LARGEST {
                     break;
                 }
             } else {
-                high = middle;
+                high = lambda;
+            }
+            if (high / low).ln() < 1e-9 {
+                break;
             }
         }
-        Ok(Some(low.exp()))
+        Ok(Some(low))
     }
 
-    fn gzipped(&mut self, top: Top, void: Option<f64>, aside: f64, lambda: f64) -> Result<u64> {
-        let decisions = self
-            .cost(top, void, aside, [lambda], true)?
-            .decisions
-            .unwrap_or_default();
+    /// How many bytes a map takes when it is gzipped, and its rows.
+    fn gzipped(&self, outline: &Outline, at: &At) -> Result<(u64, u64)> {
+        let (decisions, rows, _) = self.decide(outline, at)?;
         let rule = Rule::LeastCost(Box::new(LeastCost {
             sample: None,
             ..self.least.clone()
         }));
         let report = Report {
-            lambda: Some(lambda),
+            lambda: Some(at.lambda),
             ..Report::default()
         };
         let head = head(&self.given.headers, &rule, &report);
@@ -327,32 +258,72 @@ impl<'a> Search<'a> {
         let plan = Plan::Rolls(&decisions);
         let mut writer = Writer::new(plan, self.style, self.given.counting, queue);
         walk_again(&self.given.source, self.least.sample.as_ref(), &mut writer)?;
-        match writer.queue.finish()?.0 {
-            Finished::Measured(bytes) => Ok(bytes),
-            _ => Ok(0),
-        }
+        let bytes = match writer.queue.finish()?.0 {
+            Finished::Measured(bytes) => bytes,
+            _ => 0,
+        };
+        decisions.intact()?;
+        Ok((bytes, rows))
     }
 
     /// What a void must cost so that voids pay on lookups that did not teach them. `None`: they do not.
     fn void_price(&mut self) -> Result<Option<f64>> {
+        let outline = self.gather(true, 0.0)?.outline;
         let mut best = (f64::INFINITY, None);
-        for price in [None, Some(8.0), Some(4.0), Some(2.0), Some(1.0)] {
-            let (lambda, top) = self.lambda(price, 0.0)?;
-            let found = self.cost(top, price, 0.0, [lambda], true)?;
-            let decisions = found.decisions.unwrap_or_default();
+        for void in [None, Some(8.0), Some(4.0), Some(2.0), Some(1.0)] {
+            let at = self.price(&outline, void)?;
+            let (decisions, ..) = self.decide(&outline, &at)?;
             let mut judge = Judge::new(&decisions);
             walk_again(&self.given.source, self.least.sample.as_ref(), &mut judge)?;
-            if judge.false_positives < best.0 {
-                best = (judge.false_positives, price);
+            decisions.intact()?;
+            let false_positives = judge.false_positives;
+            if false_positives < best.0 {
+                best = (false_positives, void);
             }
         }
         Ok(best.1)
     }
 }
 
-/// Weights of the papers' rule between which one is looked for.
-const LIGHTEST: f64 = 0.01;
-const HEAVIEST: f64 = 100.0;
+/// At which price a map is chosen.
+#[derive(Clone, Copy, Debug)]
+struct At {
+    lambda: f64,
+    top: Top,
+    /// What a void costs, if there may be any.
+    void: Option<f64>,
+}
+
+/// The largest price whose map has no more rows than allowed.
+fn lambda_of_rows(outline: &Outline, at: At, allowed: f64) -> Result<Option<f64>> {
+    let (mut low, mut high) = (SMALLEST.ln(), LARGEST.ln());
+    let first = outline.price([SMALLEST, LARGEST], at.top, at.void, None)?;
+    if first.rows[0] > allowed {
+        return Ok(None);
+    }
+    if first.rows[1] <= allowed {
+        return Ok(Some(LARGEST));
+    }
+    for _ in 0..12 {
+        let step = (high - low) / (LANES as f64 + 1.0);
+        let lambdas: [f64; LANES] = std::array::from_fn(|l| (low + step * (l as f64 + 1.0)).exp());
+        let rows = outline.price(lambdas, at.top, at.void, None)?.rows;
+        let fits = rows.iter().take_while(|&&rows| rows <= allowed).count();
+        if fits < LANES {
+            high = lambdas[fits].ln();
+        }
+        if fits > 0 {
+            low = lambdas[fits - 1].ln();
+            if rows[fits - 1] >= 0.995 * allowed {
+                break;
+            }
+        }
+        if high - low < 1e-9 {
+            break;
+        }
+    }
+    Ok(Some(low.exp()))
+}
 
 const SMALLEST: f64 = 1e-12;
 const LARGEST: f64 = 1e12;

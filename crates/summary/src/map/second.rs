@@ -55,12 +55,12 @@ impl Seconds {
 
     /// How many rows a wildcard has.
     #[inline]
-    pub(crate) fn rows(&self) -> f64 {
+    pub(crate) fn rows(&self) -> u64 {
         if self.bits.is_empty() {
-            return 1.0;
+            return 1;
         }
         let rows: u32 = self.bits.iter().map(|bits| bits.count_ones()).sum();
-        f64::from(rows.max(1))
+        u64::from(rows.max(1))
     }
 }
 

@@ -121,7 +121,7 @@ const TOGETHER: usize = 64;
 impl Table {
     /// Reads all rows of a text and notes where they are. Rows of one key follow each other, and the
     /// first is noted.
-    pub(crate) fn build(text: &[u8], keys: usize) -> Result<Vec<u8>> {
+    pub(crate) fn build(text: &Bytes, keys: usize) -> Result<Vec<u8>> {
         let slots = (count(text, keys) * 3 / 2).max(8);
         let mut bytes = vec![0; HEADER + 8 * slots as usize];
         let mut rows = 0u64;
@@ -131,7 +131,12 @@ impl Table {
         let mut waiting: Vec<(u64, u64)> = Vec::with_capacity(TOGETHER);
         let mut start = 0;
         let mut line_number = 0;
+        let mut released = 0;
         while start < text.len() {
+            if start - released >= WINDOW {
+                text.release(released..start);
+                released = start;
+            }
             let end = memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |at| start + at);
             let line = &text[start..end];
             line_number += 1;
@@ -251,6 +256,9 @@ impl Table {
     }
 }
 
+/// How many bytes of a text are kept in memory while a table is made of it.
+const WINDOW: usize = 16 << 20;
+
 /// Whether a line of a tidy map is a row.
 fn is_row(line: &[u8]) -> bool {
     !matches!(line.first(), None | Some(b'!' | b'@'))
@@ -262,13 +270,18 @@ fn first_field(line: &[u8]) -> &[u8] {
 }
 
 /// How many keys a text has, each counted once however many rows it has.
-fn count(text: &[u8], keys: usize) -> u64 {
-    let lines = text.split(|&byte| byte == b'\n');
+fn count(text: &Bytes, keys: usize) -> u64 {
     if keys == 1 {
-        return memchr::memchr_iter(b'\n', text).count() as u64 + 1;
+        let mut count = 1;
+        for (number, window) in text.chunks(WINDOW).enumerate() {
+            count += memchr::memchr_iter(b'\n', window).count() as u64;
+            text.release(number * WINDOW..number * WINDOW + window.len());
+        }
+        return count;
     }
     let mut last: &[u8] = b"";
     let mut count = 0;
+    let lines = text.split(|&byte| byte == b'\n');
     for line in lines.filter(|line| is_row(line)) {
         let field = first_field(line);
         count += u64::from(field != last);
@@ -366,7 +379,7 @@ mod tests {
 
     #[test]
     fn tables_are_made_as_they_were_and_read() {
-        assert_eq!(Table::build(MAP, 1).unwrap(), TABLE);
+        assert_eq!(Table::build(&Bytes::Owned(MAP.to_vec()), 1).unwrap(), TABLE);
         let table = Table::new(Bytes::Owned(TABLE.to_vec())).unwrap();
         assert_eq!((table.rows, table.has_queries()), (8, true));
         let mut at = 0;

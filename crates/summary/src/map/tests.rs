@@ -8,8 +8,9 @@ use tempfile::TempDir;
 use waypost_index::Source;
 use waypost_surt::{Key, Reach, Surt};
 
+use super::beside::Beside;
 use super::compact::{Budget, Given, LeastCost, Rule, compact};
-use super::cost::{Cost, Prices, Top};
+use super::cost::{Expected, Gather, Top};
 use super::papers::{Papers, PowerLaw};
 use super::pass::walk;
 use super::prior::Prior;
@@ -419,11 +420,46 @@ proptest! {
         let path = write_map(&folder, "a.ukvs", &map_text(&held));
         let sample = sample_of(&asked, true);
         let flat = Prior::power(0.0, 1.0);
-        let prices = Prices { prior: &flat, top: Top::SecondLevel, void: price, teach: 1.0, aside: 1.0, densities: &[] };
-        let mut cost = Cost::new(prices, [lambda]);
-        walk(&Source::File(path), Some(&sample), &mut cost).unwrap();
-        let expected = brute(&nodes, lambda, price);
-        prop_assert!((cost.costs[0] - expected).abs() < 1e-9, "{} but {}", cost.costs[0], expected);
+        let expected = Expected { prior: &flat, teach: 1.0, aside: 1.0, densities: &[] };
+        let mut gather = Gather::new(expected).with_outline(price.is_some(), false, folder.path());
+        walk(&Source::File(path), Some(&sample), &mut gather).unwrap();
+        let outline = gather.outline().unwrap().unwrap();
+        let found = outline.price([lambda], Top::SecondLevel, price, None).unwrap().costs[0];
+        let least = brute(&nodes, lambda, price);
+        prop_assert!((found - least).abs() < 1e-9, "{found} but {least}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn what_the_papers_rule_is_said_to_give_is_what_it_gives(
+        held in prop::collection::btree_set(odd_places(), 1..60),
+        given_rows in prop::collection::btree_map(odd_places().prop_map(|key| format!("{}/*", key.trim_end_matches('/'))), 0..2u32, 0..3),
+        asked in prop::collection::btree_map(odd_places(), 1..4u32, 0..20),
+    ) {
+        let mut text = map_text(&held);
+        // What has no host has no wildcards.
+        for (key, frequency) in given_rows.iter().filter(|(key, _)| key.contains(")/")) {
+            text += &format!("{key} {frequency}\n");
+        }
+        let text: BTreeSet<&str> = text.lines().collect();
+        let text: String = text.iter().map(|line| format!("{line}\n")).collect();
+        let folder = TempDir::new().unwrap();
+        let path = write_map(&folder, "a.ukvs", &text);
+        let flat = Prior::power(0.0, 1.0);
+        let expected = Expected { prior: &flat, teach: 1.0, aside: 1.0, densities: &[] };
+        let mut gather = Gather::new(expected).with_outline(false, false, folder.path());
+        gather.beside = Some(Beside::new());
+        walk(&Source::File(path), Some(&sample_of(&asked, true)), &mut gather).unwrap();
+        for pair in gather.beside.unwrap().pairs() {
+            let out = compacted(&text, &Rule::Papers(papers(pair.host_weight, pair.path_weight)), Style::Published);
+            prop_assert_eq!(pair.rows, rows(&out).len() as u64, "{:?} of {} is {}", pair, text, out);
+            let (_folder, map) = opened(&out);
+            let wrong: u32 = asked.iter().filter(|(key, _)| is_present(&map, key)).map(|(_, times)| times).sum();
+            prop_assert_eq!(pair.false_positives, f64::from(wrong), "{:?} of {} is {}", pair, text, out);
+        }
     }
 }
 

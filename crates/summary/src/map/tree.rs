@@ -37,6 +37,9 @@ pub(crate) struct Place<'a> {
     pub(crate) level: u32,
     /// Its number, in the order in which places are opened.
     pub(crate) id: usize,
+    /// Its place among the open ones, and that of its parent. No two open places have the same.
+    pub(crate) slot: usize,
+    pub(crate) parent: usize,
 }
 
 impl Place<'_> {
@@ -101,6 +104,8 @@ impl<N> Walk<N> {
             part: Part::Root,
             level: 0,
             id: 0,
+            slot: 0,
+            parent: 0,
         };
         let node = visitor.open(root, None);
         Walk {
@@ -197,6 +202,8 @@ impl<N> Walk<N> {
                 part,
                 level,
                 id,
+                slot: self.stack.len(),
+                parent: above,
             };
             let node = visitor.open(place, Some(&self.stack[above].node));
             self.stack.push(Entry {
@@ -221,6 +228,8 @@ impl<N> Walk<N> {
                 part: Part::Bare,
                 level: 0,
                 id,
+                slot: self.stack.len(),
+                parent: 0,
             };
             let node = visitor.open(place, Some(&self.stack[0].node));
             let entry = Entry {
@@ -247,6 +256,8 @@ impl<N> Walk<N> {
                 part: entry.part,
                 level: 0,
                 id: entry.id,
+                slot: self.stack.len(),
+                parent: 0,
             };
             visitor.close(place, entry.node, Some(&mut self.stack[0].node));
         }
@@ -264,6 +275,8 @@ impl<N> Walk<N> {
                 part: entry.part,
                 level: entry.level,
                 id: entry.id,
+                slot: self.stack.len(),
+                parent: entry.parent,
             };
             let parent = self.stack.get_mut(entry.parent);
             visitor.close(place, entry.node, parent.map(|parent| &mut parent.node));

@@ -111,6 +111,17 @@ impl State {
 }
 
 impl Plan<'_> {
+    /// Whether all that was read of it is right.
+    ///
+    /// # Errors
+    /// When a temporary file could not be read.
+    pub(crate) fn intact(self) -> Result<()> {
+        match self {
+            Plan::Rolls(decisions) => decisions.intact(),
+            Plan::Filters(_) => Ok(()),
+        }
+    }
+
     #[inline]
     fn step(self, id: usize, above: State, filter: Option<u8>) -> Step {
         let step = |state, written| Step {

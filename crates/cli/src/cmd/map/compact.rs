@@ -316,10 +316,11 @@ fn table(report: &Report) -> Table {
         table.row([
             "the papers' rule at this size".to_owned(),
             format!(
-                "{:.0} false positives, {} keys (weight {:.2})",
+                "{:.0} false positives, {} keys (--wh {} --wp {})",
                 papers.false_positives,
                 count(papers.rows),
-                papers.weight
+                papers.host_weight,
+                papers.path_weight
             ),
         ]);
     }

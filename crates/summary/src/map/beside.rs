@@ -1,0 +1,153 @@
+//! What the papers' rule would give, for many weights at once, priced as the map of least cost is.
+//!
+//! Whether a place rolls up depends on its children alone, not on what became of them: so every pair
+//! of weights is a sum of its own, and all of them are added up in the walk that is needed anyway.
+
+use super::compact::SameSize;
+use super::papers::{Counted, Cuts, Papers};
+use super::tree::{Part, Place};
+
+/// The weights of hosts and of paths that are tried.
+const WEIGHTS: [f64; 8] = [0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, f64::INFINITY];
+const PAIRS: usize = WEIGHTS.len() * WEIGHTS.len();
+
+/// Rows, and lookups in vain that they call present.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Size {
+    pub(crate) rows: f64,
+    pub(crate) wrong: f64,
+}
+
+impl Size {
+    #[inline]
+    pub(crate) fn add(&mut self, other: Size) {
+        self.rows += other.rows;
+        self.wrong += other.wrong;
+    }
+}
+
+/// What is known of an open place.
+#[derive(Default)]
+pub(crate) struct Sums {
+    pub(crate) counted: Counted,
+    /// What all pairs have alike.
+    alike: Size,
+    /// Lookups in vain below if all of it is called present.
+    open: f64,
+    /// Some pairs differ: their sums are in the place's slot.
+    differ: bool,
+}
+
+/// What a place has of its own.
+#[derive(Clone, Copy)]
+pub(crate) enum Own {
+    /// A wildcard or a void that the map came with: this is all that it costs, with all below it.
+    Given(Size),
+    /// Rows and lookups in vain of the place itself, and such lookups if it is called present.
+    Free(Size, f64),
+}
+
+/// The sums of all pairs.
+pub(crate) struct Beside {
+    cuts: [Cuts; WEIGHTS.len()],
+    slots: Vec<[Size; PAIRS]>,
+    all: [Size; PAIRS],
+}
+
+impl Beside {
+    pub(crate) fn new() -> Beside {
+        Beside {
+            cuts: WEIGHTS.map(|weight| {
+                Cuts::new(&Papers {
+                    host_weight: weight,
+                    path_weight: weight,
+                    ..Papers::default()
+                })
+            }),
+            slots: Vec::new(),
+            all: [Size::default(); PAIRS],
+        }
+    }
+
+    /// A place is closed.
+    pub(crate) fn close(
+        &mut self,
+        place: &Place<'_>,
+        mut sums: Sums,
+        own: Own,
+        parent: Option<&mut Sums>,
+    ) {
+        if self.slots.len() <= place.slot {
+            self.slots.resize(place.slot + 1, [Size::default(); PAIRS]);
+        }
+        let mut rolls = [false; WEIGHTS.len()];
+        match own {
+            Own::Given(size) => {
+                if sums.differ {
+                    self.slots[place.slot] = [Size::default(); PAIRS];
+                    sums.differ = false;
+                }
+                sums.alike = size;
+                sums.open = size.wrong;
+            }
+            Own::Free(size, open) => {
+                sums.alike.add(size);
+                sums.open += open;
+                if sums.counted.holds() {
+                    for (rolls, cuts) in rolls.iter_mut().zip(&self.cuts) {
+                        *rolls = cuts.rolls(place, &sums.counted);
+                    }
+                }
+            }
+        }
+        let rolled = Size {
+            rows: 1.0 + sums.counted.voids as f64,
+            wrong: sums.open,
+        };
+        let differ = sums.differ || rolls.contains(&true);
+        if differ || parent.is_none() {
+            let all = &mut self.slots[place.slot];
+            for (pair, size) in all.iter_mut().enumerate() {
+                let weight = match place.part {
+                    Part::Host => pair / WEIGHTS.len(),
+                    _ => pair % WEIGHTS.len(),
+                };
+                match rolls[weight] {
+                    true => *size = rolled,
+                    false => size.add(sums.alike),
+                }
+            }
+        }
+        let Some(parent) = parent else {
+            self.all = self.slots[place.slot];
+            return;
+        };
+        parent.open += sums.open;
+        parent.counted.join(place.part, &sums.counted);
+        if !differ {
+            parent.alike.add(sums.alike);
+            return;
+        }
+        parent.differ = true;
+        let own = std::mem::replace(&mut self.slots[place.slot], [Size::default(); PAIRS]);
+        for (sum, size) in self.slots[place.parent].iter_mut().zip(own) {
+            sum.add(size);
+        }
+    }
+
+    /// What each pair of weights gives.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = SameSize> {
+        self.all.iter().enumerate().map(|(pair, size)| SameSize {
+            host_weight: WEIGHTS[pair / WEIGHTS.len()],
+            path_weight: WEIGHTS[pair % WEIGHTS.len()],
+            rows: size.rows as u64,
+            false_positives: size.wrong,
+        })
+    }
+
+    /// The pair of weights with the fewest false positives among those with no more rows than these.
+    pub(crate) fn of_size(&self, rows: u64) -> Option<SameSize> {
+        let fits = self.pairs().filter(|pair| pair.rows <= rows);
+        fits.min_by(|a, b| a.false_positives.total_cmp(&b.false_positives))
+    }
+}

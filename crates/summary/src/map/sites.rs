@@ -1,0 +1,68 @@
+//! How much each site of a map is asked for.
+
+use waypost_surt::Reach;
+
+use super::pass::Pass;
+use super::prior::density;
+use super::row::Row;
+use super::sample::Asked;
+use super::tree::{Part, Place, Visitor};
+use crate::error::Result;
+
+/// Counts what sites are asked for in vain, and their rows.
+#[derive(Default)]
+pub(crate) struct Sites {
+    /// By lookups that teach, and by all.
+    pub(crate) taught: Vec<u8>,
+    pub(crate) all: Vec<u8>,
+}
+
+/// Rows, lookups in vain that teach, lookups in vain set aside.
+#[derive(Default)]
+pub(crate) struct Counted {
+    rows: f64,
+    held: bool,
+    taught: f64,
+    aside: f64,
+    labelled: bool,
+}
+
+impl Visitor for Sites {
+    type Node = Counted;
+
+    fn open(&mut self, _: Place<'_>, _: Option<&Counted>) -> Counted {
+        Counted::default()
+    }
+
+    fn close(&mut self, place: Place<'_>, mut node: Counted, parent: Option<&mut Counted>) {
+        if node.held && !node.labelled {
+            (node.taught, node.aside) = (0.0, 0.0);
+        }
+        if place.part == Part::Site {
+            self.taught.push(density(node.taught, node.rows));
+            self.all
+                .push(density((node.taught + node.aside) / 2.0, node.rows));
+        } else if let Some(parent) = parent {
+            parent.rows += node.rows;
+            parent.taught += node.taught;
+            parent.aside += node.aside;
+            parent.labelled |= node.labelled;
+        }
+    }
+}
+
+impl Pass for Sites {
+    fn row(&mut self, node: &mut Counted, row: &Row<'_>, reach: Reach) -> Result<()> {
+        if !row.frequency.is_void() {
+            node.rows += 1.0;
+            node.held |= reach == Reach::Exact;
+        }
+        Ok(())
+    }
+
+    fn lookups(&mut self, node: &mut Counted, asked: &Asked) {
+        node.taught += asked.absent;
+        node.aside += asked.aside;
+        node.labelled |= asked.labelled;
+    }
+}
