@@ -51,6 +51,7 @@ fn filter(bytes: &[u8]) -> Vec<u8> {
     }
     let described: Vec<&[u8]> = rest.chunks(6).take_while(|shard| shard.len() == 6 && shard[0] > 0).take(20).collect();
     let slots = &rest[6 * described.len()..];
+    let pattern = if slots.is_empty() { b"\x5a" } else { slots };
     let mut head = vec![0; 128];
     head[..13].copy_from_slice(b"WPFILTER\x01\0\x01\x01\x01");
     head[64..68].copy_from_slice(b"URIR");
@@ -64,8 +65,9 @@ fn filter(bytes: &[u8]) -> Vec<u8> {
             0 => 0,
             _ => (u64::from(segments) + 2) << (log % 64),
         };
-        let length = (all.saturating_mul(u64::from(width)).div_ceil(8)).min(1 << 14) as usize;
-        let filled: Vec<u8> = slots.iter().copied().chain([0x5a]).cycle().take(length).collect();
+        let length = (all.saturating_mul(u64::from(width)).div_ceil(8)).min(1 << 12) as usize;
+        let mut filled = pattern.repeat(length / pattern.len() + 1);
+        filled.truncate(length);
         table.extend_from_slice(&(offset as u64).to_le_bytes());
         table.extend_from_slice(&xxh3_64(&filled).to_le_bytes());
         table.extend_from_slice(&u32::from(count).to_le_bytes());

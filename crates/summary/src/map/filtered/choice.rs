@@ -6,7 +6,9 @@
 //! same as their neighbours'.
 
 use std::collections::HashMap;
+use std::path::Path;
 
+use crate::error::Result;
 use crate::map::decision::Decisions;
 
 /// What a row can say, and what is the case where there is none: nothing is present, what a filter of
@@ -89,18 +91,17 @@ pub(crate) struct Choices {
     last: u32,
 }
 
-impl Default for Choices {
-    fn default() -> Choices {
+impl Choices {
+    /// None yet. What does not fit into memory is put in `folder`.
+    pub(crate) fn new(folder: &Path) -> Choices {
         Choices {
-            numbers: Default::default(),
+            numbers: std::array::from_fn(|_| Decisions::new(folder)),
             different: vec![Choice::default()],
             known: HashMap::from([(Choice::default(), 0)]),
             last: 0,
         }
     }
-}
 
-impl Choices {
     /// Keeps the choice of a place, once for each.
     pub(crate) fn set(&mut self, id: usize, choice: Choice) {
         if choice != self.different[self.last as usize] {
@@ -120,8 +121,23 @@ impl Choices {
     }
 
     pub(crate) fn get(&self, id: usize) -> &Choice {
-        let bytes: [u8; 4] = std::array::from_fn(|at| self.numbers[at].get(id));
-        &self.different[u32::from_le_bytes(bytes) as usize]
+        let mut number = 0;
+        for (at, bytes) in self.numbers.iter().enumerate() {
+            // Higher bytes are zero as long as there are few choices.
+            if at > 0 && self.different.len() >> (8 * at) == 0 {
+                break;
+            }
+            number |= usize::from(bytes.get(id)) << (8 * at);
+        }
+        self.different.get(number).unwrap_or(&self.different[0])
+    }
+
+    /// Whether all that was set and got is right.
+    ///
+    /// # Errors
+    /// When a temporary file could not be written or read.
+    pub(crate) fn intact(&self) -> Result<()> {
+        self.numbers.iter().try_for_each(Decisions::intact)
     }
 }
 
@@ -141,13 +157,14 @@ mod tests {
             ]);
             choice
         };
-        let of = |id: usize| choice(if id % 3 == 0 { 0 } else { id % 4000 });
-        let mut choices = Choices::default();
+        let of = |id: usize| choice(if id.is_multiple_of(3) { 0 } else { id % 4000 });
+        let mut choices = Choices::new(&std::env::temp_dir());
         // Places are chosen for when they are closed: what is below before what is above.
         for id in (1..200_000).chain([0]) {
             choices.set(id, of(id));
         }
         assert!(choices.different.len() > 2000);
         assert!((0..200_000).all(|id| *choices.get(id) == of(id)));
+        choices.intact().unwrap();
     }
 }

@@ -192,16 +192,20 @@ impl<'a> Search<'a> {
         let urirs = self.learned.urirs as f64;
         let mut cost = Cost::new(self.terms(), [lambda]);
         cost.frozen = frozen.map(|(choices, large)| (choices, large * urirs));
-        cost.choices = Some(Choices::default());
+        cost.choices = Some(Choices::new(&self.given.room.temporary));
         let sample = self.sample.as_ref();
         walk_again(&self.given.source, sample, &mut cost)?;
         let (sum, has_ports) = (cost.found[0], cost.has_ports);
-        let choices = cost.choices.take().unwrap_or_default();
+        let Some(choices) = cost.choices.take() else {
+            return Err(Error::invalid("nothing was chosen"));
+        };
         let plan = Plan::Filters(&choices);
         let queue = Queue::to_measure(self.head, Style::Published);
         let mut writer = Writer::new(plan, Style::Published, self.given.counting, queue);
         walk_again(&self.given.source, sample, &mut writer)?;
         let (finished, written) = writer.finish()?;
+        frozen.map_or(Ok(()), |(choices, _)| choices.intact())?;
+        choices.intact()?;
         let rows = match finished {
             Finished::Measured(bytes) => bytes,
             _ => 0,
@@ -239,12 +243,15 @@ impl<'a> Search<'a> {
                 ..self.terms()
             };
             let mut cost = Cost::new(terms, [2.0 * lambda]);
-            cost.choices = Some(Choices::default());
+            cost.choices = Some(Choices::new(&self.given.room.temporary));
             walk_again(&self.given.source, self.sample.as_ref(), &mut cost)?;
             let bytes = cost.found[0].bytes;
-            let choices = cost.choices.take().unwrap_or_default();
+            let Some(choices) = cost.choices.take() else {
+                continue;
+            };
             let mut judge = Judge::new(&choices);
             walk_again(&self.given.source, self.sample.as_ref(), &mut judge)?;
+            choices.intact()?;
             let judged = bytes + 2.0 * lambda * judge.wrong;
             if judged < best.0 {
                 best = (judged, strength);
@@ -345,8 +352,7 @@ impl<'a> Search<'a> {
             .try_fold(best, |best, large| self.fill_below(large, best, allowed))
     }
 
-    fn fill_below(&mut self, large: f64, mut best: Chosen, allowed: u64) -> Result<Chosen> {
-        let frozen = std::mem::take(&mut best.choices);
+    fn fill_below(&mut self, large: f64, best: Chosen, allowed: u64) -> Result<Chosen> {
         let mut larger: Option<Chosen> = None;
         let mut between = Between::new(None);
         between.add(best.lambda, best.bytes(), true);
@@ -359,14 +365,13 @@ impl<'a> Search<'a> {
             let Some(lambda) = between.next(GOAL * allowed as f64) else {
                 break;
             };
-            let chosen = self.choose(lambda, Some((&frozen, large)))?;
+            let chosen = self.choose(lambda, Some((&best.choices, large)))?;
             let fits = chosen.bytes() <= allowed;
             between.add(lambda, chosen.bytes(), fits);
             if fits && chosen.bytes() > used {
                 larger = Some(chosen);
             }
         }
-        best.choices = frozen;
         Ok(larger.unwrap_or(best))
     }
 
