@@ -1,27 +1,97 @@
 //! Any bytes as the rows of a map and as the filter beside it: an error with a place, or answers; and
 //! what the rows alone call absent, the filter does not call present.
+//!
+//! Rows end at the first zero byte. What follows describes a filter: a byte for what is wrong with it,
+//! six for each shard up to one of width zero, and slots. Its checksums are made to hold, so that what
+//! lies behind them is reached; some are then broken again.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use waypost_summary::map::{Map, Room, companion_of};
-use waypost_surt::Surt;
+use std::sync::LazyLock;
 
-fuzz_target!(|input: (&[u8], &[u8])| {
-    let (rows, filter) = input;
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("a.ukvs");
+use libfuzzer_sys::fuzz_target;
+use tempfile::TempDir;
+use waypost_summary::map::{Map, Room, check::check, companion_of};
+use waypost_surt::Surt;
+use xxhash_rust::xxh3::xxh3_64;
+
+static FOLDER: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a folder"));
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut halves = bytes.splitn(2, |&byte| byte == 0);
+    let rows = halves.next().unwrap_or_default();
+    let path = FOLDER.path().join("a.ukvs");
     std::fs::write(&path, rows).expect("a file");
-    std::fs::write(companion_of(&path), filter).expect("a file");
-    let Ok(alone) = Map::open_rows(&path, &Room::default()) else {
+    std::fs::write(companion_of(&path), filter(halves.next().unwrap_or_default())).expect("a file");
+    let room = Room::default();
+    let _ = check(&waypost_index::Source::File(path.clone()));
+    let Ok(alone) = Map::open_rows(&path, &room) else {
         return;
     };
-    let with = Map::open(&path, &Room::default());
+    let with = Map::open(&path, &room);
     for line in rows.split(|&byte| byte == b'\n') {
-        let surt = Surt::new(line.split(|&byte| byte == b' ').next().unwrap_or_default());
-        let present = alone.is_present(&surt).expect("rows alone need no filter");
-        if let Ok(with) = &with {
-            let confirmed = with.is_present(&surt).expect("it was looked over when it was opened");
-            assert!(present || !confirmed, "{surt:?} is absent by the rows alone");
+        let key = line.split(|&byte| byte == b' ').next().unwrap_or_default();
+        for surt in [key.to_vec(), [key, b"/more?of=it"].concat()] {
+            let surt = Surt::new(&surt);
+            let present = alone.is_present(&surt).expect("rows alone need no filter");
+            if let Ok(with) = &with {
+                let confirmed = with.is_present(&surt).expect("it was looked over when it was opened");
+                assert!(present || !confirmed, "{surt:?} is absent by the rows alone");
+            }
         }
     }
 });
+
+/// A filter as it is described.
+fn filter(bytes: &[u8]) -> Vec<u8> {
+    let Some((&wrong, rest)) = bytes.split_first() else {
+        return Vec::new();
+    };
+    if wrong == u8::MAX {
+        return rest.to_vec();
+    }
+    let described: Vec<&[u8]> = rest.chunks(6).take_while(|shard| shard.len() == 6 && shard[0] > 0).take(20).collect();
+    let slots = &rest[6 * described.len()..];
+    let pattern = if slots.is_empty() { b"\x5a" } else { slots };
+    let mut head = vec![0; 128];
+    head[..13].copy_from_slice(b"WPFILTER\x01\0\x01\x01\x01");
+    head[64..68].copy_from_slice(b"URIR");
+    head[60..64].copy_from_slice(&(described.len() as u32).to_le_bytes());
+    let mut offset = 128 + 32 * described.len();
+    let (mut table, mut shards, mut keys) = (Vec::new(), Vec::new(), 0u64);
+    for shard in &described {
+        let &[width, log, low, high, attempt, count] = *shard else { continue };
+        let segments = u32::from(u16::from_le_bytes([low, high]));
+        let all = match segments {
+            0 => 0,
+            _ => (u64::from(segments) + 2) << (log % 64),
+        };
+        let length = (all.saturating_mul(u64::from(width)).div_ceil(8)).min(1 << 12) as usize;
+        let mut filled = pattern.repeat(length / pattern.len() + 1);
+        filled.truncate(length);
+        table.extend_from_slice(&(offset as u64).to_le_bytes());
+        table.extend_from_slice(&xxh3_64(&filled).to_le_bytes());
+        table.extend_from_slice(&u32::from(count).to_le_bytes());
+        table.extend_from_slice(&segments.to_le_bytes());
+        table.extend_from_slice(&[attempt, 0, width, log, 0, 0, 0, 0]);
+        offset += length;
+        keys += u64::from(count);
+        shards.extend(filled);
+    }
+    for at in [16, 24] {
+        head[at..at + 8].copy_from_slice(&keys.to_le_bytes());
+    }
+    head[32..40].copy_from_slice(&0.5f64.to_le_bytes());
+    // One byte of the head or the table is another one.
+    if wrong > 128 {
+        let at = usize::from(wrong) % 120;
+        head[at] ^= slots.first().copied().unwrap_or(1);
+    }
+    let sum = xxh3_64(&[&head[..120], &table].concat());
+    head[120..].copy_from_slice(&sum.to_le_bytes());
+    let mut all = [head, table, shards].concat();
+    if (1..=128).contains(&wrong) {
+        let at = usize::from(wrong) * 7 % all.len();
+        all[at] ^= 1 << (wrong % 8);
+    }
+    all
+}

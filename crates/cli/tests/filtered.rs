@@ -211,22 +211,35 @@ fn filters_are_made_anew_when_maps_are_merged_or_compacted_again() {
         .code(0);
 }
 
+/// Makes hashes of the example's URIs.
+fn hashes(place: &Place, options: &[&str], name: &str) {
+    waypost()
+        .args(["filter", "build"])
+        .args(options)
+        .arg(example("small.cdxj"))
+        .arg("-o")
+        .arg(place.at(name))
+        .assert()
+        .code(0);
+}
+
 #[test]
 fn filters_are_not_made_from_less_than_the_map_holds() {
     let place = Place::new();
     let index = std::fs::read_to_string(example("small.cdxj")).unwrap();
     let half: Vec<&str> = index.lines().take(300).collect();
     std::fs::write(place.at("half.cdxj"), half.join("\n") + "\n").unwrap();
-    waypost()
-        .args(["filter", "build", "--kind", "hashes"])
-        .arg(example("small.cdxj"))
-        .arg("-o")
-        .arg(place.at("hashes"))
-        .assert()
-        .code(0);
+    std::fs::write(place.at("secret"), "07".repeat(16)).unwrap();
+    let secret = place.at("secret");
+    let secret = ["--kind", "hashes", "--key-file", secret.to_str().unwrap()];
+    hashes(&place, &secret, "keyed");
+    hashes(&place, &["--kind", "hashes", "--policy", "HxPx"], "cut");
+    hashes(&place, &[], "fuse");
     for (holdings, why) in [
         ("half.cdxj", "the holdings only"),
-        ("hashes", "this is a filter"),
+        ("keyed", "--kind hashes"),
+        ("cut", "--kind hashes"),
+        ("fuse", "--kind hashes"),
     ] {
         let output = waypost()
             .args(["map", "compact", "--filters", "--bytes", "1K"])
@@ -244,6 +257,53 @@ fn filters_are_not_made_from_less_than_the_map_holds() {
         assert!(said.contains(why), "{said}");
         assert!(!place.at("less.ukvs").exists());
     }
+}
+
+#[test]
+fn hashes_say_what_is_held_to_lookups_filters_and_merges_but_prove_nothing() {
+    let place = Place::new();
+    hashes(&place, &["--kind", "hashes"], "hashes");
+    let holdings = |command: &[&str], holdings: &Path| {
+        let mut run = waypost();
+        run.arg("map").args(command);
+        run.arg("--holdings").arg(holdings);
+        run
+    };
+    let (small, merged) = (place.at("by hashes.ukvs"), place.at("merged.ukvs"));
+    holdings(
+        &["compact", "--filters", "--lambda", "20"],
+        &place.at("hashes"),
+    )
+    .arg(place.at("full.ukvs"))
+    .arg("--lookups")
+    .arg(example("lookups.txt"))
+    .arg("-o")
+    .arg(&small)
+    .assert()
+    .code(0);
+    holdings(&["merge"], &place.at("hashes"))
+        .arg(&small)
+        .arg(place.at("small.ukvs"))
+        .arg("-o")
+        .arg(&merged)
+        .assert()
+        .code(0);
+    for map in [&small, &merged] {
+        assert!(map.with_extension("ukvs.filter").exists());
+        holdings(&["check"], &example("small.cdxj"))
+            .arg(map)
+            .assert()
+            .code(0);
+    }
+    let output = holdings(&["check"], &place.at("hashes"))
+        .arg(&small)
+        .assert()
+        .code(2)
+        .get_output()
+        .stderr
+        .clone();
+    let said = String::from_utf8(output).unwrap();
+    assert!(said.contains("hint: name the index"), "{said}");
 }
 
 #[test]

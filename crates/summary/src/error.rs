@@ -70,6 +70,9 @@ pub enum ErrorKind {
     /// Holdings that are not those that a map was made from.
     #[error("{0}")]
     Holdings(String),
+    /// A filter where holdings were to be read.
+    #[error("{0}")]
+    FilterAsHoldings(&'static str),
 }
 
 impl Error {
@@ -159,6 +162,9 @@ impl Error {
             ErrorKind::Holdings(_) => {
                 Some("make the map from these holdings: `waypost map build HOLDINGS -o full.ukvs`")
             }
+            ErrorKind::FilterAsHoldings(_) => Some(
+                "name the index or a list of URIs; lookups, `map compact --filters` and `map merge` take unkeyed hashes of whole URIs, too: `waypost filter build --kind hashes`",
+            ),
             ErrorKind::Format(_) | ErrorKind::Invalid(_) => None,
         }
     }

@@ -8,11 +8,12 @@ use waypost_surt::Policy;
 
 use super::lookups::Lookups;
 use crate::error::{Error, Result};
+use crate::filter::{Filter, Hasher};
 use crate::holdings::{self, Consumer, Input, Reading, Run};
 use crate::profile::Profile;
 use crate::summary::{Lookup, Summary};
 
-/// What is held: an index, a list of URIs, or a profile of whole URIs.
+/// What is held: an index, a list of URIs, hashes of them, or a profile of whole URIs.
 #[derive(Clone, Debug)]
 pub struct Holdings {
     /// Where to read them.
@@ -30,6 +31,11 @@ impl Holdings {
             && Profile::is_one(path)?
         {
             return truth_of_profile(path, samples);
+        }
+        if let [source] = &self.input.sources[..]
+            && let Some(hashes) = Filter::of_hashes(source)?
+        {
+            return truth_of_hashes(&hashes, samples);
         }
         let join = Join {
             samples,
@@ -71,6 +77,29 @@ fn truth_of_profile(path: &Path, samples: &[Lookups]) -> Result<(Vec<Vec<bool>>,
     }
     let reading = Reading {
         urirs: profile.size().keys,
+        ..Reading::default()
+    };
+    Ok((truths, reading))
+}
+
+fn truth_of_hashes(hashes: &Filter, samples: &[Lookups]) -> Result<(Vec<Vec<bool>>, Reading)> {
+    let mut truths = Vec::new();
+    for lookups in samples {
+        let dialect = hashes.head().dialect;
+        if dialect != lookups.dialect() {
+            return Err(Error::invalid(format!(
+                "its SURTs are of the dialect {dialect}, but the lookups were read under {}",
+                lookups.dialect()
+            ))
+            .in_file(hashes.name()));
+        }
+        let asked = lookups.iter().map(|(_, surt, _)| Hasher::Public.hash(surt));
+        let mut held = Vec::new();
+        hashes.contains_all(&asked.collect::<Vec<_>>(), &mut held)?;
+        truths.push(held);
+    }
+    let reading = Reading {
+        urirs: hashes.head().count,
         ..Reading::default()
     };
     Ok((truths, reading))

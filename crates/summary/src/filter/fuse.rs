@@ -9,6 +9,8 @@
 //! it does not, another seed is tried. (Graf and Lemire, "Binary Fuse Filters: Fast and Smaller Than
 //! Xor Filters", 2022.)
 
+pub(crate) mod tight;
+
 use super::bits;
 use super::hash::{Hash, high, low, spread};
 
@@ -145,6 +147,8 @@ impl Workshop {
                 return None;
             }
             if self.peel(hashes, geometry, seed(attempt)) {
+                self.slots.clear();
+                self.slots.resize(geometry.slots() as usize, 0);
                 self.fill(geometry, width);
                 bits::pack(&self.slots, width, out);
                 return Some(Built { geometry, attempt });
@@ -234,8 +238,6 @@ impl Workshop {
     /// Gives the slots their values, the last peeled hash first.
     fn fill(&mut self, geometry: Geometry, width: u8) {
         let mask = bits::mask(width);
-        self.slots.clear();
-        self.slots.resize(geometry.slots() as usize, 0);
         for &(mixed, which) in self.peeled.iter().rev() {
             let places = geometry.places(mixed);
             let own = places[usize::from(which)] as usize;
@@ -341,13 +343,13 @@ mod tests {
         (built, out)
     }
 
-    fn held(built: &Built, width: u8, slots: &[u8], hash: Hash) -> bool {
+    pub(super) fn held(built: &Built, width: u8, slots: &[u8], hash: Hash) -> bool {
         Place::new(built.geometry, built.attempt, width, 0)
             .probe(hash)
             .answer(slots)
     }
 
-    fn random(count: u64, stream: u64) -> Vec<Hash> {
+    pub(super) fn random(count: u64, stream: u64) -> Vec<Hash> {
         let mut hashes: Vec<Hash> = (0..count)
             .map(|i| super::super::Hasher::Public.hash(format!("{stream}:{i}").as_bytes()))
             .collect();

@@ -59,13 +59,14 @@ mod run;
 mod size;
 mod summary;
 
-pub(crate) use build::{Keys, fuse};
+pub(crate) use build::{Keys, Packing, fuse};
 pub use build::{Made, Recipe, add, build, exclude, merge};
 pub use format::{ELEMENTS, Head, Kind, Metadata};
+pub(crate) use fuse::tight;
 pub use hash::{Fingerprint, Hash, HashFunction, Hasher, Secret};
 pub use input::{Input, Reading};
 pub(crate) use partition::Partitions;
 pub use read::Filter;
-pub(crate) use run::Run;
+pub(crate) use run::{Cursor, Run, RunWriter, difference, union};
 pub use size::{Budget, file_size};
 pub use summary::Keyer;

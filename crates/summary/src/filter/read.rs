@@ -16,7 +16,7 @@ use super::hash::{Hasher, Secret};
 use super::lookup::shard_of;
 use super::memory::Map;
 use super::run::decode;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// An open filter.
 pub struct Filter {
@@ -45,6 +45,32 @@ impl Filter {
     /// Whether a file that begins with these bytes is a filter.
     pub fn begins(start: &[u8]) -> bool {
         start.starts_with(&MAGIC)
+    }
+
+    /// Opens a source if it is a file of hashes, each of a whole SURT, without a secret.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is another filter.
+    pub(crate) fn of_hashes(source: &waypost_index::Source) -> Result<Option<Filter>> {
+        let waypost_index::Source::File(path) = source else {
+            return Ok(None);
+        };
+        let mut start = [0; 8];
+        if source.open()?.read_full(&mut start).0 < 8 || !Filter::begins(&start) {
+            return Ok(None);
+        }
+        let filter = Filter::open(path)?;
+        let head = filter.head();
+        if head.kind != Kind::Hashes
+            || head.policy != waypost_surt::Policy::Whole
+            || head.fingerprint.is_some()
+        {
+            return Err(Error::new(ErrorKind::FilterAsHoldings(
+                "of filters, only unkeyed hashes of whole URIs say what is held",
+            ))
+            .in_file(path.display()));
+        }
+        Ok(Some(filter))
     }
 
     /// Opens a file by memory map.

@@ -6,7 +6,8 @@ use waypost_index::layout::{FileLayout, Line};
 use waypost_index::{Error as IndexError, Field};
 
 use super::{Input, run::escaped};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
+use crate::filter::Filter;
 
 /// What a source holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,10 +34,10 @@ pub(super) fn sniff(input: &Input) -> Result<Sniffed> {
     let mut last: Vec<u8> = Vec::new();
     for source in &input.sources {
         let start = beginning(source)?;
-        if start.starts_with(b"WPFILTER") {
-            return Err(Error::invalid(
-                "this is a filter: it does not tell which URIs are held; name the index or a list of URIs",
-            )
+        if Filter::begins(&start) {
+            return Err(Error::new(ErrorKind::FilterAsHoldings(
+                "this is a filter, which does not tell which URIs are held",
+            ))
             .in_file(source));
         }
         let content = content_of(&start);

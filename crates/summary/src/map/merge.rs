@@ -127,7 +127,8 @@ pub fn merge(
         Filters::Rebuild(holdings) if filtered.is_some() => {
             let rows = temporary(room)?;
             merged.rows = write_spooled(spool.finish()?, keys, &head(None), &rows)?;
-            let (made, _) = publish(&rows, holdings, room, head, out)?;
+            let full = Source::File(rows.to_path_buf());
+            let (made, _) = publish(&rows, &full, holdings, room, head, out)?;
             merged.filter_bytes = made.file.map(|(bytes, _)| bytes);
         }
         _ => merged.rows = write_spooled(spool.finish()?, keys, &head(None), out)?,

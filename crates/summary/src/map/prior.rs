@@ -100,14 +100,16 @@ impl Prior {
         }
     }
 
-    /// As it is, or learned, if it is to be.
+    /// Whether it is to be learned.
+    pub(crate) fn is_to_learn(&self) -> bool {
+        self.power.is_none()
+    }
+
+    /// As it is, or learned, if there is something to learn from.
     pub(crate) fn or_learned(given: Option<&Prior>, learning: Option<&Learning>) -> Prior {
         match (given, learning) {
+            (Some(prior), Some(learning)) => learning.finish(prior.scale, prior.strength),
             (Some(prior), None) => prior.clone(),
-            (Some(prior), Some(learning)) if prior.power.is_none() => {
-                learning.finish(prior.scale, prior.strength)
-            }
-            (Some(prior), _) => prior.clone(),
             (None, Some(learning)) => learning.finish(SCALE, STRENGTH),
             (None, None) => Prior::default(),
         }

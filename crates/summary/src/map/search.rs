@@ -33,6 +33,8 @@ pub(super) struct Search<'a> {
 /// What one look at a map and at lookups tells.
 pub(super) struct Learned {
     pub(super) prior: Prior,
+    /// What it was learned from, if it was.
+    pub(super) learning: Option<Learning>,
     /// How much each site is asked for.
     pub(super) densities: Vec<u8>,
     pub(super) urirs: u64,
@@ -61,8 +63,12 @@ impl Learned {
             gather.learning = sample.is_some().then(Learning::default);
             gather
         })?;
+        let learning = first
+            .learning
+            .filter(|_| prior.is_none_or(Prior::is_to_learn));
         Ok(Learned {
-            prior: Prior::or_learned(prior, first.learning.as_ref()),
+            prior: Prior::or_learned(prior, learning.as_ref()),
+            learning,
             densities: sites.all,
             urirs: first.urirs,
             rows,

@@ -118,7 +118,7 @@ impl Plan<'_> {
     pub(crate) fn intact(self) -> Result<()> {
         match self {
             Plan::Rolls(decisions) => decisions.intact(),
-            Plan::Filters(_) => Ok(()),
+            Plan::Filters(choices) => choices.intact(),
         }
     }
 

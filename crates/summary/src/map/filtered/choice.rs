@@ -1,9 +1,15 @@
 //! What was decided for each place, whatever the rows above it say.
 //!
 //! Deciding ends at a place and does not know yet what the rows above it will say, so it decides for
-//! every case. Few of these decisions are different: each is kept once, and places name theirs.
+//! every case. Few of these decisions are different: each is kept once, and places name theirs by a
+//! number. The numbers are kept as [`Decisions`] are, compressed, byte by byte: most are small, and the
+//! same as their neighbours'.
 
 use std::collections::HashMap;
+use std::path::Path;
+
+use crate::error::Result;
+use crate::map::decision::Decisions;
 
 /// What a row can say, and what is the case where there is none: nothing is present, what a filter of
 /// so many bits knows, everything.
@@ -77,58 +83,88 @@ impl Choice {
 /// The choices of all places.
 #[derive(Debug)]
 pub(crate) struct Choices {
-    /// The number of each place's choice; the default one takes no room at the end.
-    places: Vec<u32>,
+    /// The bytes of the number of each place's choice, the lowest first.
+    numbers: [Decisions; 4],
     different: Vec<Choice>,
-    numbers: HashMap<Choice, u32>,
+    known: HashMap<Choice, u32>,
     /// The last one: many places alike follow each other.
     last: u32,
 }
 
-impl Default for Choices {
-    fn default() -> Choices {
+impl Choices {
+    /// None yet. What does not fit into memory is put in `folder`.
+    pub(crate) fn new(folder: &Path) -> Choices {
         Choices {
-            places: Vec::new(),
+            numbers: std::array::from_fn(|_| Decisions::new(folder)),
             different: vec![Choice::default()],
-            numbers: HashMap::from([(Choice::default(), 0)]),
+            known: HashMap::from([(Choice::default(), 0)]),
             last: 0,
         }
     }
-}
 
-impl Choices {
+    /// Keeps the choice of a place, once for each.
     pub(crate) fn set(&mut self, id: usize, choice: Choice) {
-        if choice == self.different[self.last as usize] {
-            return self.put(id, self.last);
+        if choice != self.different[self.last as usize] {
+            self.last = match self.known.get(&choice) {
+                Some(&number) => number,
+                None => {
+                    let number = self.different.len() as u32;
+                    self.different.push(choice);
+                    self.known.insert(choice, number);
+                    number
+                }
+            };
         }
-        let number = match self.numbers.get(&choice) {
-            Some(&number) => number,
-            None => {
-                let number = self.different.len() as u32;
-                self.different.push(choice);
-                self.numbers.insert(choice, number);
-                number
-            }
-        };
-        self.last = number;
-        self.put(id, number);
-    }
-
-    fn put(&mut self, id: usize, number: u32) {
-        if id >= self.places.len() {
-            if number == 0 {
-                return;
-            }
-            // A quarter more, not twice as much.
-            let length = (id + 1).max(self.places.len() + self.places.len() / 4);
-            self.places.reserve_exact(length - self.places.len());
-            self.places.resize(length, 0);
+        for (bytes, byte) in self.numbers.iter_mut().zip(self.last.to_le_bytes()) {
+            bytes.set(id, byte);
         }
-        self.places[id] = number;
     }
 
     pub(crate) fn get(&self, id: usize) -> &Choice {
-        let number = self.places.get(id).copied().unwrap_or(0);
-        &self.different[number as usize]
+        let mut number = 0;
+        for (at, bytes) in self.numbers.iter().enumerate() {
+            // Higher bytes are zero as long as there are few choices.
+            if at > 0 && self.different.len() >> (8 * at) == 0 {
+                break;
+            }
+            number |= usize::from(bytes.get(id)) << (8 * at);
+        }
+        self.different.get(number).unwrap_or(&self.different[0])
+    }
+
+    /// Whether all that was set and got is right.
+    ///
+    /// # Errors
+    /// When a temporary file could not be written or read.
+    pub(crate) fn intact(&self) -> Result<()> {
+        self.numbers.iter().try_for_each(Decisions::intact)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_of_different_choices_are_told_apart() {
+        let choice = |number: usize| {
+            let said = |digit: usize| (digit > 0).then(|| Said::of(digit));
+            let mut choice = Choice::default();
+            choice.wildcard[..3].copy_from_slice(&[
+                said(number % 17),
+                said(number / 17 % 17),
+                said(number / 289 % 17),
+            ]);
+            choice
+        };
+        let of = |id: usize| choice(if id.is_multiple_of(3) { 0 } else { id % 4000 });
+        let mut choices = Choices::new(&std::env::temp_dir());
+        // Places are chosen for when they are closed: what is below before what is above.
+        for id in (1..200_000).chain([0]) {
+            choices.set(id, of(id));
+        }
+        assert!(choices.different.len() > 2000);
+        assert!((0..200_000).all(|id| *choices.get(id) == of(id)));
+        choices.intact().unwrap();
     }
 }

@@ -119,7 +119,8 @@ pub fn compact_filtered(given: &mut Given, filtered: &Filtered, out: &Path) -> R
     built.report.sorted = given.sorted;
     let rows = write_rows(given, sample.as_ref(), &chosen, &mut built)?;
     let head = |identity| head_with(&given.headers, head(chosen.lambda, identity));
-    let (made, bytes) = publish(&rows, &filtered.holdings, &given.room, head, out)?;
+    let (holdings, room) = (&filtered.holdings, &given.room);
+    let (made, bytes) = publish(&rows, &given.source, holdings, room, head, out)?;
     built.filter_keys = made.keys;
     built.reading = made.reading;
     if let Some((bytes, _)) = made.file {
@@ -135,6 +136,7 @@ pub fn compact_filtered(given: &mut Given, filtered: &Filtered, out: &Path) -> R
 /// tells the filter from others. Returns the bytes of the map itself, too.
 pub(crate) fn publish(
     rows: &Path,
+    full: &Source,
     holdings: &Input,
     room: &Room,
     head: impl Fn(Option<u64>) -> Vec<u8>,
@@ -142,7 +144,7 @@ pub(crate) fn publish(
 ) -> Result<(Made, u64)> {
     let place = companion_of(out);
     let file = temporary(room)?;
-    let made = companion::make(rows, holdings, room, &file)?;
+    let made = companion::make(rows, full, holdings, room, &file)?;
     let head = head(made.file.map(|(_, identity)| identity));
     let writer = copy(rows, &head, out)?;
     if made.file.is_some() {

@@ -8,14 +8,19 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use waypost_index::Source;
 use waypost_index::rejects::printable;
 use waypost_surt::{Dialect, Policy, Surt};
 
 use super::choice::WIDEST;
 use crate::error::{Error, Result};
-use crate::filter::{self, Filter, Hash, Hasher, Keys, Kind, Metadata, Partitions, Recipe};
+use crate::filter::{
+    self, Cursor, Filter, Hash, Hasher, Keys, Kind, Metadata, Packing, Partitions, Recipe,
+    RunWriter,
+};
 use crate::frequency::Sureness;
 use crate::holdings::{self, Consumer, Input, Reading, Run, escaped};
+use crate::map::rows::{Order, Rows};
 use crate::map::store::Map;
 use crate::map::tidy::Room;
 use crate::summary::Summary;
@@ -105,8 +110,16 @@ impl Companion {
 
     /// Whether a SURT may be held, by the filter of a row's width.
     pub(crate) fn contains(&self, width: u8, surt: &Surt<'_>) -> Result<bool> {
-        let hash = Hasher::Public.hash(&escaped(surt.as_bytes()));
-        self.filter.contains_at(width, hash)
+        let surt = surt.as_bytes();
+        let spelled = escaped(surt);
+        if self
+            .filter
+            .contains_at(width, Hasher::Public.hash(&spelled))?
+        {
+            return Ok(true);
+        }
+        // Files of hashes have SURTs as they were.
+        Ok(spelled != surt && self.filter.contains_at(width, Hasher::Public.hash(surt))?)
     }
 
     /// Bytes of its file.
@@ -131,11 +144,24 @@ pub(crate) struct Made {
 }
 
 /// Makes the filter for the rows of a map from what is held.
-pub(crate) fn make(rows: &Path, holdings: &Input, room: &Room, out: &Path) -> Result<Made> {
+///
+/// `full` is the map that they were chosen for.
+pub(crate) fn make(
+    rows: &Path,
+    full: &Source,
+    holdings: &Input,
+    room: &Room,
+    out: &Path,
+) -> Result<Made> {
     let map = Map::open_rows(rows, room)?;
     let widths: Vec<u8> = (1..=WIDEST)
         .filter(|width| map.widths() & 1 << width != 0)
         .collect();
+    if let [source] = &holdings.sources[..]
+        && let Some(hashes) = Filter::of_hashes(source)?
+    {
+        return make_of_hashes(&map, &widths, &hashes, holdings, full, room, out);
+    }
     let router = Router {
         map: &map,
         memory: holdings.memory / 2 / widths.len().max(1),
@@ -154,41 +180,124 @@ pub(crate) fn make(rows: &Path, holdings: &Input, room: &Room, out: &Path) -> Re
             found.lost, found.example
         )));
     }
-    // What is missing from the holdings would be missing from the filter, and called absent.
-    if let Some(urirs) = map.about().urirs
-        && urirs.sureness == Sureness::Exact
-        && urirs.value > reading.urirs
-    {
-        return Err(Error::holdings(format!(
-            "the map has {} URI-Rs, and the holdings only {}",
-            urirs.value, reading.urirs
-        )));
-    }
-    let mut made = Made {
-        file: None,
-        keys: 0,
-        reading,
-    };
-    if widths.is_empty() {
-        return Ok(made);
-    }
-    let recipe = Recipe {
-        memory: holdings.memory / 2,
-        temporary: room.temporary.clone(),
-        ..Recipe::default()
-    };
+    must_be_whole(&map, reading.urirs)?;
     let mut runs = Vec::new();
     for (width, partitions) in (1..).zip(found.partitions) {
         if widths.contains(&width) {
             runs.push((width, partitions.finish()?));
         }
     }
+    encode(&runs, holdings, room, reading, out)
+}
+
+/// What is missing from the holdings would be missing from the filter, and called absent. How much the
+/// map has is known if it was made of one reading; counts of merged maps are bounds.
+fn must_be_whole(map: &Map, held: u64) -> Result<()> {
+    match map.about().urirs {
+        Some(urirs) if urirs.sureness == Sureness::Exact && urirs.value > held => {
+            Err(Error::holdings(format!(
+                "the map has {} URI-Rs, and the holdings only {held}",
+                urirs.value
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Hashes do not tell which row decides. But the exact keys of the map that rows were chosen for can be
+/// hashed: what is found so is decided by the row of its key. What is not, such as what has a query,
+/// goes to the filters of all widths.
+fn make_of_hashes(
+    map: &Map,
+    widths: &[u8],
+    hashes: &Filter,
+    holdings: &Input,
+    full: &Source,
+    room: &Room,
+    out: &Path,
+) -> Result<Made> {
+    if hashes.head().dialect != holdings.dialect {
+        return Err(
+            Error::invalid("its hashes are of another dialect than the map's")
+                .in_file(hashes.name()),
+        );
+    }
+    must_be_whole(map, hashes.head().count)?;
+    let memory = holdings.memory / 2 / (widths.len() + 2);
+    let mut known = Partitions::new(memory, &room.temporary);
+    let mut decided: Vec<(u8, Partitions)> = widths
+        .iter()
+        .map(|&width| (width, Partitions::new(memory, &room.temporary)))
+        .collect();
+    let mut rows = Rows::open(full, Order::Any)?;
+    while let Some(row) = rows.next()? {
+        let surt = escaped(&row.key);
+        let hash = Hasher::Public.hash(&surt);
+        if row.frequency.is_void() || row.key.ends_with(b"*") || !hashes.contains(hash)? {
+            continue;
+        }
+        let Some(found) = map.find(&Surt::new(&surt), None) else {
+            continue;
+        };
+        known.add(&[hash])?;
+        let at = decided
+            .iter_mut()
+            .find(|(width, _)| found.filter == Some(*width));
+        if let Some((_, partitions)) = at {
+            partitions.add(&[hash])?;
+        }
+    }
+    let known = known.finish()?;
+    let mut rest = RunWriter::new(memory, &room.temporary);
+    filter::difference(
+        &mut Cursor::file(hashes),
+        &mut Cursor::Run(known.reader()),
+        &mut rest,
+    )?;
+    let rest = rest.finish()?;
+    let mut runs = Vec::new();
+    for (width, partitions) in decided {
+        let own = partitions.finish()?;
+        let mut all = RunWriter::new(memory, &room.temporary);
+        let mut both = [Cursor::Run(own.reader()), Cursor::Run(rest.reader())];
+        filter::union(&mut both, &mut all)?;
+        runs.push((width, all.finish()?));
+    }
+    let reading = Reading {
+        urirs: hashes.head().count,
+        ..Reading::default()
+    };
+    encode(&runs, holdings, room, reading, out)
+}
+
+/// Writes the filters, narrow ones first.
+fn encode(
+    runs: &[(u8, filter::Run)],
+    holdings: &Input,
+    room: &Room,
+    reading: Reading,
+    out: &Path,
+) -> Result<Made> {
+    let mut made = Made {
+        file: None,
+        keys: 0,
+        reading,
+    };
+    let Some((narrowest, _)) = runs.first() else {
+        return Ok(made);
+    };
+    let recipe = Recipe {
+        memory: holdings.memory / 2,
+        temporary: room.temporary.clone(),
+        ..Recipe::default()
+    };
     let parts: Vec<(u8, &filter::Run)> = runs.iter().map(|(width, run)| (*width, run)).collect();
     made.keys = runs.iter().map(|(_, run)| run.count()).sum();
     let keys = Keys::new(Hasher::Public, holdings.dialect, Policy::Whole);
     let mut head = keys.head(Kind::Fuse, made.keys);
-    head.rate = 0.5f64.powi(i32::from(widths[0]));
-    let bytes = filter::fuse(&parts, &recipe)?.finish(&head, &Metadata::default(), out)?;
+    head.rate = 0.5f64.powi(i32::from(*narrowest));
+    let bytes =
+        filter::fuse(&parts, Packing::Tight, &recipe)?.finish(&head, &Metadata::default(), out)?;
     made.file = Some((bytes, Filter::open(out)?.identity()));
     Ok(made)
 }

@@ -59,6 +59,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) miss: f64,
     /// How much of what was seen once is held to be chance.
     pub(crate) luck: f64,
+    /// Whether lookups that were set aside count, too.
+    pub(crate) aside: bool,
 }
 
 /// What something costs, and of what that is made.
@@ -319,6 +321,10 @@ impl<'a, const L: usize> Cost<'a, L> {
     ) -> Option<(usize, Sum)> {
         let mut best = None;
         let mut least = most - row.bytes;
+        if least <= 0.0 {
+            // Nothing costs less than nothing.
+            return None;
+        }
         let mut try_to_say = |said: usize| {
             let cost = sums[said].cost + row.chance(said, state);
             if cost < least {
@@ -480,7 +486,10 @@ impl<const L: usize> Pass for Cost<'_, L> {
     }
 
     fn lookups(&mut self, node: &mut Costed<L>, asked: &Asked) {
-        node.asked += asked.absent + asked.aside;
+        node.asked += asked.absent;
+        if self.terms.aside {
+            node.asked += asked.aside;
+        }
         node.labelled |= asked.labelled;
         node.fresh += asked.fresh;
     }

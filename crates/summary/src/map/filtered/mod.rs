@@ -17,6 +17,7 @@ mod compact;
 mod companion;
 mod cost;
 mod growth;
+mod judge;
 mod price;
 mod search;
 #[cfg(test)]

@@ -5,13 +5,15 @@
 //! measured on the map at hand. A URI in a filter takes its width and what a filter of as many keys
 //! adds to it: few keys take more each, and every width has an entry in the table.
 
-use crate::filter::{Kind, file_size};
+use crate::filter::tight;
 use crate::map::tree::{Part, Place};
 
 use super::choice::{OPEN, STATES, WIDEST};
 
 /// The head of a companion.
 pub(crate) const HEAD: u64 = 128;
+/// An entry in its table.
+const ENTRY: u64 = 32;
 
 /// What a row takes beside its last label or segment, and what each byte of that takes, before it is
 /// known what gzip makes of the map at hand.
@@ -28,8 +30,10 @@ pub(crate) struct Prices {
     scale: f64,
     /// Bytes for each key more, by state: none if nothing or everything is present.
     keys: [f64; STATES],
-    /// Widths that are not worth their entry in the table.
+    /// Widths that are not worth their entry in the table, as far as was last measured, and whether
+    /// they are left out.
     dropped: u32,
+    settled: bool,
 }
 
 impl Prices {
@@ -42,6 +46,7 @@ impl Prices {
                 _ => 0.0,
             }),
             dropped: 0,
+            settled: false,
         }
     }
 
@@ -51,6 +56,7 @@ impl Prices {
         Prices {
             scale: -row,
             dropped: !(1 << width),
+            settled: true,
             ..Prices::new()
         }
     }
@@ -84,7 +90,13 @@ impl Prices {
 
     /// Whether rows may have filters of a width.
     pub(crate) fn allows(&self, width: u8) -> bool {
-        self.dropped & 1 << width == 0
+        !self.settled || self.dropped & 1 << width == 0
+    }
+
+    /// Leaves out the widths that are not worth it. As long as prices are learned none is left out: one
+    /// that nobody needs at first may be the best in the end.
+    pub(crate) fn settle(&mut self) {
+        self.settled = true;
     }
 
     /// Takes in what was measured: what the map was thought to take, what its rows took, and how many
@@ -108,13 +120,14 @@ impl Prices {
                 break;
             };
             let count = keys[width];
-            let fixed = bytes(width as u8, count) - count as f64 * key(width as u8, count);
+            let fixed = bytes(width as u8, count) as f64 - count as f64 * key(width as u8, count);
             let away = nearest.abs_diff(width) as f64;
             if 0.035 * away * away * (count as f64) < fixed {
                 keys[nearest] += std::mem::take(&mut keys[width]);
                 kept.retain(|&other| other != width);
             }
         }
+        self.dropped = 0;
         for width in 1..=WIDEST {
             if kept.contains(&usize::from(width)) {
                 self.keys[usize::from(width)] = key(width, keys[usize::from(width)]);
@@ -129,21 +142,21 @@ impl Prices {
 pub(crate) fn companion(keys: &[u64; STATES]) -> u64 {
     let parts: u64 = (1..OPEN)
         .filter(|&width| keys[width] > 0)
-        .map(|width| file_size(Kind::Fuse, keys[width], width as f64) - HEAD)
+        .map(|width| bytes(width as u8, keys[width]))
         .sum();
     if parts == 0 { 0 } else { HEAD + parts }
 }
 
-/// What a width with so many keys takes.
-fn bytes(width: u8, count: u64) -> f64 {
-    (file_size(Kind::Fuse, count, f64::from(width)) - HEAD) as f64
+/// What a width with so many keys takes, with its entries in the table.
+fn bytes(width: u8, count: u64) -> u64 {
+    tight::bytes(count, width) + ENTRY * tight::shards(count)
 }
 
 /// What each key more takes if there are so many of a width. Sizes go in steps, so a wide one is
 /// looked at.
 fn key(width: u8, count: u64) -> f64 {
     let (less, more) = (count * 2 / 3, count * 3 / 2 + 2);
-    (bytes(width, more) - bytes(width, less)) / (more - less) as f64
+    (bytes(width, more) as f64 - bytes(width, less) as f64) / (more - less) as f64
 }
 
 /// How long the last label or segment is.

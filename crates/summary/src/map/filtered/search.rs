@@ -7,6 +7,7 @@
 use super::choice::Choices;
 use super::compact::{Filtered, FilteredBudget};
 use super::cost::{Cost, Sum, Terms};
+use super::judge::Judge;
 use super::price::{self, Prices};
 use crate::error::{Error, Result};
 use crate::map::compact::Given;
@@ -23,23 +24,67 @@ const LANES: usize = 4;
 const SMALLEST: f64 = 1e-6;
 const LARGEST: f64 = 1e6;
 /// How often prices are measured anew.
-const LEARNING: usize = 2;
-/// How much the mean of places alike counts against what was seen at a place.
-const STRENGTH: f64 = 3.0;
+const LEARNING: usize = 3;
+/// How much the mean of places alike counts against what was seen at a place: the first is tried
+/// first, and which is best is found out by lookups set aside.
+const STRENGTHS: [f64; 3] = [1.0, 0.3, 3.0];
 /// Half of the lookups teach the prior.
 const SCALE: f64 = 2.0;
 /// How much of what was seen once is held to be chance.
 const LUCK: f64 = 1.0;
-/// How often a map is chosen and measured, at most; how far λ is moved at first, as a logarithm.
-const ROUNDS: usize = 24;
+/// How often a map is chosen and measured, at most; how far λ is moved at first, and how near two
+/// prices are as good as the same, as logarithms.
+const ROUNDS: usize = 12;
 const STRIDE: f64 = 0.06;
+const NEAR: f64 = 4e-3;
 /// A place with a larger share of the URI-Rs than this is a large one: tried one behind the other.
 const LARGE: [f64; 3] = [0.1, 0.01, 0.001];
-/// How much of a budget of bytes must be used.
-const USED: f64 = 0.985;
+/// How much of a budget of bytes must be used, and how much is aimed at.
+const USED: f64 = 0.995;
+const GOAL: f64 = 0.998;
 
 /// The logarithms of a price and of what the map for it takes.
 type Point = (f64, f64);
+
+/// Between which prices the best one lies.
+struct Between {
+    /// The largest map that was small enough, and the smallest that was too large.
+    low: Option<Point>,
+    high: Option<Point>,
+    /// How far to go if one is not known yet.
+    stride: f64,
+}
+
+impl Between {
+    fn new(low: Option<Point>) -> Between {
+        Between {
+            low,
+            high: None,
+            stride: STRIDE,
+        }
+    }
+
+    fn add(&mut self, lambda: f64, bytes: u64, fits: bool) {
+        let point = Some((lambda.ln(), (bytes.max(1) as f64).ln()));
+        *(if fits { &mut self.low } else { &mut self.high }) = point;
+    }
+
+    /// The next price to try for a map of so many bytes, if there is any.
+    fn next(&mut self, goal: f64) -> Option<f64> {
+        let at = match (self.low, self.high) {
+            (Some(low), Some(high)) if high.0 - low.0 > NEAR => {
+                // By their sizes, but never at the ends.
+                let share = ((goal.ln() - low.1) / (high.1 - low.1)).clamp(0.15, 0.85);
+                low.0 + share * (high.0 - low.0)
+            }
+            (Some(_), Some(_)) | (None, None) => return None,
+            (Some(low), None) => low.0 + self.stride,
+            (None, Some(high)) => high.0 - self.stride,
+        };
+        self.stride *= 2.0;
+        Some(at.exp()).filter(|lambda| (SMALLEST..=LARGEST).contains(lambda))
+    }
+}
 
 /// What was found.
 pub(crate) struct Chosen {
@@ -57,6 +102,11 @@ impl Chosen {
     fn bytes(&self) -> u64 {
         self.rows + self.filter
     }
+}
+
+/// Whether a map uses nearly all that it may.
+fn is_spent(chosen: &Chosen, allowed: u64) -> bool {
+    chosen.bytes() <= allowed && chosen.bytes() as f64 >= USED * allowed as f64
 }
 
 pub(crate) struct Search<'a> {
@@ -77,7 +127,7 @@ impl<'a> Search<'a> {
         head: &'a [u8],
     ) -> Result<Search<'a>> {
         let sample = filtered.sample.as_ref();
-        let to_learn = sample.map(|_| Prior::to_learn(STRENGTH, SCALE));
+        let to_learn = sample.map(|_| Prior::to_learn(STRENGTHS[0], SCALE));
         let prior = filtered.prior.as_ref().or(to_learn.as_ref());
         let learned = Learned::new(given, sample, prior)?;
         Ok(Search {
@@ -100,10 +150,14 @@ impl<'a> Search<'a> {
         match self.filtered.budget {
             FilteredBudget::Lambda(lambda) => {
                 let lambda = lambda.max(SMALLEST);
-                for _ in 0..LEARNING {
+                for round in 0..LEARNING {
                     let chosen = self.choose(lambda, None)?;
                     self.learn(&chosen);
+                    if round == 0 {
+                        self.pick_strength(lambda)?;
+                    }
                 }
+                self.prices.settle();
                 self.choose(lambda, None)
             }
             FilteredBudget::Bytes(bytes) => self.of_bytes(bytes),
@@ -121,6 +175,7 @@ impl<'a> Search<'a> {
             counting: self.given.counting,
             miss: self.filtered.miss_price,
             luck: LUCK,
+            aside: true,
         }
     }
 
@@ -137,16 +192,20 @@ impl<'a> Search<'a> {
         let urirs = self.learned.urirs as f64;
         let mut cost = Cost::new(self.terms(), [lambda]);
         cost.frozen = frozen.map(|(choices, large)| (choices, large * urirs));
-        cost.choices = Some(Choices::default());
+        cost.choices = Some(Choices::new(&self.given.room.temporary));
         let sample = self.sample.as_ref();
         walk_again(&self.given.source, sample, &mut cost)?;
         let (sum, has_ports) = (cost.found[0], cost.has_ports);
-        let choices = cost.choices.take().unwrap_or_default();
+        let Some(choices) = cost.choices.take() else {
+            return Err(Error::invalid("nothing was chosen"));
+        };
         let plan = Plan::Filters(&choices);
         let queue = Queue::to_measure(self.head, Style::Published);
         let mut writer = Writer::new(plan, Style::Published, self.given.counting, queue);
         walk_again(&self.given.source, sample, &mut writer)?;
         let (finished, written) = writer.finish()?;
+        frozen.map_or(Ok(()), |(choices, _)| choices.intact())?;
+        choices.intact()?;
         let rows = match finished {
             Finished::Measured(bytes) => bytes,
             _ => 0,
@@ -166,6 +225,40 @@ impl<'a> Search<'a> {
         let rows = chosen.rows as f64 - self.head_bytes() as f64;
         self.prices
             .learn(chosen.sum.bytes, rows, &chosen.written.keys);
+    }
+
+    /// Finds out how much the mean of places alike should count: one half of the lookups chooses maps,
+    /// the other judges them.
+    fn pick_strength(&mut self, lambda: f64) -> Result<()> {
+        let Some(learning) = self.learned.learning.clone() else {
+            return Ok(());
+        };
+        let mut best = (f64::INFINITY, STRENGTHS[0]);
+        for strength in STRENGTHS {
+            // In half as many lookups each stands for two.
+            let prior = learning.finish(1.0, strength);
+            let terms = Terms {
+                prior: &prior,
+                aside: false,
+                ..self.terms()
+            };
+            let mut cost = Cost::new(terms, [2.0 * lambda]);
+            cost.choices = Some(Choices::new(&self.given.room.temporary));
+            walk_again(&self.given.source, self.sample.as_ref(), &mut cost)?;
+            let bytes = cost.found[0].bytes;
+            let Some(choices) = cost.choices.take() else {
+                continue;
+            };
+            let mut judge = Judge::new(&choices);
+            walk_again(&self.given.source, self.sample.as_ref(), &mut judge)?;
+            choices.intact()?;
+            let judged = bytes + 2.0 * lambda * judge.wrong;
+            if judged < best.0 {
+                best = (judged, strength);
+            }
+        }
+        self.learned.prior = learning.finish(2.0, best.1);
+        Ok(())
     }
 
     /// What the headers take.
@@ -208,23 +301,22 @@ impl<'a> Search<'a> {
         let fixed = (self.head_bytes() + price::HEAD) as f64;
         let target = allowed as f64;
         let mut lambda = self.about(0.4, |_, bytes| bytes + fixed <= target)?;
-        let mut best: Option<Chosen> = None;
-        // Where the map was too small and where it was too large, with what it took.
-        let (mut low, mut high): (Option<Point>, Option<Point>) = (None, None);
-        let mut stride = STRIDE;
-        for round in 0..ROUNDS {
+        for round in 0..LEARNING {
             let chosen = self.choose(lambda, None)?;
+            self.learn(&chosen);
             let bytes = chosen.bytes() as f64;
-            let point = Some((lambda.ln(), bytes.max(1.0).ln()));
-            let fits = bytes <= target;
-            *(if fits { &mut low } else { &mut high }) = point;
-            if round < LEARNING {
-                self.learn(&chosen);
-                // What was measured at other prices tells little about these.
-                (low, high) = (None, None);
-                lambda = (lambda.ln() + 1.5 * (target / bytes).ln().clamp(-1.0, 1.0)).exp();
-                continue;
+            lambda = (lambda.ln() + 1.5 * (target / bytes).ln().clamp(-1.0, 1.0)).exp();
+            if round == 0 {
+                self.pick_strength(lambda)?;
             }
+        }
+        self.prices.settle();
+        let mut best: Option<Chosen> = None;
+        let mut between = Between::new(None);
+        for _ in 0..ROUNDS {
+            let chosen = self.choose(lambda, None)?;
+            let fits = chosen.bytes() <= allowed;
+            between.add(lambda, chosen.bytes(), fits);
             let larger = |best: &Chosen| best.bytes() < chosen.bytes() || best.bytes() > allowed;
             let smaller = |best: &Chosen| best.bytes() > allowed && chosen.bytes() < best.bytes();
             if best
@@ -233,26 +325,13 @@ impl<'a> Search<'a> {
             {
                 best = Some(chosen);
             }
-            if fits && bytes >= USED * target {
+            if best.as_ref().is_some_and(|best| is_spent(best, allowed)) {
                 break;
             }
-            let goal = (0.5 + 0.5 * USED).ln() + target.ln();
-            lambda = match (low, high) {
-                (Some(low), Some(high)) if high.0 - low.0 > 4e-3 => {
-                    // Between the two, by their sizes, but never at the ends.
-                    let share = ((goal - low.1) / (high.1 - low.1)).clamp(0.15, 0.85);
-                    low.0 + share * (high.0 - low.0)
-                }
-                (Some(_), Some(_)) => break,
-                (Some(low), None) => low.0 + stride,
-                (None, Some(high)) => high.0 - stride,
-                (None, None) => break,
-            }
-            .exp();
-            stride *= 2.0;
-            if !(SMALLEST..=LARGEST).contains(&lambda) {
+            let Some(next) = between.next(GOAL * target) else {
                 break;
-            }
+            };
+            lambda = next;
         }
         let best = best.ok_or_else(|| Error::invalid("no map was found"))?;
         if best.bytes() > allowed {
@@ -273,31 +352,26 @@ impl<'a> Search<'a> {
             .try_fold(best, |best, large| self.fill_below(large, best, allowed))
     }
 
-    fn fill_below(&mut self, large: f64, mut best: Chosen, allowed: u64) -> Result<Chosen> {
-        let target = allowed as f64;
-        let frozen = std::mem::take(&mut best.choices);
-        let mut larger = None;
-        let (mut low, mut high) = (best.lambda.ln(), None);
-        for _ in 0..8 {
-            let used = larger.as_ref().unwrap_or(&best).bytes();
-            if used as f64 >= USED * target || high.is_some_and(|high| high - low < 0.03) {
+    fn fill_below(&mut self, large: f64, best: Chosen, allowed: u64) -> Result<Chosen> {
+        let mut larger: Option<Chosen> = None;
+        let mut between = Between::new(None);
+        between.add(best.lambda, best.bytes(), true);
+        for _ in 0..ROUNDS {
+            let now = larger.as_ref().unwrap_or(&best);
+            if is_spent(now, allowed) {
                 break;
             }
-            let at = high.map_or(low + 0.7, |high: f64| (low + high) / 2.0);
-            if at > LARGEST.ln() {
+            let used = now.bytes();
+            let Some(lambda) = between.next(GOAL * allowed as f64) else {
                 break;
-            }
-            let chosen = self.choose(at.exp(), Some((&frozen, large)))?;
-            if chosen.bytes() <= allowed {
-                low = at;
-                if chosen.bytes() > used {
-                    larger = Some(chosen);
-                }
-            } else {
-                high = Some(at);
+            };
+            let chosen = self.choose(lambda, Some((&best.choices, large)))?;
+            let fits = chosen.bytes() <= allowed;
+            between.add(lambda, chosen.bytes(), fits);
+            if fits && chosen.bytes() > used {
+                larger = Some(chosen);
             }
         }
-        best.choices = frozen;
         Ok(larger.unwrap_or(best))
     }
 
@@ -316,12 +390,18 @@ impl<'a> Search<'a> {
         let allowed = (1.0 - accuracy) * lookups;
         let mut lambda = 1.0;
         for round in 0..=LEARNING {
+            if round == LEARNING {
+                self.prices.settle();
+            }
             // The largest price that is still wrong too often, and a little more.
             let within = if round < LEARNING { 0.4 } else { 0.01 };
             lambda = self.about(within, |wrong, _| wrong > allowed)? * within.exp();
             if round < LEARNING {
                 let chosen = self.choose(lambda, None)?;
                 self.learn(&chosen);
+            }
+            if round == 0 {
+                self.pick_strength(lambda)?;
             }
         }
         self.choose(lambda, None)

@@ -170,6 +170,7 @@ proptest! {
             counting: Counting::Partition,
             miss: 0.0,
             luck: 1.0,
+            aside: true,
         };
         let mut cost = Cost::new(terms, [lambda]);
         walk(&Source::File(path), Some(&sample_of(&asked)), &mut cost).unwrap();
@@ -277,7 +278,7 @@ fn all_present(map: &Path, held: &BTreeSet<String>) -> Result<(), TestCaseError>
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn every_held_uri_is_called_present_at_any_price_with_the_filter_and_without(
@@ -362,7 +363,8 @@ fn filters_are_wrong_as_often_as_they_say() {
         std::fs::write(&rows, format!("* 1/1 {{\"filter\": {width}}}\n")).unwrap();
         let room = Room::default();
         let file = companion_of(&rows);
-        super::companion::make(&rows, &world.holdings(), &room, &file).unwrap();
+        let full = Source::File(world.at("full.ukvs"));
+        super::companion::make(&rows, &full, &world.holdings(), &room, &file).unwrap();
         let map = Map::open(&rows, &room).unwrap();
         let tried = 200_000;
         let wrong = (0..tried)
@@ -460,6 +462,38 @@ fn a_filter_that_is_missing_damaged_or_of_another_map_is_an_error_and_can_be_ign
     fails();
     std::fs::write(&file, good).unwrap();
     assert!(Map::open(&map, &Room::default()).is_ok());
+}
+
+#[test]
+fn hashes_of_what_is_held_do_as_well() {
+    let mut held: BTreeSet<String> = large(3_000).held;
+    held.extend((0..200).map(|n| format!("com,site1)/search?q={n}")));
+    let world = World::new(&held);
+    let recipe = crate::filter::Recipe {
+        kind: crate::filter::Kind::Hashes,
+        ..crate::filter::Recipe::default()
+    };
+    let sources = [Source::File(world.at("index.cdx"))];
+    let hashes = world.at("hashes.filter");
+    crate::filter::build(crate::filter::Input::new(&sources), &recipe, &hashes).unwrap();
+    let mut filtered = world.filtered(FilteredBudget::Lambda(30.0), &in_vain(3_000));
+    filtered.holdings.sources = vec![Source::File(hashes)];
+    let map = world.compact("full.ukvs", &filtered, "small.ukvs");
+    assert!(companion_of(&map).exists());
+    all_present(&map, &held).unwrap();
+}
+
+#[test]
+fn holdings_that_lack_what_the_map_has_are_refused() {
+    let world = large(2_000);
+    let mut filtered = world.filtered(FilteredBudget::Lambda(100.0), &in_vain(2_000));
+    let less: BTreeSet<String> = world.held.iter().take(1_000).cloned().collect();
+    let less = World::new(&less);
+    filtered.holdings = less.holdings();
+    let mut given = Given::open(&Source::File(world.at("full.ukvs")), &Room::default()).unwrap();
+    let error = compact_filtered(&mut given, &filtered, &world.at("out.ukvs")).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Holdings(_)), "{error}");
+    assert!(!world.at("out.ukvs").exists() && !world.at("out.ukvs.filter").exists());
 }
 
 #[test]
