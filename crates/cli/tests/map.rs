@@ -74,6 +74,40 @@ fn a_map_is_made_made_small_and_answers() {
 }
 
 #[test]
+fn what_a_budget_leaves_unused_is_said_and_that_it_cannot_be_met() {
+    let folder = TempDir::new().unwrap();
+    let (full, small) = (
+        folder.path().join("full.ukvs"),
+        folder.path().join("small.ukvs"),
+    );
+    // A void that the map came with stays, and so does the port, which no wildcard speaks of.
+    let mut text = "com,a:81)/ 1\norg,a)/void/* 0\n".to_owned();
+    (0..90).for_each(|n| text += &format!("org,a)/{n} 1\n"));
+    std::fs::write(&full, text).unwrap();
+    let report = |budget: &[&str]| {
+        let done = waypost()
+            .args(["map", "compact"])
+            .arg(&full)
+            .args(budget)
+            .arg("-o")
+            .arg(&small)
+            .assert()
+            .code(0);
+        String::from_utf8_lossy(&done.get_output().stderr).into_owned()
+    };
+    let smallest = "this is the smallest";
+    for budget in [["--keys", "1"], ["--bytes", "20"]] {
+        let said = report(&budget);
+        assert!(said.contains(smallest), "{budget:?}: {said}");
+    }
+    for budget in [["--keys", "50"], ["--bytes", "300"]] {
+        let said = report(&budget);
+        assert!(said.contains("unused of the budget"), "{budget:?}: {said}");
+        assert!(!said.contains(smallest), "{budget:?}: {said}");
+    }
+}
+
+#[test]
 fn maps_are_merged_compared_fitted_swept_and_shown() {
     let folder = TempDir::new().unwrap();
     let at = |name: &str| folder.path().join(name);

@@ -51,6 +51,7 @@ pub mod frequency;
 pub mod holdings;
 pub mod map;
 mod open;
+mod pipeline;
 pub mod profile;
 mod summary;
 pub mod ukvs;

@@ -272,6 +272,71 @@ fn any_byte_that_changes_and_any_end_that_is_missing_is_found() {
 }
 
 #[test]
+fn zeros_between_the_shards_of_a_large_filter_are_checked() {
+    let place = Place::new();
+    let list = place.write("list", uris(150_000, "example").join("\n"));
+    let mut recipe = recipe(Kind::Hashes, None);
+    recipe.metadata.add("title", "Large").unwrap();
+    build_from(&[list], &recipe, |_| {}, &place.path("f"));
+    let whole = bytes(&place.path("f"));
+    assert!(check(&Filter::from_bytes(whole.clone()).unwrap()).is_sound());
+    let number = |at: usize| u64::from_le_bytes(whole[at..at + 8].try_into().unwrap()) as usize;
+    let metadata = number(56) & 0xffff_ffff;
+    let shards = number(60) & 0xffff_ffff;
+    let mut end = 128 + metadata + 32 * shards;
+    let mut gaps = 0;
+    for shard in 0..shards {
+        let entry = 128 + metadata + 32 * shard;
+        let start = number(entry);
+        for at in end..start {
+            gaps += 1;
+            let mut changed = whole.clone();
+            changed[at] = 1;
+            assert!(!check(&Filter::from_bytes(changed.clone()).unwrap()).is_sound());
+            place.write("changed", changed);
+            assert!(!check(&Filter::open_by_range(&place.path("changed")).unwrap()).is_sound());
+        }
+        end = start + 16 * (number(entry + 16) & 0xffff_ffff);
+    }
+    assert!(gaps > 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    #[test]
+    fn no_filter_is_larger_or_more_often_wrong_than_was_asked(
+        keys in 0u64..4_000,
+        most in 100u64..12_000,
+        rate in prop_oneof![0.000_1f64..0.9, (1i32..14).prop_map(|width| 0.5f64.powi(width))],
+        title in "[a-z]{0,300}",
+    ) {
+        let place = Place::new();
+        let list = place.write("list", uris(keys, "example").join("\n"));
+        for kind in [Kind::Fuse, Kind::Bloom] {
+            let mut recipe = recipe(kind, None);
+            recipe.metadata.add("title", &title).unwrap();
+            recipe.budget = Budget::Bytes(most);
+            let out = place.path("f");
+            let sources = [Source::new(&list)];
+            match filter::build(Input::new(&sources), &recipe, &out) {
+                Ok((made, _)) => {
+                    prop_assert_eq!(made.bytes, bytes(&out).len() as u64);
+                    prop_assert!(made.bytes <= most, "{}: {} of {}", kind, made.bytes, most);
+                }
+                Err(error) => prop_assert!(
+                    most < 500 + title.len() as u64 + keys / 4,
+                    "{}: {} bytes for {}: {}", kind, most, keys, error
+                ),
+            }
+            recipe.budget = Budget::Rate(rate);
+            let made = build_from(std::slice::from_ref(&list), &recipe, |_| {}, &out);
+            prop_assert!(made.head.rate <= rate, "{}: {} for {}", kind, made.head.rate, rate);
+            prop_assert_eq!(Filter::open(&out).unwrap().head().rate, made.head.rate);
+        }
+    }
+}
+
+#[test]
 fn merging_and_taking_out_give_what_building_gives() {
     let place = Place::new();
     let (a, b) = (uris(3_000, "example"), uris(4_000, "example.co.uk"));
@@ -598,12 +663,12 @@ fn bad_lines_are_counted_with_the_first_of_them_or_end_a_strict_run() {
     let sources = [Source::new(&list)];
     let (made, reading) =
         filter::build(Input::new(&sources), &Recipe::default(), &place.path("f")).unwrap();
-    assert_eq!(made.head.count + reading.bad_uris, 5_002);
-    assert!(reading.bad_uris >= 1);
+    assert_eq!(made.head.count + reading.bad_uris.count, 5_002);
+    assert!(reading.bad_uris.count >= 1);
     assert!(
-        reading.bad_examples[0].contains("line 2,002"),
+        reading.bad_uris.examples[0].contains("line 2,002"),
         "{:?}",
-        reading.bad_examples
+        reading.bad_uris.examples
     );
     let strict = Input {
         strict: true,

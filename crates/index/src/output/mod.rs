@@ -1,9 +1,12 @@
 //! Files that appear whole or not at all.
 //!
-//! An output is written under a temporary name beside its place, synced, and renamed when it is
-//! complete. A run that fails or is killed leaves the old file, or none, but never half of one.
+//! An output is written without a name, synced, and given its name when it is complete. A run that
+//! fails or is killed leaves the old file, or none, but never half of one. Where the system has no
+//! files without a name, it is written under a temporary name beside its place and renamed; so are
+//! folders, and for a moment what replaces an old file.
 
 pub(crate) mod lines;
+mod unnamed;
 
 pub use lines::{Format, LineWriter, Written};
 
@@ -23,6 +26,8 @@ pub struct Output {
 }
 
 enum Inner {
+    /// Written without a name.
+    Unnamed(File),
     /// Written beside its place, to be renamed.
     Beside(NamedTempFile),
     /// A device, a pipe or standard output: nothing to rename.
@@ -53,16 +58,18 @@ impl Output {
                 inner: Inner::Direct(Box::new(file)),
             });
         }
-        let temporary = tempfile::Builder::new()
-            .prefix(&temporary_prefix(&path))
-            .suffix(".tmp")
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder_of(&path))
-            .doing("write", &path)?;
-        Ok(Output {
-            path,
-            inner: Inner::Beside(temporary),
-        })
+        let inner = match unnamed::create(folder_of(&path)) {
+            Some(file) => Inner::Unnamed(file),
+            None => Inner::Beside(
+                tempfile::Builder::new()
+                    .prefix(&temporary_prefix(&path))
+                    .suffix(".tmp")
+                    .permissions(Permissions::from_mode(0o666))
+                    .tempfile_in(folder_of(&path))
+                    .doing("write", &path)?,
+            ),
+        };
+        Ok(Output { path, inner })
     }
 
     /// Puts the file in its place.
@@ -72,12 +79,26 @@ impl Output {
     pub fn commit(self) -> Result<()> {
         match self.inner {
             Inner::Direct(mut out) => out.flush().doing("write", &self.path),
+            Inner::Unnamed(file) => {
+                file.sync_all().doing("write", &self.path)?;
+                let folder = folder_of(&self.path);
+                match unnamed::name(&file, &self.path) {
+                    // There is an old file. Only a rename puts another in its place.
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                        let named = tempfile::Builder::new()
+                            .prefix(&temporary_prefix(&self.path))
+                            .suffix(".tmp")
+                            .make_in(folder, |name| unnamed::name(&file, name))
+                            .doing("write", &self.path)?;
+                        rename(named, &self.path)?;
+                    }
+                    named => named.doing("write", &self.path)?,
+                }
+                sync_folder(folder)
+            }
             Inner::Beside(temporary) => {
                 temporary.as_file().sync_all().doing("write", &self.path)?;
-                temporary
-                    .persist(&self.path)
-                    .map_err(|error| error.error)
-                    .doing("rename to", &self.path)?;
+                rename(temporary, &self.path)?;
                 sync_folder(folder_of(&self.path))
             }
         }
@@ -92,6 +113,7 @@ impl Output {
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.inner {
+            Inner::Unnamed(file) => file.write(bytes),
             Inner::Beside(file) => file.as_file_mut().write(bytes),
             Inner::Direct(out) => out.write(bytes),
         }
@@ -99,10 +121,18 @@ impl Write for Output {
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.inner {
-            Inner::Beside(_) => Ok(()),
+            Inner::Unnamed(_) | Inner::Beside(_) => Ok(()),
             Inner::Direct(out) => out.flush(),
         }
     }
+}
+
+fn rename<F>(temporary: NamedTempFile<F>, path: &Path) -> Result<()> {
+    temporary
+        .persist(path)
+        .map(drop)
+        .map_err(|error| error.error)
+        .doing("rename to", path)
 }
 
 /// A folder of files that belong together, which appears whole or not at all.
@@ -167,4 +197,56 @@ fn sync_folder(folder: &Path) -> Result<()> {
     File::open(folder)
         .and_then(|folder| folder.sync_all())
         .doing("write", folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_has_no_name_until_it_is_complete_and_replaces_the_old_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        for text in ["first", "second", "third"] {
+            let before = names(folder.path());
+            let old = fs::read(&path).ok();
+            let mut out = Output::create(&path).unwrap();
+            out.write_all(text.as_bytes()).unwrap();
+            if matches!(out.inner, Inner::Unnamed(_)) {
+                assert_eq!(names(folder.path()), before);
+            }
+            assert_eq!(fs::read(&path).ok(), old);
+            out.commit().unwrap();
+            assert_eq!(fs::read(&path).unwrap(), text.as_bytes());
+            assert_eq!(names(folder.path()), ["out"]);
+        }
+    }
+
+    #[test]
+    fn an_output_that_is_given_up_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut out = Output::create(&folder.path().join("out")).unwrap();
+        out.write_all(b"half").unwrap();
+        drop(out);
+        assert!(names(folder.path()).is_empty());
+    }
+
+    #[test]
+    fn others_may_read_an_output_as_far_as_the_user_lets_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, plain) = (folder.path().join("out"), folder.path().join("plain"));
+        Output::create(&path).unwrap().commit().unwrap();
+        File::create(&plain).unwrap();
+        let mode = |path| fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(&path), mode(&plain));
+    }
 }

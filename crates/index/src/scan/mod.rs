@@ -197,7 +197,8 @@ impl Tally {
         }
     }
 
-    fn merge(&mut self, later: &Tally) {
+    /// Adds what was counted elsewhere.
+    pub fn merge(&mut self, later: &Tally) {
         self.lines += later.lines;
         self.bytes += later.bytes;
         self.headers += later.headers;

@@ -10,14 +10,13 @@
 //! are counted and passed over; URIs that have no SURT are rejected lookups.
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU64;
 
 use rayon::prelude::*;
 use waypost_index::input::Source;
 use waypost_surt::{Canonicalizer, Dialect, is_surt};
 
 use crate::error::{Error, Result};
-use crate::holdings::{Reading, for_blocks};
+use crate::holdings::Blocks;
 
 /// What the lines of a file of lookups look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,9 +65,10 @@ impl Lookups {
         let mut shape = None;
         let mut times: HashMap<Vec<u8>, u64> = HashMap::new();
         let mut passed_over = 0;
-        let mut reading = Reading::default();
-        for_blocks(source, &AtomicU64::new(0), &mut reading, |block, _| {
-            let block = block.strip_suffix(b"\n").unwrap_or(block);
+        let mut blocks = Blocks::open(source, None)?;
+        let mut block = Vec::new();
+        while blocks.next(&mut block)? {
+            let block = block.strip_suffix(b"\n").unwrap_or(&block);
             let lines = || block.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
             let shape = *shape.get_or_insert_with(|| shape_of(lines().take(200)));
             for line in lines().filter(|line| !line.is_empty() && !line.starts_with(b"#")) {
@@ -82,9 +82,8 @@ impl Lookups {
                     None => passed_over += 1,
                 }
             }
-            Ok(())
-        })?;
-        if let Some(damage) = reading.damage.pop() {
+        }
+        if let Some(damage) = blocks.damage {
             return Err(damage.into());
         }
         if times.len() > u32::MAX as usize {

@@ -3,7 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rayon::prelude::*;
 use waypost_surt::{Dialect, Policy};
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -16,6 +15,7 @@ use super::read::Filter;
 use super::run::{self, Cursor, Run, RunReader, RunWriter, write_hashes};
 use super::size::{self, BLOOM_SHARD, Budget};
 use crate::error::{Error, Result};
+use crate::pipeline::{self, Pool, Width};
 
 /// What to make.
 #[derive(Clone, Debug)]
@@ -144,15 +144,24 @@ fn describe(reading: &Reading, metadata: &mut Metadata) -> Result<()> {
 /// Writes the filter of a run.
 pub(crate) fn encode(run: &Run, keys: Keys, recipe: &Recipe, out: &Path) -> Result<Made> {
     let mut head = keys.head(recipe.kind, run.count());
+    let metadata = recipe.metadata.encode().len() as u64;
     let bytes = match recipe.kind {
         Kind::Fuse => {
-            let mut width = size::width(recipe.budget, run.count())?;
+            let budget = match recipe.budget {
+                Budget::Bytes(most) => Budget::Bytes(most.saturating_sub(metadata)),
+                budget => budget,
+            };
+            let mut width = size::width(budget, run.count())?;
             let writer = loop {
                 let writer = fuse(&[(width, run)], Packing::Quick, recipe)?;
-                // Sizes are estimated from the mean shard; the real ones may be a little more.
+                let size = writer.size(Kind::Fuse, &recipe.metadata)?;
                 match recipe.budget {
-                    Budget::Bytes(most) if width > 1 && writer.size(&recipe.metadata) > most => {
-                        width -= 1
+                    Budget::Bytes(most) if size > most && width > 1 => width -= 1,
+                    Budget::Bytes(most) if size > most => {
+                        return Err(Error::invalid(format!(
+                            "{} keys do not fit in {most} bytes: the smallest filter takes {size}",
+                            run.count()
+                        )));
                     }
                     _ => break writer,
                 }
@@ -165,8 +174,14 @@ pub(crate) fn encode(run: &Run, keys: Keys, recipe: &Recipe, out: &Path) -> Resu
         }
         Kind::Bloom => {
             head.capacity = run.count().max(recipe.capacity);
-            let blocks = size::blocks(recipe.budget, head.capacity)?;
-            let filled = bloom(run, blocks, None, recipe)?;
+            let mut blocks = size::blocks(recipe.budget, head.capacity, metadata)?;
+            let filled = loop {
+                let filled = bloom(run, blocks, None, recipe)?;
+                match recipe.budget {
+                    Budget::Rate(most) if filled.rate > most => blocks += blocks / 64 + 1,
+                    _ => break filled,
+                }
+            };
             head.rate = filled.rate;
             filled.writer.finish(&head, &recipe.metadata, out)?
         }
@@ -195,50 +210,62 @@ pub(crate) fn fuse(parts: &[(u8, &Run)], packing: Packing, recipe: &Recipe) -> R
             Packing::Quick => (size::shards(Kind::Fuse, run.count()), WORKSHOP_PER_HASH),
             Packing::Tight => (tight::shards(run.count()), tight::WORKSHOP_PER_HASH),
         };
-        let per_shard = (run.count() / shards + 1) as usize * (16 + workshop + 4);
-        let at_once = side_by_side(recipe.memory, per_shard);
+        let keys = (run.count() / shards + 1) as usize;
+        let hashes: Pool<Vec<Hash>> = Pool::new();
+        let slots: Pool<Vec<u8>> = Pool::new();
         let mut reader = run.reader();
-        let mut workshops: Vec<(Workshop, Vec<Hash>, Vec<u8>)> = Vec::new();
-        workshops.resize_with(at_once, Default::default);
-        let mut next = 0;
-        while next < shards {
-            let now = (shards - next).min(at_once as u64) as usize;
-            for (number, (_, hashes, _)) in (next..).zip(&mut workshops[..now]) {
-                hashes.clear();
-                reader.shard(number, shards, hashes)?;
+        let mut next = 0..shards;
+        let give = || {
+            let Some(shard) = next.next() else {
+                return Ok(None);
+            };
+            let mut held = hashes.get();
+            reader.shard(shard, shards, &mut held)?;
+            Ok(Some(held))
+        };
+        let worker = || {
+            let mut workshop = Workshop::default();
+            let (hashes, slots) = (&hashes, &slots);
+            move |mut held: Vec<Hash>| {
+                let mut bytes = slots.get();
+                let entry = fuse_entry(&mut workshop, packing, &held, width, &mut bytes)
+                    .ok_or_else(|| Error::format("a shard could not be built"))?;
+                held.clear();
+                hashes.put(held);
+                Ok((entry, bytes))
             }
-            let entries: Vec<Option<Entry>> = workshops[..now]
-                .par_iter_mut()
-                .map(|(workshop, hashes, bytes)| {
-                    bytes.clear();
-                    let built = match packing {
-                        Packing::Quick => workshop.build(hashes, width, bytes)?,
-                        Packing::Tight => workshop.build_tight(hashes, width, bytes)?,
-                    };
-                    Some(Entry {
-                        offset: 0,
-                        checksum: 0,
-                        count: u32::try_from(hashes.len()).ok()?,
-                        extent: built.geometry.segments,
-                        attempt: built.attempt,
-                        width,
-                        segment_log: built.geometry.segment_log,
-                    })
-                })
-                .collect();
-            for (entry, (_, _, bytes)) in entries.into_iter().zip(&workshops) {
-                let entry = entry.ok_or_else(|| Error::format("a shard could not be built"))?;
-                writer.shard(entry, bytes)?;
-            }
-            next += now as u64;
-        }
+        };
+        let at_once = Width::within(recipe.memory / 2, keys * workshop, keys * (16 + 4));
+        pipeline::run(at_once, give, worker, |(entry, mut bytes)| {
+            writer.shard(entry, &bytes)?;
+            bytes.clear();
+            slots.put(bytes);
+            Ok(())
+        })?;
     }
     Ok(writer)
 }
 
-/// How many shards can be worked on at the same time.
-fn side_by_side(memory: usize, per_shard: usize) -> usize {
-    (memory / 2 / per_shard.max(1)).clamp(1, rayon::current_num_threads())
+fn fuse_entry(
+    workshop: &mut Workshop,
+    packing: Packing,
+    hashes: &[Hash],
+    width: u8,
+    bytes: &mut Vec<u8>,
+) -> Option<Entry> {
+    let built = match packing {
+        Packing::Quick => workshop.build(hashes, width, bytes)?,
+        Packing::Tight => workshop.build_tight(hashes, width, bytes)?,
+    };
+    Some(Entry {
+        offset: 0,
+        checksum: 0,
+        count: u32::try_from(hashes.len()).ok()?,
+        extent: built.geometry.segments,
+        attempt: built.attempt,
+        width,
+        segment_log: built.geometry.segment_log,
+    })
 }
 
 struct Filled {
@@ -248,57 +275,103 @@ struct Filled {
     new: u64,
 }
 
+/// A shard of a Bloom filter on its way, and the hashes that are not in it yet.
+struct Filling {
+    first: u64,
+    blocks: u64,
+    bytes: Vec<u8>,
+    hashes: Vec<Hash>,
+    new: u64,
+}
+
+impl Filling {
+    fn insert(&mut self) {
+        let (places, _) = self.bytes.as_chunks_mut::<BLOCK>();
+        for hash in self.hashes.drain(..) {
+            let place = (bloom::block_of(hash, self.blocks) - self.first) as usize;
+            self.new += u64::from(bloom::insert(&mut places[place], hash));
+        }
+    }
+}
+
 /// Blocks with the bits of a run, and those of a filter of as many blocks.
 fn bloom(run: &Run, blocks: u64, old: Option<&Filter>, recipe: &Recipe) -> Result<Filled> {
     let mut writer = Writer::new(&recipe.temporary);
-    let shards = blocks.div_ceil(BLOOM_SHARD);
-    let at_once = rayon::current_num_threads() as u64 * 4;
-    let mut reader = run.reader();
     let (mut rate, mut new) = (0.0, 0);
-    let mut next = 0;
-    while next < shards {
-        let now = next..shards.min(next + at_once);
-        let mut work = Vec::new();
-        for shard in now.clone() {
-            let mut hashes = Vec::new();
-            reader.take_while(
-                |hash| bloom::block_of(hash, blocks) / BLOOM_SHARD <= shard,
-                &mut hashes,
-            )?;
-            work.push((shard, hashes));
+    let shards: Pool<Vec<u8>> = Pool::new();
+    let hashes: Pool<Vec<Hash>> = Pool::new();
+    let mut reader = run.reader();
+    let mut next = 0..blocks.div_ceil(BLOOM_SHARD);
+    let give = || {
+        let Some(shard) = next.next() else {
+            return Ok(None);
+        };
+        let first = shard * BLOOM_SHARD;
+        let count = (blocks - first).min(BLOOM_SHARD) as usize;
+        let mut bytes = shards.get();
+        bytes.clear();
+        match old {
+            Some(filter) => {
+                filter.with_shard(shard as usize, |old| bytes.extend_from_slice(old))?;
+            }
+            None => bytes.resize(count * BLOCK, 0),
         }
-        let filled: Vec<Result<(Vec<u8>, f64, u64)>> = work
-            .into_par_iter()
-            .map(|(shard, hashes)| {
-                let first = shard * BLOOM_SHARD;
-                let count = (blocks - first).min(BLOOM_SHARD);
-                let mut bytes = match old {
-                    Some(filter) => filter.with_shard(shard as usize, <[u8]>::to_vec)?,
-                    None => vec![0; count as usize * BLOCK],
-                };
-                let (places, _) = bytes.as_chunks_mut::<BLOCK>();
-                let mut new = 0;
-                for hash in hashes {
-                    let place = (bloom::block_of(hash, blocks) - first) as usize;
-                    new += u64::from(bloom::insert(&mut places[place], hash));
-                }
-                let rate = bloom::exact_rate(&bytes) * count as f64;
-                Ok((bytes, rate, new))
-            })
-            .collect();
-        for filled in filled {
-            let (bytes, here, fresh) = filled?;
-            rate += here;
-            new += fresh;
-            writer.shard(blocks_entry(bytes.len()), &bytes)?;
+        let mut filling = Filling {
+            first,
+            blocks,
+            bytes,
+            hashes: hashes.get(),
+            new: 0,
+        };
+        let here = |hash| bloom::block_of(hash, blocks) / BLOOM_SHARD <= shard;
+        // More hashes than a shard should have do not wait for a worker.
+        loop {
+            let room = BLOOM_HASHES - filling.hashes.len();
+            if !reader.take_some(here, room, &mut filling.hashes)? {
+                break;
+            }
+            if filling.hashes.len() == BLOOM_HASHES {
+                filling.insert();
+            }
         }
-        next = now.end;
-    }
+        Ok(Some(filling))
+    };
+    let worker = || {
+        let hashes = &hashes;
+        move |mut filling: Filling| {
+            filling.insert();
+            hashes.put(std::mem::take(&mut filling.hashes));
+            let rate = bloom::exact_rate(&filling.bytes);
+            Ok((filling, rate))
+        }
+    };
+    pipeline::run(
+        bloom_width(recipe.memory),
+        give,
+        worker,
+        |(filling, here)| {
+            rate += here * (filling.bytes.len() / BLOCK) as f64;
+            new += filling.new;
+            writer.shard(blocks_entry(filling.bytes.len()), &filling.bytes)?;
+            shards.put(filling.bytes);
+            Ok(())
+        },
+    )?;
     Ok(Filled {
         writer,
         rate: rate / blocks as f64,
         new,
     })
+}
+
+/// Hashes of a shard of a Bloom filter that wait together; a shard of eight bits a key has as many.
+const BLOOM_HASHES: usize = 1 << 20;
+
+/// How many shards of a Bloom filter are under way, each with its bytes and the hashes that wait.
+fn bloom_width(memory: usize) -> Width {
+    // A vector of hashes may have twice the room that it uses.
+    let piece = BLOOM_SHARD as usize * BLOCK + 2 * 16 * BLOOM_HASHES;
+    Width::within(memory / 2, 0, piece)
 }
 
 fn blocks_entry(bytes: usize) -> Entry {
@@ -552,12 +625,12 @@ mod tests {
             .into();
         let parts: Vec<(u8, &Run)> = runs.iter().map(|(width, run)| (*width, run)).collect();
         let writer = fuse(&parts, Packing::Quick, &recipe).unwrap();
-        let slots: u64 = writer.size(&Metadata::default());
+        let size = writer.size(Kind::Fuse, &Metadata::default()).unwrap();
         let keys = Keys::new(Hasher::Public, Dialect::Ia, Policy::Whole);
         let mut head = keys.head(Kind::Fuse, runs.iter().map(|(_, run)| run.count()).sum());
         head.rate = 0.5;
         let bytes = writer.finish(&head, &Metadata::default(), &out).unwrap();
-        assert_eq!(bytes, slots);
+        assert_eq!(bytes, size);
         let filter = Filter::open(&out).unwrap();
         assert_eq!(filter.widths(), [1, 4, 8, 9, 16]);
         let before_shards = filter.layout.range(0).start;

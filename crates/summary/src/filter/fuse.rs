@@ -62,18 +62,24 @@ impl Geometry {
         (u64::from(self.segments) + 2) << self.segment_log
     }
 
-    /// The three slots.
     #[inline]
     fn places(self, mixed: u64) -> [u64; 3] {
-        let length = 1u64 << self.segment_log;
-        let mask = length - 1;
-        let first = spread(mixed, u64::from(self.segments) << self.segment_log);
-        [
-            first,
-            (first + length) ^ ((mixed >> 18) & mask),
-            (first + 2 * length) ^ (mixed & mask),
-        ]
+        let span = u64::from(self.segments) << self.segment_log;
+        places(mixed, span, self.segment_log)
     }
+}
+
+/// The three slots of a hash, the first of them among `span`.
+#[inline]
+fn places(mixed: u64, span: u64, segment_log: u8) -> [u64; 3] {
+    let length = 1u64 << segment_log;
+    let mask = length - 1;
+    let first = spread(mixed, span);
+    [
+        first,
+        (first + length) ^ ((mixed >> 18) & mask),
+        (first + 2 * length) ^ (mixed & mask),
+    ]
 }
 
 /// The slots that a filter of so many hashes has, if the first tries succeed.
@@ -244,58 +250,80 @@ impl Workshop {
     }
 }
 
-/// A shard that is read. `slots` has [`bits::bytes_for`] of the geometry's slots.
+/// What a lookup needs to know of a shard: half a cache line, so that those of a large filter stay near.
 #[derive(Clone, Copy)]
-pub(crate) struct Shard<'a> {
-    pub(crate) geometry: Geometry,
-    /// The [`seed`] of the try that succeeded.
-    pub(crate) seed: u64,
-    pub(crate) width: u8,
-    pub(crate) slots: &'a [u8],
+#[repr(align(32))]
+pub(crate) struct Place {
+    /// The bit where its slots begin.
+    start: u64,
+    seed: u64,
+    /// In how many slots a hash may have its first. None if the shard holds nothing.
+    span: u64,
+    segment_log: u8,
+    width: u8,
 }
 
 /// Where to look for a hash, and what must be found there.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Probe {
-    places: [u64; 3],
-    fingerprint: u16,
+    /// The bits where the slots begin.
+    slots: [u64; 3],
+    /// What the slots, xored, must be. More than any can be if the shard holds nothing.
+    wanted: u32,
+    width: u8,
 }
 
-impl Shard<'_> {
-    /// Whether the hash may be held.
-    #[inline]
-    pub(crate) fn contains(&self, hash: Hash) -> bool {
-        self.answer(self.probe(hash))
+impl Place {
+    /// Of a shard that begins at byte `start`.
+    pub(crate) fn new(geometry: Geometry, attempt: u16, width: u8, start: u64) -> Place {
+        Place {
+            start: start.saturating_mul(8),
+            seed: seed(attempt),
+            span: u64::from(geometry.segments) << geometry.segment_log,
+            segment_log: geometry.segment_log,
+            width,
+        }
     }
 
-    #[inline]
+    /// The same shard, if it is at hand without what stands before it.
+    pub(crate) fn alone(self) -> Place {
+        Place { start: 0, ..self }
+    }
+
+    #[inline(always)]
     pub(crate) fn probe(&self, hash: Hash) -> Probe {
         let mixed = mix(hash, self.seed);
+        let slots = places(mixed, self.span, self.segment_log);
+        let nothing = u32::from(self.span == 0) << 31;
         Probe {
-            places: self.geometry.places(mixed),
-            fingerprint: fingerprint(mixed),
+            slots: slots.map(|slot| self.start + slot * u64::from(self.width)),
+            wanted: u32::from(fingerprint(mixed) & bits::mask(self.width)) | nothing,
+            width: self.width,
         }
     }
+}
 
-    #[inline]
-    pub(crate) fn answer(&self, probe: Probe) -> bool {
-        if self.geometry.segments == 0 {
-            return false;
-        }
-        let xored = probe
-            .places
-            .into_iter()
-            .fold(probe.fingerprint, |xored, place| {
-                xored ^ bits::get(self.slots, self.width, place)
-            });
-        xored & bits::mask(self.width) == 0
+impl Probe {
+    /// Whether the hash may be held.
+    #[inline(always)]
+    pub(crate) fn answer(&self, bytes: &[u8]) -> bool {
+        // All three are fetched before any is waited for.
+        let [a, b, c] = self.slots;
+        let xored = if self.width == 8 {
+            let byte = |bit: u64| bytes.get((bit >> 3) as usize).copied().unwrap_or(0);
+            u16::from(byte(a) ^ byte(b) ^ byte(c))
+        } else {
+            let slot = |bit| bits::get(bytes, self.width, bit);
+            slot(a) ^ slot(b) ^ slot(c)
+        };
+        u32::from(xored) == self.wanted
     }
 
-    /// Asks the processor to fetch what [`answer`](Shard::answer) will read.
-    #[inline]
-    pub(crate) fn prefetch(&self, probe: Probe) {
-        for place in probe.places {
-            super::memory::prefetch(self.slots, bits::byte_of(self.width, place));
+    /// Asks the processor to fetch what [`answer`](Probe::answer) will read.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, bytes: &[u8]) {
+        for bit in self.slots {
+            super::memory::prefetch(bytes, (bit >> 3) as usize);
         }
     }
 }
@@ -315,13 +343,10 @@ mod tests {
         (built, out)
     }
 
-    pub(super) fn shard<'a>(built: &Built, width: u8, slots: &'a [u8]) -> Shard<'a> {
-        Shard {
-            geometry: built.geometry,
-            seed: seed(built.attempt),
-            width,
-            slots,
-        }
+    pub(super) fn held(built: &Built, width: u8, slots: &[u8], hash: Hash) -> bool {
+        Place::new(built.geometry, built.attempt, width, 0)
+            .probe(hash)
+            .answer(slots)
     }
 
     pub(super) fn random(count: u64, stream: u64) -> Vec<Hash> {
@@ -341,9 +366,8 @@ mod tests {
         ) {
             let hashes: Vec<Hash> = set.into_iter().collect();
             let (built, slots) = built(&hashes, width);
-            let shard = shard(&built, width, &slots);
             for hash in hashes {
-                prop_assert!(shard.contains(hash));
+                prop_assert!(held(&built, width, &slots, hash));
             }
         }
 
@@ -358,9 +382,8 @@ mod tests {
                 .collect();
             hashes.sort_unstable();
             let (built, slots) = built(&hashes, 8);
-            let shard = shard(&built, 8, &slots);
             for hash in hashes {
-                prop_assert!(shard.contains(hash));
+                prop_assert!(held(&built, 8, &slots, hash));
             }
         }
     }
@@ -373,9 +396,10 @@ mod tests {
         for size in 0..hashes.len() {
             out.clear();
             let built = workshop.build(&hashes[..size], 8, &mut out).unwrap();
-            let shard = shard(&built, 8, &out);
             assert!(
-                hashes[..size].iter().all(|&hash| shard.contains(hash)),
+                hashes[..size]
+                    .iter()
+                    .all(|&hash| held(&built, 8, &out, hash)),
                 "{size}"
             );
         }
@@ -393,7 +417,7 @@ mod tests {
     #[test]
     fn an_empty_shard_holds_nothing() {
         let (built, slots) = built(&[], 8);
-        assert!(!shard(&built, 8, &slots).contains(0));
+        assert!(!held(&built, 8, &slots, 0));
         assert!(slots.is_empty());
     }
 
@@ -403,8 +427,10 @@ mod tests {
         let others = random(400_000, 4);
         for width in 1..=16 {
             let (built, slots) = built(&hashes, width);
-            let shard = shard(&built, width, &slots);
-            let found = others.iter().filter(|&&hash| shard.contains(hash)).count() as f64;
+            let found = others
+                .iter()
+                .filter(|&&hash| held(&built, width, &slots, hash))
+                .count() as f64;
             let expected = others.len() as f64 / 2f64.powi(i32::from(width));
             let sigma = (expected * (1.0 - 2f64.powi(-i32::from(width)))).sqrt();
             assert!(
@@ -422,11 +448,10 @@ mod tests {
         let keys: Vec<u64> = hashes.iter().map(|&hash| low(hash)).collect();
         let theirs = xorf::BinaryFuse8::try_from(&keys).unwrap();
         let (built, slots) = built(&hashes, 8);
-        let shard = shard(&built, 8, &slots);
         assert!(
             hashes
                 .iter()
-                .all(|&hash| shard.contains(hash) && theirs.contains(&low(hash)))
+                .all(|&hash| held(&built, 8, &slots, hash) && theirs.contains(&low(hash)))
         );
         assert!(
             slots.len() <= theirs.len() * 101 / 100,
@@ -434,7 +459,10 @@ mod tests {
             slots.len(),
             theirs.len()
         );
-        let ours = others.iter().filter(|&&hash| shard.contains(hash)).count() as f64;
+        let ours = others
+            .iter()
+            .filter(|&&hash| held(&built, 8, &slots, hash))
+            .count() as f64;
         let theirs = others
             .iter()
             .filter(|&&hash| theirs.contains(&low(hash)))

@@ -5,19 +5,15 @@
 //! list  ─► blocks of lines ──► SURT ─► key ─► hash ─► partitions ─► a sorted run
 //! ```
 
-use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 
-use memchr::{memchr_iter, memrchr};
 use waypost_index::input::{Compression, Source};
 use waypost_index::key::Rekeyer;
 use waypost_index::layout::FileLayout;
-use waypost_index::rejects::{Rejects, RejectsFile, printable};
+use waypost_index::rejects::{Rejects, RejectsFile};
 use waypost_index::scan::{self, At, Job, Tally};
 use waypost_index::timestamp::Time;
 use waypost_index::{Capture, Field, Fields, Select};
@@ -27,15 +23,9 @@ use super::hash::{Hash, Hasher};
 use super::partition::Partitions;
 use super::run::Run;
 use super::summary::Keyer;
-use crate::error::{Error, ErrorKind, Result};
-use crate::holdings::{Content, content_of};
-
-/// Bytes of a list that are handed to a worker at a time.
-const BLOCK: usize = 1 << 20;
-/// Lines of lists that are longer are refused.
-const LONGEST: usize = 16 << 20;
-/// Bad lines of lists that are shown.
-const EXAMPLES: usize = 3;
+use crate::error::{Error, Result};
+use crate::holdings::{BadUri, Content, List, content_of};
+use crate::pipeline::Pool;
 
 /// What to read, and how.
 pub struct Input<'a> {
@@ -89,9 +79,7 @@ pub struct Reading {
     /// URIs of lists.
     pub uris: u64,
     /// Lines of lists that have no SURT.
-    pub bad_uris: u64,
-    /// The first of them: where, and what is wrong.
-    pub bad_examples: Vec<String>,
+    pub bad_uris: BadUri,
     /// Sources that are cut or corrupt; what came before is in.
     pub damage: Vec<waypost_index::Error>,
     /// The oldest capture.
@@ -124,6 +112,14 @@ impl Sink {
             sink.error = Some(error);
         }
     }
+
+    /// What went wrong, if anything did.
+    fn error(sink: &Mutex<Sink>) -> Option<Error> {
+        sink.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .error
+            .take()
+    }
 }
 
 /// Reads everything and sorts its hashes.
@@ -143,9 +139,7 @@ pub(crate) fn read(mut input: Input<'_>) -> Result<(Run, Reading)> {
                 );
             }
             Content::List => {
-                let mut rejects = input.rejects.take();
-                list(&input, source, rejects.as_deref_mut(), &sink, &mut reading)?;
-                input.rejects = rejects;
+                list(&mut input, source, &sink, &mut reading)?;
                 "uris"
             }
             Content::Index(_) => {
@@ -217,16 +211,7 @@ fn index(
         block: None,
     };
     let (found, outcome) = scan::scan(std::slice::from_ref(source), &job, options)?;
-    let tally = &mut reading.tally;
-    tally.lines += outcome.tally.lines;
-    tally.bytes += outcome.tally.bytes;
-    tally.headers += outcome.tally.headers;
-    tally.captures += outcome.tally.captures;
-    tally.selected += outcome.tally.selected;
-    tally.revisits += outcome.tally.revisits;
-    for (count, more) in tally.non_web.iter_mut().zip(outcome.tally.non_web) {
-        *count += more;
-    }
+    reading.tally.merge(&outcome.tally);
     reading.rejects.push(outcome.rejects);
     reading.damage.extend(outcome.damage);
     reading.first = [reading.first, found.first].into_iter().flatten().min();
@@ -303,208 +288,36 @@ impl Job for Hashing<'_> {
     }
 }
 
-/// Lines of a list, on their way to a worker.
-struct Lines {
-    bytes: Vec<u8>,
-    first: u64,
-}
-
-/// What the workers found, together.
-#[derive(Default)]
-struct Found {
-    uris: u64,
-    bad: u64,
-    /// The first bad lines: their numbers and what is wrong.
-    examples: Vec<(u64, String)>,
-}
-
-/// Keeps the bad lines of blocks that are done in any order, in the order of the list.
-struct Kept<'a> {
-    file: &'a mut RejectsFile,
-    /// The first line of the block that comes next.
-    next: u64,
-    /// How many lines the blocks behind it have, and which of them are bad.
-    waiting: BTreeMap<u64, (u64, Vec<Vec<u8>>)>,
-    error: Option<Error>,
-}
-
-impl Kept<'_> {
-    fn add(&mut self, first: u64, lines: u64, bad: Vec<Vec<u8>>) {
-        self.waiting.insert(first, (lines, bad));
-        while let Some((lines, bad)) = self.waiting.remove(&self.next) {
-            self.next += lines;
-            for line in bad {
-                if let Err(error) = self.file.write(&line) {
-                    self.error.get_or_insert(error.into());
-                }
-            }
-        }
-    }
-}
-
 fn list(
-    input: &Input<'_>,
+    input: &mut Input<'_>,
     source: &Source,
-    rejects: Option<&mut RejectsFile>,
     sink: &Mutex<Sink>,
     reading: &mut Reading,
 ) -> Result<()> {
-    let workers = rayon::current_num_threads();
-    let found = Mutex::new(Found::default());
-    let kept = rejects.map(|file| {
-        Mutex::new(Kept {
-            file,
-            next: 1,
-            waiting: BTreeMap::new(),
-            error: None,
-        })
-    });
-    let stop = AtomicBool::new(false);
-    let (sender, receiver) = sync_channel::<Lines>(workers);
-    let receiver = Mutex::new(receiver);
-    let fed = thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| worker(input, &receiver, sink, &found, kept.as_ref(), &stop));
-        }
-        let fed = feed(input, source, &stop, |lines| sender.send(lines).is_ok());
-        drop(sender);
-        fed
-    });
-    if let Some(error) = kept.and_then(|kept| {
-        let kept = kept.into_inner().unwrap_or_else(PoisonError::into_inner);
-        kept.error
-    }) {
-        return Err(error);
-    }
-    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let example = |(line, what): &(u64, String)| {
-        Error::new(ErrorKind::Syntax(what.clone()))
-            .in_file(source)
-            .at_line(*line)
+    let (dialect, policy, hasher) = (input.dialect, input.policy, input.hasher);
+    let list = List {
+        source,
+        strict: input.strict,
+        rejects: input.rejects.as_deref_mut(),
+        progress: input.progress,
+        memory: input.memory,
     };
-    if let Some(first) = found.examples.first().filter(|_| input.strict) {
-        return Err(example(first));
-    }
-    reading.damage.extend(fed?);
-    reading.uris += found.uris;
-    reading.bad_uris += found.bad;
-    let room = EXAMPLES.saturating_sub(reading.bad_examples.len());
-    let examples = found.examples.iter().take(room);
-    reading
-        .bad_examples
-        .extend(examples.map(|bad| example(bad).to_string()));
-    Ok(())
-}
-
-/// Cuts a list into blocks of whole lines. Returns the damage that ended it, if any did.
-fn feed(
-    input: &Input<'_>,
-    source: &Source,
-    stop: &AtomicBool,
-    send: impl Fn(Lines) -> bool,
-) -> Result<Option<waypost_index::Error>> {
-    let mut stream = source.open()?;
-    let mut rest: Vec<u8> = Vec::new();
-    let mut first = 1;
-    loop {
-        let mut bytes = std::mem::take(&mut rest);
-        let kept = bytes.len();
-        if kept > LONGEST {
-            return Err(Error::format("a line is longer than 16 MiB")
-                .in_file(source)
-                .at_line(first));
+    let buffers: Pool<Vec<Hash>> = Pool::new();
+    let worker = || {
+        let mut keyer = Keyer::new(dialect, policy, hasher);
+        move |hashes: &mut Vec<Hash>, line: &[u8]| {
+            hashes.push(keyer.hash(line)?);
+            Ok(())
         }
-        bytes.resize(kept + BLOCK, 0);
-        let before = stream.source_position();
-        let (length, error) = stream.read_full(&mut bytes[kept..]);
-        bytes.truncate(kept + length);
-        if let Some(progress) = input.progress {
-            progress.fetch_add(stream.source_position() - before, Ordering::Relaxed);
-        }
-        let damage = match error {
-            Some(error) if error.is_damage() && !input.strict => Some(error),
-            Some(error) => return Err(error.into()),
-            None => None,
-        };
-        let ended = length == 0 && damage.is_none();
-        if !ended {
-            // Half a line waits for the other half; of a damaged file that never comes.
-            let end = memrchr(b'\n', &bytes).map_or(0, |at| at + 1);
-            rest.extend_from_slice(&bytes[end..]);
-            bytes.truncate(end);
-        }
-        let lines = memchr_iter(b'\n', &bytes).count() as u64;
-        if !bytes.is_empty() && !send(Lines { bytes, first }) {
-            return Ok(None);
-        }
-        first += lines;
-        if ended || damage.is_some() || stop.load(Ordering::Relaxed) {
-            return Ok(damage);
-        }
-    }
-}
-
-fn worker(
-    input: &Input<'_>,
-    receiver: &Mutex<Receiver<Lines>>,
-    sink: &Mutex<Sink>,
-    found: &Mutex<Found>,
-    kept: Option<&Mutex<Kept<'_>>>,
-    stop: &AtomicBool,
-) {
-    let mut keyer = Keyer::new(input.dialect, input.policy, input.hasher);
-    let mut hashes = Vec::new();
-    loop {
-        let lines = {
-            let receiver = receiver.lock().unwrap_or_else(PoisonError::into_inner);
-            receiver.recv()
-        };
-        let Ok(lines) = lines else {
-            return;
-        };
-        let mut here = Found::default();
-        let mut bad = Vec::new();
-        hashes.clear();
-        let bytes = lines.bytes.strip_suffix(b"\n").unwrap_or(&lines.bytes);
-        let mut start = 0;
-        for (number, end) in (lines.first..).zip(memchr_iter(b'\n', bytes).chain([bytes.len()])) {
-            let line = bytes[start..end].trim_ascii();
-            start = end + 1;
-            if line.is_empty() || line.starts_with(b"#") {
-                continue;
-            }
-            match keyer.hash(line) {
-                Ok(hash) => {
-                    here.uris += 1;
-                    hashes.push(hash);
-                }
-                Err(error) => {
-                    here.bad += 1;
-                    if kept.is_some() {
-                        bad.push(line.to_vec());
-                    }
-                    if here.examples.len() < EXAMPLES {
-                        here.examples
-                            .push((number, format!("{error}: {}", printable(line))));
-                    }
-                }
-            }
-        }
+    };
+    let take = |mut hashes: Vec<Hash>| {
         Sink::add(sink, &hashes);
-        if let Some(kept) = kept {
-            let count = memchr_iter(b'\n', &lines.bytes).count() as u64;
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.add(lines.first, count, bad);
-        }
-        if input.strict && here.bad > 0 {
-            stop.store(true, Ordering::Relaxed);
-        }
-        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-        found.uris += here.uris;
-        found.bad += here.bad;
-        found.examples.extend(here.examples);
-        // Blocks are done in any order; the first lines are those to be shown.
-        found.examples.sort();
-        found.examples.truncate(EXAMPLES);
-    }
+        hashes.clear();
+        buffers.put(hashes);
+        Sink::error(sink).map_or(Ok(()), Err)
+    };
+    let listed = list.read(&mut reading.bad_uris, || buffers.get(), worker, take)?;
+    reading.uris += listed.uris;
+    reading.damage.extend(listed.damage);
+    Ok(())
 }

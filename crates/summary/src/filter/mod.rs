@@ -49,6 +49,7 @@ mod format;
 pub mod fuse;
 mod hash;
 mod input;
+mod lookup;
 mod memory;
 mod partition;
 pub mod plan;

@@ -1,11 +1,13 @@
 //! Hashes in any order, any number of them, in bounded memory: radix partitions on disk.
 //!
-//! Hashes go to one of 1,024 buckets by their highest bits. When the buckets hold as much as memory
-//! allows, all are appended to one temporary file. In the end every bucket is small enough to be read
-//! back, sorted and deduplicated by itself, and the sorted buckets one after the other are the sorted
-//! whole. So the result does not depend on the order in which hashes came.
+//! Hashes go to one of 1,024 buckets by their highest bits. When memory is full, all are appended to
+//! one temporary file, and from then on each bucket whenever it is full itself. In the end every
+//! bucket is small enough to be read back, sorted and deduplicated by itself, and the sorted buckets
+//! one after the other are the sorted whole. So the result does not depend on the order in which
+//! hashes came.
 
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +16,7 @@ use rayon::prelude::*;
 use super::hash::{Hash, high, spread};
 use super::run::{Run, RunWriter, decode};
 use crate::error::{Error, Result};
+use crate::pipeline::{self, Pool, Width};
 
 /// How many of the highest bits decide.
 const BITS: u32 = 10;
@@ -21,13 +24,21 @@ const BUCKETS: usize = 1 << BITS;
 
 /// Hashes that were given so far.
 pub(crate) struct Partitions {
-    buckets: Vec<Vec<Hash>>,
-    /// Hashes in memory, and how many may be.
-    held: usize,
-    most: usize,
+    buckets: Vec<Bucket>,
+    /// How many hashes a bucket may have when there is a file.
+    largest: usize,
+    /// How many hashes may be in memory before there is a file.
+    room: usize,
     spill: Option<Spill>,
     memory: usize,
     folder: PathBuf,
+}
+
+#[derive(Default)]
+struct Bucket {
+    hashes: Vec<Hash>,
+    /// When it is full.
+    most: usize,
 }
 
 /// What did not fit in memory.
@@ -43,11 +54,16 @@ impl Partitions {
     /// `memory` in bytes is for everything until the run is made. Temporary files are in `folder`,
     /// without a name.
     pub(crate) fn new(memory: usize, folder: &Path) -> Partitions {
+        let mut buckets = Vec::new();
+        buckets.resize_with(BUCKETS, || Bucket {
+            hashes: Vec::new(),
+            most: usize::MAX,
+        });
         Partitions {
-            buckets: vec![Vec::new(); BUCKETS],
-            held: 0,
+            buckets,
             // Vectors may have twice the room that they use.
-            most: (memory / 4 / 16).max(BUCKETS),
+            room: (memory / 4 / 16).max(BUCKETS),
+            largest: (memory / 2 / 16 / BUCKETS).max(1 << 6),
             spill: None,
             memory,
             folder: folder.to_owned(),
@@ -57,50 +73,63 @@ impl Partitions {
     /// Takes hashes in.
     pub(crate) fn add(&mut self, hashes: &[Hash]) -> Result<()> {
         for &hash in hashes {
-            self.buckets[(hash >> (128 - BITS)) as usize].push(hash);
+            let number = (hash >> (128 - BITS)) as usize;
+            let bucket = &mut self.buckets[number];
+            if bucket.hashes.len() >= bucket.most {
+                self.write(number)?;
+            }
+            self.buckets[number].hashes.push(hash);
         }
-        self.held += hashes.len();
-        if self.held >= self.most {
-            self.spill()?;
+        if self.spill.is_none() {
+            self.room = self.room.saturating_sub(hashes.len());
+            if self.room == 0 {
+                self.begin_file()?;
+            }
         }
         Ok(())
     }
 
-    fn spill(&mut self) -> Result<()> {
-        let fail = |error| Error::io("write a temporary file in", &self.folder, error);
-        let spill = match &mut self.spill {
-            Some(spill) => spill,
-            none => none.insert(Spill {
-                file: tempfile::tempfile_in(&self.folder).map_err(fail)?,
-                end: 0,
-                extents: vec![Vec::new(); BUCKETS],
-                bytes: Vec::new(),
-            }),
-        };
-        for (bucket, extents) in self.buckets.iter_mut().zip(&mut spill.extents) {
-            // Part of a bucket at a time: a skewed one can be as large as all memory.
-            for part in bucket.chunks(1 << 16) {
-                spill.bytes.clear();
-                spill
-                    .bytes
-                    .extend(part.iter().flat_map(|hash| hash.to_le_bytes()));
-                spill
-                    .file
-                    .write_all_at(&spill.bytes, spill.end)
-                    .map_err(fail)?;
-                match extents.last_mut() {
-                    Some((start, count))
-                        if *start + u64::from(*count) * 16 == spill.end && *count < 1 << 28 =>
-                    {
-                        *count += part.len() as u32;
-                    }
-                    _ => extents.push((spill.end, part.len() as u32)),
-                }
-                spill.end += spill.bytes.len() as u64;
-            }
-            bucket.clear();
+    /// Writes everything out, and from now on each bucket by itself.
+    fn begin_file(&mut self) -> Result<()> {
+        let file = tempfile::tempfile_in(&self.folder)
+            .map_err(|error| Error::io("write a temporary file in", &self.folder, error))?;
+        self.spill = Some(Spill {
+            file,
+            end: 0,
+            extents: vec![Vec::new(); BUCKETS],
+            bytes: Vec::new(),
+        });
+        for number in 0..BUCKETS {
+            self.write(number)?;
+            // The next time they are full one after the other, not all at once: that would stop
+            // whoever gives the hashes.
+            self.buckets[number].most = (self.largest * (number + 1) / BUCKETS).max(1);
         }
-        self.held = 0;
+        Ok(())
+    }
+
+    /// Appends a bucket to the file.
+    fn write(&mut self, number: usize) -> Result<()> {
+        let bucket = &mut self.buckets[number];
+        bucket.most = self.largest;
+        let Some(spill) = &mut self.spill else {
+            return Ok(());
+        };
+        // A part at a time: before there was a file, a skewed bucket may have had all.
+        for part in bucket.hashes.chunks(1 << 16) {
+            spill.bytes.clear();
+            spill
+                .bytes
+                .extend(part.iter().flat_map(|hash| hash.to_le_bytes()));
+            spill
+                .file
+                .write_all_at(&spill.bytes, spill.end)
+                .map_err(|error| Error::io("write a temporary file in", &self.folder, error))?;
+            spill.extents[number].push((spill.end, part.len() as u32));
+            spill.end += spill.bytes.len() as u64;
+        }
+        bucket.hashes.clear();
+        bucket.hashes.shrink_to(self.largest);
         Ok(())
     }
 
@@ -108,85 +137,100 @@ impl Partitions {
     pub(crate) fn finish(mut self) -> Result<Run> {
         let mut out = RunWriter::new(self.memory / 4, &self.folder);
         if self.spill.is_none() {
-            self.buckets.par_iter_mut().for_each(sort);
+            self.buckets
+                .par_iter_mut()
+                .for_each(|bucket| sort(&mut bucket.hashes));
             for bucket in &mut self.buckets {
-                out.push(&std::mem::take(bucket))?;
+                out.push(&std::mem::take(&mut bucket.hashes))?;
             }
             return out.finish();
         }
-        self.spill()?;
+        for number in 0..BUCKETS {
+            self.write(number)?;
+        }
         self.buckets = Vec::new();
         let Some(spill) = self.spill else {
             return out.finish();
         };
         let most = (self.memory / 4).max(1 << 16) as u64;
-        let size = |bucket: usize| -> u64 {
-            spill.extents[bucket]
-                .iter()
-                .map(|(_, count)| u64::from(*count) * 16)
-                .sum()
+        let pieces: Vec<Piece> = (0..BUCKETS)
+            .flat_map(|bucket| {
+                // One that does not fit goes piece by piece, reading all of it for each.
+                let bytes = spill.size(bucket);
+                let count = if bytes <= most {
+                    1
+                } else {
+                    bytes.div_ceil(most) * 2
+                };
+                (0..count).map(move |number| Piece {
+                    bucket,
+                    number,
+                    count,
+                })
+            })
+            .collect();
+        let largest = (0..BUCKETS).map(|bucket| spill.size(bucket).min(most));
+        let width = Width::within(self.memory / 2, 0, largest.max().unwrap_or(0) as usize);
+        let buffers: Pool<Vec<Hash>> = Pool::new();
+        let mut pieces = pieces.into_iter();
+        let worker = || {
+            let mut bytes = Vec::new();
+            let (spill, buffers, folder) = (&spill, &buffers, &self.folder);
+            move |piece| {
+                let mut hashes = buffers.get();
+                spill
+                    .load(piece, &mut bytes, &mut hashes)
+                    .map_err(|error| Error::io("read a temporary file in", folder, error))?;
+                sort(&mut hashes);
+                Ok(hashes)
+            }
         };
-        let mut next = 0;
-        while next < BUCKETS {
-            // As many buckets as fit are sorted side by side.
-            let (first, mut bytes) = (next, size(next));
-            next += 1;
-            while next < BUCKETS && bytes + size(next) <= most {
-                bytes += size(next);
-                next += 1;
-            }
-            if bytes <= most {
-                let sorted: Vec<Result<Vec<Hash>>> = (first..next)
-                    .into_par_iter()
-                    .map(|bucket| spill.load(bucket, 0, 1, &self.folder))
-                    .collect();
-                for hashes in sorted {
-                    out.push(&hashes?)?;
-                }
-            } else {
-                // One bucket that does not fit: piece by piece, reading all of it for each.
-                let pieces = bytes.div_ceil(most) * 2;
-                for piece in 0..pieces {
-                    out.push(&spill.load(first, piece, pieces, &self.folder)?)?;
-                }
-            }
-        }
+        pipeline::run(
+            width,
+            || Ok(pieces.next()),
+            worker,
+            |mut hashes| {
+                out.push(&hashes)?;
+                hashes.clear();
+                buffers.put(hashes);
+                Ok(())
+            },
+        )?;
         out.finish()
     }
 }
 
+/// A bucket, or one of several parts of it.
+#[derive(Clone, Copy)]
+struct Piece {
+    bucket: usize,
+    number: u64,
+    count: u64,
+}
+
 impl Spill {
-    /// The hashes of a bucket, or of one of so many pieces of it, sorted, each once.
-    fn load(&self, bucket: usize, piece: u64, pieces: u64, folder: &Path) -> Result<Vec<Hash>> {
-        let fail = |error| Error::io("read a temporary file in", folder, error);
-        let mut hashes = Vec::new();
-        if pieces == 1 {
-            let count: usize = self.extents[bucket]
-                .iter()
-                .map(|(_, count)| *count as usize)
-                .sum();
-            hashes.reserve_exact(count);
+    /// How many bytes of a bucket are in the file.
+    fn size(&self, bucket: usize) -> u64 {
+        let extents = self.extents[bucket].iter();
+        extents.map(|(_, count)| u64::from(*count) * 16).sum()
+    }
+
+    /// Reads the hashes of a piece.
+    fn load(&self, piece: Piece, bytes: &mut Vec<u8>, hashes: &mut Vec<Hash>) -> io::Result<()> {
+        if piece.count == 1 {
+            hashes.reserve_exact(self.size(piece.bucket) as usize / 16);
         }
-        let mut bytes = Vec::new();
-        for &(start, count) in &self.extents[bucket] {
-            let mut done = 0;
-            while done < u64::from(count) {
-                let now = (u64::from(count) - done).min(1 << 16);
-                bytes.resize(now as usize * 16, 0);
-                self.file
-                    .read_exact_at(&mut bytes, start + done * 16)
-                    .map_err(fail)?;
-                done += now;
-                if pieces == 1 {
-                    hashes.extend(decode(&bytes));
-                } else {
-                    let here = |hash: &Hash| spread(high(*hash) << BITS, pieces) == piece;
-                    hashes.extend(decode(&bytes).filter(here));
-                }
+        for &(start, count) in &self.extents[piece.bucket] {
+            bytes.resize(count as usize * 16, 0);
+            self.file.read_exact_at(bytes, start)?;
+            if piece.count == 1 {
+                hashes.extend(decode(bytes));
+            } else {
+                let here = |hash: &Hash| spread(high(*hash) << BITS, piece.count) == piece.number;
+                hashes.extend(decode(bytes).filter(here));
             }
         }
-        sort(&mut hashes);
-        Ok(hashes)
+        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::bloom;
 use super::format::Kind;
-use super::size::{self, Budget, file_size};
+use super::size::{self, Budget, bloom_size, file_size};
 use crate::error::Result;
 
 /// An archive and what it wants.
@@ -59,24 +59,26 @@ impl Wish {
                 .collect(),
             rates: vec![0.5f64.powi(i32::from(width)); keys.len()],
         });
-        let bits = bloom::bits_for_rate(self.rate);
+        let blocks = |keys| size::blocks(Budget::Rate(self.rate), keys, 0);
+        let rate =
+            |blocks, keys: u64| bloom::expected_rate(blocks as f64 * 512.0 / keys.max(1) as f64);
+        let anew = keys
+            .iter()
+            .map(|&keys| Ok((blocks(keys)?, keys)))
+            .collect::<Result<Vec<(u64, u64)>>>()?;
         ways.push(Way {
             name: "bloom, made anew as it grows".to_owned(),
-            bytes: keys
+            bytes: anew.iter().map(|&(blocks, _)| bloom_size(blocks)).collect(),
+            rates: anew
                 .iter()
-                .map(|&keys| file_size(Kind::Bloom, keys, bits))
+                .map(|&(blocks, keys)| rate(blocks, keys))
                 .collect(),
-            rates: vec![self.rate; keys.len()],
         });
-        let last = self.keys(self.years);
-        let blocks = bloom::blocks_for(last, bits);
+        let last = blocks(self.keys(self.years))?;
         ways.push(Way {
             name: format!("bloom, made for {} years and added to", self.years),
-            bytes: vec![file_size(Kind::Bloom, last, bits); keys.len()],
-            rates: keys
-                .iter()
-                .map(|&keys| bloom::expected_rate(blocks as f64 * 512.0 / keys.max(1) as f64))
-                .collect(),
+            bytes: vec![bloom_size(last); keys.len()],
+            rates: keys.iter().map(|&keys| rate(last, keys)).collect(),
         });
         ways.push(Way {
             name: "hashes, the private master copy".to_owned(),

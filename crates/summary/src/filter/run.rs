@@ -105,6 +105,7 @@ impl Run {
     pub(crate) fn reader(&self) -> RunReader<'_> {
         RunReader {
             run: self,
+            bytes: Vec::new(),
             buffer: Vec::new(),
             at: 0,
             next: 0,
@@ -115,6 +116,7 @@ impl Run {
 /// Reads a run in order.
 pub(crate) struct RunReader<'a> {
     run: &'a Run,
+    bytes: Vec<u8>,
     /// Hashes that were read, of which those from `at` on were not given.
     buffer: Vec<Hash>,
     at: usize,
@@ -144,10 +146,10 @@ impl RunReader<'_> {
         self.at = 0;
         if let Stored::File(file, folder) = &self.run.stored {
             let count = (self.run.count - self.next).min((CHUNK / 16) as u64);
-            let mut bytes = vec![0; count as usize * 16];
-            file.read_exact_at(&mut bytes, self.next * 16)
+            self.bytes.resize(count as usize * 16, 0);
+            file.read_exact_at(&mut self.bytes, self.next * 16)
                 .map_err(|error| Error::io("read a temporary file in", folder, error))?;
-            self.buffer.extend(decode(&bytes));
+            self.buffer.extend(decode(&self.bytes));
             self.next += count;
         }
         Ok(())
@@ -159,16 +161,24 @@ impl RunReader<'_> {
         wanted: impl Fn(Hash) -> bool,
         out: &mut Vec<Hash>,
     ) -> Result<()> {
-        loop {
-            let seen = self.peek()?;
-            let end = seen.partition_point(|&hash| wanted(hash));
-            let all = end == seen.len() && end > 0;
-            out.extend_from_slice(&seen[..end]);
-            self.take(end);
-            if !all {
-                return Ok(());
-            }
-        }
+        while self.take_some(&wanted, usize::MAX, out)? {}
+        Ok(())
+    }
+
+    /// The same for at most `most`. Whether there may be more.
+    pub(crate) fn take_some(
+        &mut self,
+        wanted: impl Fn(Hash) -> bool,
+        most: usize,
+        out: &mut Vec<Hash>,
+    ) -> Result<bool> {
+        let seen = self.peek()?;
+        let seen = &seen[..seen.len().min(most)];
+        let end = seen.partition_point(|&hash| wanted(hash));
+        let more = end == seen.len() && end > 0;
+        out.extend_from_slice(&seen[..end]);
+        self.take(end);
+        Ok(more)
     }
 
     /// Appends the hashes of a shard; shards must be asked for in order.

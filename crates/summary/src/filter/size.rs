@@ -2,7 +2,7 @@
 
 use super::bits;
 use super::bloom;
-use super::format::Kind;
+use super::format::{Kind, PADDED_FROM};
 use super::fuse::{self, WIDEST};
 use crate::error::{Error, Result};
 
@@ -40,8 +40,8 @@ pub(crate) fn shards(kind: Kind, keys: u64) -> u64 {
     }
 }
 
-/// The size of a file without metadata, in bytes: exact for hashes and Bloom filters, within a
-/// thousandth for fuse filters.
+/// The size of a file without metadata and padding, in bytes: exact for hashes and Bloom filters,
+/// within a thousandth for fuse filters.
 pub fn file_size(kind: Kind, keys: u64, bits: f64) -> u64 {
     match kind {
         Kind::Fuse => {
@@ -53,17 +53,20 @@ pub fn file_size(kind: Kind, keys: u64, bits: f64) -> u64 {
                 .saturating_mul(bytes.saturating_add(32))
                 .saturating_add(128)
         }
-        Kind::Bloom => {
-            let blocks = bloom::blocks_for(keys, bits);
-            128 + blocks.div_ceil(BLOOM_SHARD) * 32 + blocks * 64
-        }
+        Kind::Bloom => bloom_size(bloom::blocks_for(keys, bits)),
         Kind::Hashes => keys
             .saturating_mul(16)
             .saturating_add(128 + shards(Kind::Hashes, keys) * 32),
     }
 }
 
-/// The width of fingerprints that a budget allows for so many keys.
+/// The same for a Bloom filter of so many blocks.
+pub(crate) fn bloom_size(blocks: u64) -> u64 {
+    128 + blocks.div_ceil(BLOOM_SHARD) * 32 + blocks * 64
+}
+
+/// The width of fingerprints that a budget allows for so many keys. What a budget of bytes allows is
+/// about right: the sizes of shards are not known before they are built.
 ///
 /// # Errors
 /// When no width does.
@@ -71,8 +74,7 @@ pub(crate) fn width(budget: Budget, keys: u64) -> Result<u8> {
     let width = match budget {
         Budget::Rate(rate) => {
             check_rate(rate)?;
-            // A rate that is given with few digits means the power of two beside it: 0.39% is 2^-8.
-            let width = (-rate.log2() - 0.01).ceil().max(1.0);
+            let width = (-rate.log2()).ceil().max(1.0);
             if width > f64::from(WIDEST) {
                 return Err(Error::invalid(format!(
                     "a fuse filter goes down to a rate of one in 65,536, not to {rate:e}: \
@@ -102,15 +104,19 @@ pub(crate) fn width(budget: Budget, keys: u64) -> Result<u8> {
     Ok(width)
 }
 
-/// The blocks that a budget allows for so many keys.
+/// The blocks that a budget allows for so many keys, in a file with so many bytes of metadata.
 ///
 /// # Errors
 /// When the budget makes no sense.
-pub(crate) fn blocks(budget: Budget, keys: u64) -> Result<u64> {
+pub(crate) fn blocks(budget: Budget, keys: u64, metadata: u64) -> Result<u64> {
     Ok(match budget {
         Budget::Rate(rate) => {
             check_rate(rate)?;
-            bloom::blocks_for(keys, bloom::bits_for_rate(rate))
+            // Which rate is reached is chance: a little more or less than expected, by about one
+            // part in the root of the number of blocks. Three times that is put aside.
+            let blocks = bloom::blocks_for(keys, bloom::bits_for_rate(rate));
+            let aside = (3.0 / (blocks as f64).sqrt()).min(0.5);
+            bloom::blocks_for(keys, bloom::bits_for_rate(rate * (1.0 - aside)))
         }
         Budget::Bits(bits) => {
             if !(0.1..=2000.0).contains(&bits) {
@@ -121,10 +127,12 @@ pub(crate) fn blocks(budget: Budget, keys: u64) -> Result<u64> {
             bloom::blocks_for(keys, bits)
         }
         Budget::Bytes(bytes) => {
-            // Each mebibyte of blocks has 32 bytes in the table.
-            let room = bytes.saturating_sub(128);
-            let blocks =
-                (room / 64).min(room.saturating_sub(room / (BLOOM_SHARD * 64 + 32) * 32 + 32) / 64);
+            // Each mebibyte of blocks has 32 bytes in the table, and a large file is padded.
+            let room = bytes.saturating_sub(metadata).saturating_sub(128);
+            let most = room / 64;
+            let table = most.div_ceil(BLOOM_SHARD) * 32;
+            let padding = if bytes >= PADDED_FROM { 63 } else { 0 };
+            let blocks = room.saturating_sub(table + padding) / 64;
             if blocks == 0 {
                 return Err(Error::invalid(format!("{bytes} bytes hold no filter")));
             }
@@ -155,7 +163,8 @@ mod tests {
             (0.01, 7),
             (0.0066, 8),
             (0.004, 8),
-            (0.0039, 8),
+            (1.0 / 256.0, 8),
+            (0.0039, 9),
             (1e-3, 10),
             (0.9, 1),
         ] {
@@ -186,10 +195,11 @@ mod tests {
             if keys > 1_000 {
                 assert_eq!(width.unwrap(), 8, "{keys}");
             }
-            let blocks = super::blocks(Budget::Bytes(bytes), keys).unwrap();
-            let size = 128 + blocks.div_ceil(BLOOM_SHARD) * 32 + blocks * 64;
+            let blocks = super::blocks(Budget::Bytes(bytes), keys, 100).unwrap();
+            let before = (228 + blocks.div_ceil(BLOOM_SHARD) * 32).next_multiple_of(64);
+            let size = before + blocks * 64;
             assert!(
-                size <= bytes && size + 200 > bytes,
+                size <= bytes && size + 300 > bytes,
                 "{keys}: {size} of {bytes}"
             );
         }

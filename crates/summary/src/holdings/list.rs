@@ -1,10 +1,14 @@
-//! Lists of URIs, one a line.
+//! Lists of URIs, one a line, read on all cores.
+//!
+//! ```text
+//! source ─► blocks of whole lines ─► workers: a part of each block ─► parts in the order of the list
+//! ```
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rayon::prelude::*;
-use waypost_index::input::Source;
+use memchr::{memchr_iter, memrchr};
+use waypost_index::input::{Source, Stream};
 use waypost_index::rejects::{RejectsFile, printable};
 use waypost_surt::{Canonicalizer, is_surt};
 
@@ -12,10 +16,11 @@ use super::run::escaped;
 use super::spool::{Spool, Spooled};
 use super::{Input, Reading};
 use crate::error::{Error, ErrorKind, Result};
+use crate::pipeline::{self, Pool, Width};
 use crate::ukvs::LONGEST;
 
 /// How much is read at a time.
-const BLOCK: usize = 4 << 20;
+const BLOCK: usize = 1 << 20;
 
 /// How many examples are kept.
 const EXAMPLES: usize = 3;
@@ -29,11 +34,127 @@ pub struct BadUri {
     pub examples: Vec<String>,
 }
 
-struct Part {
-    lines: Spooled,
+/// A list that is to be read.
+pub(crate) struct List<'a> {
+    pub(crate) source: &'a Source,
+    /// Whether to stop at the first bad line, or at damage.
+    pub(crate) strict: bool,
+    /// Keeps the bad lines.
+    pub(crate) rejects: Option<&'a mut RejectsFile>,
+    /// Counts the bytes that are read, as they are stored.
+    pub(crate) progress: Option<&'a AtomicU64>,
+    /// How much memory there is for everything, in bytes.
+    pub(crate) memory: usize,
+}
+
+/// What was in a list.
+#[derive(Debug, Default)]
+pub(crate) struct Listed {
+    /// Lines of any kind.
+    pub(crate) lines: u64,
+    /// Bytes, decompressed.
+    pub(crate) bytes: u64,
+    pub(crate) uris: u64,
+    /// What ended it too early.
+    pub(crate) damage: Option<waypost_index::Error>,
+}
+
+/// What a worker made of a block.
+struct Done<P> {
+    part: P,
+    lines: u64,
     uris: u64,
-    /// Which lines are bad, and why.
-    bad: Vec<(usize, waypost_surt::Error)>,
+    /// Which lines of the block are bad, and why.
+    bad: Vec<(u64, Vec<u8>, waypost_surt::Error)>,
+}
+
+impl List<'_> {
+    /// Gives every URI to a worker, which adds it to the part of its block. `take` gets the parts in
+    /// order. Bad lines are added to `bad`.
+    pub(crate) fn read<P: Send, W>(
+        mut self,
+        bad: &mut BadUri,
+        part: impl Fn() -> P + Sync,
+        worker: impl Fn() -> W + Sync,
+        mut take: impl FnMut(P) -> Result<()>,
+    ) -> Result<Listed>
+    where
+        W: FnMut(&mut P, &[u8]) -> Result<(), waypost_surt::Error>,
+    {
+        let mut blocks = Blocks::open(self.source, self.progress)?;
+        let buffers: Pool<Vec<u8>> = Pool::new();
+        let mut listed = Listed::default();
+        let give = || {
+            let mut block = buffers.get();
+            Ok(blocks.next(&mut block)?.then_some(block))
+        };
+        let worker = || {
+            let mut add = worker();
+            let (part, buffers) = (&part, &buffers);
+            move |block: Vec<u8>| {
+                let done = work(&block, part(), &mut add);
+                buffers.put(block);
+                Ok(done)
+            }
+        };
+        // Blocks and what is made of them take little of it, but at least as much as two cores need.
+        let width = Width::within((self.memory / 8).max(16 * BLOCK), 0, 2 * BLOCK);
+        pipeline::run(width, give, worker, |done: Done<P>| {
+            for (at, line, why) in done.bad {
+                let what = format!("{why}: {}", printable(&line));
+                let error = Error::new(ErrorKind::Syntax(what))
+                    .in_file(self.source)
+                    .at_line(listed.lines + at);
+                if self.strict {
+                    return Err(error);
+                }
+                if let Some(rejects) = self.rejects.as_deref_mut() {
+                    rejects.write(&line)?;
+                }
+                bad.count += 1;
+                if bad.examples.len() < EXAMPLES {
+                    bad.examples.push(error.to_string());
+                }
+            }
+            listed.lines += done.lines;
+            listed.uris += done.uris;
+            take(done.part)
+        })?;
+        if let Some(damage) = blocks.damage.take_if(|_| self.strict) {
+            return Err(damage.into());
+        }
+        listed.bytes = blocks.bytes;
+        listed.damage = blocks.damage;
+        Ok(listed)
+    }
+}
+
+fn work<P>(
+    block: &[u8],
+    mut part: P,
+    add: &mut impl FnMut(&mut P, &[u8]) -> Result<(), waypost_surt::Error>,
+) -> Done<P> {
+    let (mut lines, mut uris, mut bad) = (0, 0, Vec::new());
+    let block = block.strip_suffix(b"\n").unwrap_or(block);
+    let mut start = 0;
+    for end in memchr_iter(b'\n', block).chain([block.len()]) {
+        let line = block[start..end].trim_ascii();
+        start = end + 1;
+        lines += 1;
+        if line.is_empty() || line.starts_with(b"#") {
+            continue;
+        }
+        match add(&mut part, line) {
+            Ok(()) => uris += 1,
+            Err(why) => bad.push((lines, line.to_vec(), why)),
+        }
+    }
+    Done {
+        part,
+        lines,
+        uris,
+        bad,
+    }
 }
 
 /// Writes down the URIs of a list.
@@ -41,131 +162,117 @@ pub(super) fn read(
     input: &Input,
     source: &Source,
     bit: u64,
-    mut rejects: Option<&mut RejectsFile>,
+    rejects: Option<&mut RejectsFile>,
     spool: &Mutex<Spool>,
     reading: &mut Reading,
 ) -> Result<()> {
-    let mut first_line = 1;
-    let bytes = for_blocks(source, &input.progress, reading, |bytes, reading| {
-        let lines: Vec<&[u8]> = bytes
-            .strip_suffix(b"\n")
-            .unwrap_or(bytes)
-            .split(|&byte| byte == b'\n')
-            .collect();
-        let parts: Vec<Part> = lines
-            .par_chunks(4_000)
-            .map(|lines| part(input, lines, bit))
-            .collect();
-        for (part, chunk) in parts.into_iter().zip(lines.chunks(4_000)) {
-            for (at, why) in part.bad {
-                let line = first_line + at as u64;
-                let error = Error::new(ErrorKind::Syntax(format!(
-                    "{why}: {}",
-                    printable(chunk[at])
-                )))
-                .in_file(source)
-                .at_line(line);
-                if input.strict {
-                    return Err(error);
-                }
-                if let Some(rejects) = rejects.as_deref_mut() {
-                    rejects.write(chunk[at])?;
-                }
-                reading.bad_uris.count += 1;
-                if reading.bad_uris.examples.len() < EXAMPLES {
-                    reading.bad_uris.examples.push(error.to_string());
-                }
+    // A list knows neither times nor languages nor types.
+    let second: &[u8] = if input.by.is_some() { b"-" } else { b"" };
+    let worker = || {
+        let mut canonicalizer = Canonicalizer::new(input.dialect);
+        let mut surt = Vec::new();
+        move |lines: &mut Spooled, line: &[u8]| {
+            surt.clear();
+            if is_surt(line) {
+                surt.extend_from_slice(line);
+            } else {
+                canonicalizer.canonicalize(line, &mut surt)?;
             }
-            first_line += chunk.len() as u64;
-            reading.captures += part.uris;
-            if let Ok(mut spool) = spool.lock() {
-                spool.take(&part.lines);
-            }
+            lines.add(&escaped(&surt), second);
+            Ok(())
+        }
+    };
+    let list = List {
+        source,
+        strict: input.strict,
+        rejects,
+        progress: Some(&input.progress),
+        memory: input.memory,
+    };
+    let take = |mut lines: Spooled| {
+        lines.end_line();
+        if let Ok(mut spool) = spool.lock() {
+            spool.take(&lines);
         }
         Ok(())
-    })?;
-    reading.lines += first_line - 1;
-    reading.bytes += bytes;
+    };
+    let listed = list.read(&mut reading.bad_uris, || Spooled::new(bit), worker, take)?;
+    reading.captures += listed.uris;
+    reading.lines += listed.lines;
+    reading.bytes += listed.bytes;
+    reading.damage.extend(listed.damage);
     Ok(())
 }
 
-fn part(input: &Input, lines: &[&[u8]], bit: u64) -> Part {
-    let mut canonicalizer = Canonicalizer::new(input.dialect);
-    let mut part = Part {
-        lines: Spooled::new(bit),
-        uris: 0,
-        bad: Vec::new(),
-    };
-    let mut surt = Vec::new();
-    // A list knows neither times nor languages nor types.
-    let second: &[u8] = if input.by.is_some() { b"-" } else { b"" };
-    for (at, line) in lines.iter().enumerate() {
-        let line = line.trim_ascii();
-        if line.is_empty() || line.starts_with(b"#") {
-            continue;
-        }
-        surt.clear();
-        if is_surt(line) {
-            surt.extend_from_slice(line);
-        } else if let Err(error) = canonicalizer.canonicalize(line, &mut surt) {
-            part.bad.push((at, error));
-            continue;
-        }
-        part.uris += 1;
-        part.lines.add(&escaped(&surt), second);
-    }
-    part.lines.end_line();
-    part
+/// Cuts a source into blocks of whole lines.
+pub(crate) struct Blocks<'a> {
+    source: &'a Source,
+    stream: Stream,
+    progress: Option<&'a AtomicU64>,
+    /// The beginning of a line whose end was not read yet.
+    rest: Vec<u8>,
+    ended: bool,
+    /// Lines that were given.
+    lines: u64,
+    /// Bytes that were read, decompressed.
+    bytes: u64,
+    /// What ended it too early: half a line of a damaged file is no line.
+    pub(crate) damage: Option<waypost_index::Error>,
 }
 
-/// Gives a source to `take` in blocks of whole lines. Returns how many bytes it has; `progress` counts
-/// them as they are stored.
-pub(crate) fn for_blocks(
-    source: &Source,
-    progress: &AtomicU64,
-    reading: &mut Reading,
-    mut take: impl FnMut(&[u8], &mut Reading) -> Result<()>,
-) -> Result<u64> {
-    let mut stream = source.open()?;
-    let mut buffer = Vec::new();
-    let mut kept = 0;
-    let mut total = 0;
-    loop {
-        if kept > LONGEST {
-            return Err(Error::format("a line is longer than 16 MiB").in_file(source));
-        }
-        buffer.resize(kept + BLOCK, 0);
-        let before = stream.source_position();
-        let (length, error) = stream.read_full(&mut buffer[kept..]);
-        progress.fetch_add(stream.source_position() - before, Ordering::Relaxed);
-        total += length as u64;
-        let filled = kept + length;
-        let damaged = match error {
-            Some(error) if error.is_damage() => {
-                reading.damage.push(error);
-                true
+impl<'a> Blocks<'a> {
+    pub(crate) fn open(source: &'a Source, progress: Option<&'a AtomicU64>) -> Result<Blocks<'a>> {
+        Ok(Blocks {
+            source,
+            stream: source.open()?,
+            progress,
+            rest: Vec::new(),
+            ended: false,
+            lines: 0,
+            bytes: 0,
+            damage: None,
+        })
+    }
+
+    /// Puts the next lines in `block`. `false` if there are no more.
+    pub(crate) fn next(&mut self, block: &mut Vec<u8>) -> Result<bool> {
+        let mut filled = 0;
+        while !self.ended {
+            let kept = filled + self.rest.len();
+            if kept > LONGEST {
+                return Err(Error::format("a line is longer than 16 MiB")
+                    .in_file(self.source)
+                    .at_line(self.lines + 1));
             }
-            Some(error) => return Err(error.into()),
-            None => false,
-        };
-        let feed = memchr::memrchr(b'\n', &buffer[..filled]);
-        if damaged || length == 0 {
-            // Half a line of a damaged file is no line.
-            let end = if damaged {
-                feed.map_or(0, |at| at + 1)
-            } else {
-                filled
+            // What a block that is used again had is written over, not cleared first.
+            block.resize((kept + BLOCK).max(block.len()), 0);
+            block[filled..kept].copy_from_slice(&self.rest);
+            self.rest.clear();
+            let before = self.stream.source_position();
+            let (length, error) = self.stream.read_full(&mut block[kept..kept + BLOCK]);
+            if let Some(progress) = self.progress {
+                progress.fetch_add(self.stream.source_position() - before, Ordering::Relaxed);
+            }
+            self.bytes += length as u64;
+            filled = kept + length;
+            match error {
+                Some(error) if error.is_damage() => self.damage = Some(error),
+                Some(error) => return Err(error.into()),
+                None => {}
+            }
+            let feed = memrchr(b'\n', &block[..filled]).map_or(0, |at| at + 1);
+            self.ended = length < BLOCK;
+            let end = match self.ended && self.damage.is_none() {
+                true => filled,
+                false => feed,
             };
             if end > 0 {
-                take(&buffer[..end], reading)?;
+                self.rest.extend_from_slice(&block[end..filled]);
+                block.truncate(end);
+                self.lines += memchr_iter(b'\n', block).count() as u64;
+                return Ok(true);
             }
-            return Ok(total);
         }
-        let end = feed.map_or(0, |at| at + 1);
-        if end > 0 {
-            take(&buffer[..end], reading)?;
-        }
-        buffer.copy_within(end..filled, 0);
-        kept = filled - end;
+        Ok(false)
     }
 }

@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 use crate::profile::records::Counts;
 
 pub use list::BadUri;
-pub(crate) use list::for_blocks;
+pub(crate) use list::{Blocks, List};
 use run::{Collect, Joiner};
 pub(crate) use run::{Run, escaped};
 pub use sniff::Content;
@@ -216,7 +216,7 @@ impl Reading {
     fn take(&mut self, outcome: scan::Outcome) {
         self.lines += outcome.tally.lines;
         self.bytes += outcome.tally.bytes;
-        self.tally = outcome.tally;
+        self.tally.merge(&outcome.tally);
         self.rejected.push(outcome.rejects);
         self.damage.extend(outcome.damage);
     }

@@ -71,7 +71,7 @@ pub(super) fn read<C: Consumer>(
                 let (lines, outcome) = scan::scan(std::slice::from_ref(source), &job, options)?;
                 span.merge(&lines.span);
                 reading.captures += outcome.tally.selected;
-                reading.add(outcome);
+                reading.take(outcome);
             }
         }
     }
@@ -101,24 +101,6 @@ pub(super) fn read<C: Consumer>(
     reading.first = span.first;
     reading.last = span.last;
     Ok(())
-}
-
-impl Reading {
-    fn add(&mut self, outcome: scan::Outcome) {
-        self.lines += outcome.tally.lines;
-        self.bytes += outcome.tally.bytes;
-        self.tally.lines += outcome.tally.lines;
-        self.tally.bytes += outcome.tally.bytes;
-        self.tally.headers += outcome.tally.headers;
-        self.tally.captures += outcome.tally.captures;
-        self.tally.selected += outcome.tally.selected;
-        self.tally.revisits += outcome.tally.revisits;
-        for (count, more) in self.tally.non_web.iter_mut().zip(outcome.tally.non_web) {
-            *count += more;
-        }
-        self.rejected.push(outcome.rejects);
-        self.damage.extend(outcome.damage);
-    }
 }
 
 /// Lines that are written down.

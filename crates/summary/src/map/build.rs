@@ -12,13 +12,13 @@ use waypost_index::output::{Format, LineWriter};
 use waypost_index::rejects::RejectsFile;
 use waypost_surt::Surt;
 
-use super::row::{self, push_digits, write_exact};
+use super::row::{self, write_exact};
 use super::tidy::{Room, Spool, Spooled, joined, push_tidy};
 use crate::about::{About, Archive, By, Texts};
 use crate::error::{Error, Result};
 use crate::frequency::Number;
 use crate::holdings::{self, Consumer, Content, Input, Reading, Run};
-use crate::ukvs::{Header, Headers, Reader, Value};
+use crate::ukvs::{Header, Headers, Reader, Value, push_digits};
 
 /// What was made.
 #[derive(Debug)]

@@ -67,8 +67,10 @@ pub struct Report {
     pub bytes: u64,
     /// The price of a false positive, in rows.
     pub lambda: Option<f64>,
-    /// How many rows the budget allowed, if it was one of rows.
+    /// How many rows the budget allowed, or bytes, if it was one of bytes.
     pub allowed: Option<u64>,
+    /// Bytes of the map when it is gzipped, if the budget was one of bytes.
+    pub gzipped: Option<u64>,
     /// False positives to be expected, in lookups of the sample; what the prior adds is in it.
     pub false_positives: Option<f64>,
     /// Places that the papers' rule rolled up.

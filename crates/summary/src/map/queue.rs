@@ -13,6 +13,7 @@ use super::tidy::{Room, Spool};
 use super::write::{Style, Summed};
 use crate::error::Result;
 use crate::frequency::{Frequency, Number};
+use crate::ukvs::push_digits;
 
 /// How many bytes may wait.
 const MOST_WAITING: usize = 8 << 20;
@@ -183,7 +184,7 @@ impl Queue {
             self.bytes.push(b' ');
         }
         match (self.style, frequency.captures) {
-            (Style::Reference, Some(captures)) => row::push_digits(captures.value, &mut self.bytes),
+            (Style::Reference, Some(captures)) => push_digits(captures.value, &mut self.bytes),
             (Style::Reference, None) => self.bytes.push(b'1'),
             (Style::Published, _) => row::write_frequency(frequency, &mut self.bytes),
         }

@@ -6,7 +6,7 @@ use waypost_surt::{Key, Reach, Surt};
 
 use crate::error::{Error, Result};
 use crate::frequency::{Frequency, Number, Sureness};
-use crate::ukvs::{self, Line};
+use crate::ukvs::{self, Line, digits, push_digits};
 
 /// A row of a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,21 +160,6 @@ pub fn write_frequency(frequency: &Frequency, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a number: formatting it would take longer than all the rest of a row.
-pub(crate) fn push_digits(mut number: u64, out: &mut Vec<u8>) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
-}
-
 fn text_of(field: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(field)
 }
@@ -216,19 +201,6 @@ fn usual(line: &[u8]) -> Option<Row<'_>> {
         },
         filter,
     })
-}
-
-fn digits(text: &[u8]) -> Option<(u64, &[u8])> {
-    let mut value = 0u64;
-    let mut length = 0;
-    while let Some(digit) = text.get(length).filter(|byte| byte.is_ascii_digit()) {
-        value = value * 10 + u64::from(digit - b'0');
-        length += 1;
-        if length > 18 {
-            return None;
-        }
-    }
-    (length > 0).then(|| (value, &text[length..]))
 }
 
 /// A key without its query and without slashes at its end; wildcards as they are. Appended as maps

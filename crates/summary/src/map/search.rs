@@ -154,11 +154,15 @@ impl<'a> Search<'a> {
         let gathered = self.gather(void.is_some(), 1.0)?;
         report.rows_in = gathered.rows;
         report.urirs = gathered.urirs;
-        let at = self.price(&gathered.outline, void)?;
+        let (at, gzipped) = self.price(&gathered.outline, void)?;
+        report.gzipped = gzipped;
         report.lambda = Some(at.lambda);
         report.top = Some(at.top);
         report.void_price = void;
-        report.allowed = self.allowed();
+        report.allowed = match self.least.budget {
+            Budget::Bytes(bytes) => Some(bytes),
+            _ => self.allowed(),
+        };
         let (decisions, rows, cost) = self.decide(&gathered.outline, &at)?;
         if at.lambda > 0.0 && void.is_none() {
             report.false_positives = Some((cost - rows as f64) / at.lambda);
@@ -176,8 +180,9 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The price of a false positive that spends the budget, and how far up wildcards stand.
-    fn price(&self, outline: &Outline, void: Option<f64>) -> Result<At> {
+    /// The price of a false positive that spends the budget, how far up wildcards stand, and what the
+    /// map takes when it is gzipped, if that was measured.
+    fn price(&self, outline: &Outline, void: Option<f64>) -> Result<(At, Option<u64>)> {
         let tops = match self.least.top {
             Some(top) => vec![top],
             None if self.least.sample.is_some() => vec![Top::TopLevel, Top::Everything],
@@ -191,28 +196,40 @@ impl<'a> Search<'a> {
         for top in tops {
             at.top = top;
             let found = match self.least.budget {
-                Budget::Lambda(lambda) => Some(lambda),
-                Budget::Bytes(bytes) => self.lambda_of_bytes(outline, at, bytes)?,
+                Budget::Lambda(lambda) => Some((lambda, None)),
+                Budget::Bytes(allowed) => self.lambda_of_bytes(outline, at, allowed)?,
                 _ => {
                     let rows = self.allowed().unwrap_or(u64::MAX);
-                    lambda_of_rows(outline, at, rows as f64)?
+                    lambda_of_rows(outline, at, rows as f64)?.map(|lambda| (lambda, None))
                 }
             };
-            if let Some(lambda) = found {
-                return Ok(At { lambda, ..at });
+            if let Some((lambda, gzipped)) = found {
+                at.lambda = lambda;
+                return Ok((at, gzipped));
             }
         }
-        Ok(at)
+        // Nothing is small enough: this is the smallest.
+        let gzipped = match self.least.budget {
+            Budget::Bytes(_) => Some(self.gzipped(outline, &at)?.0),
+            _ => None,
+        };
+        Ok((at, gzipped))
     }
 
-    /// The largest price whose map is no larger than allowed when it is gzipped. What rows take is
-    /// measured on the last map that was tried, and the next one has as many as fit.
-    fn lambda_of_bytes(&self, outline: &Outline, at: At, allowed: u64) -> Result<Option<f64>> {
+    /// The largest price whose map is no larger than allowed when it is gzipped, and how large it is.
+    /// What rows take is measured on the last map that was tried, and the next one has as many as fit.
+    fn lambda_of_bytes(
+        &self,
+        outline: &Outline,
+        at: At,
+        allowed: u64,
+    ) -> Result<Option<(f64, Option<u64>)>> {
         let tried = |lambda: f64| {
             let (bytes, rows) = self.gzipped(outline, &At { lambda, ..at })?;
             Ok::<_, Error>((bytes, bytes as f64 / rows.max(1) as f64))
         };
-        if tried(SMALLEST)?.0 > allowed {
+        let (mut taken, _) = tried(SMALLEST)?;
+        if taken > allowed {
             return Ok(None);
         }
         let (mut low, mut high) = (SMALLEST, LARGEST);
@@ -228,7 +245,7 @@ impl<'a> Search<'a> {
             let (bytes, now) = tried(lambda)?;
             each = now;
             if bytes <= allowed {
-                low = lambda;
+                (low, taken) = (lambda, bytes);
                 if bytes as f64 >= 0.985 * allowed as f64 || lambda == LARGEST {
                     break;
                 }
@@ -239,7 +256,7 @@ impl<'a> Search<'a> {
                 break;
             }
         }
-        Ok(Some(low))
+        Ok(Some((low, Some(taken))))
     }
 
     /// How many bytes a map takes when it is gzipped, and its rows.
@@ -271,7 +288,7 @@ impl<'a> Search<'a> {
         let outline = self.gather(true, 0.0)?.outline;
         let mut best = (f64::INFINITY, None);
         for void in [None, Some(8.0), Some(4.0), Some(2.0), Some(1.0)] {
-            let at = self.price(&outline, void)?;
+            let (at, _) = self.price(&outline, void)?;
             let (decisions, ..) = self.decide(&outline, &at)?;
             let mut judge = Judge::new(&decisions);
             walk_again(&self.given.source, self.least.sample.as_ref(), &mut judge)?;

@@ -16,7 +16,7 @@ use super::row::{self, Row, tidy_key};
 use super::rows::{Order, Rows, is_void_of_query};
 use crate::error::{Error, Result};
 use crate::frequency::Frequency;
-use crate::ukvs::{LONGEST, Lines};
+use crate::ukvs::{LONGEST, Lines, push_digits};
 
 /// How much memory to use and where to put what does not fit.
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ impl Spool {
         row::write_frequency(frequency, &mut self.line);
         if let Some(width) = filter {
             self.line.push(b' ');
-            row::push_digits(u64::from(width), &mut self.line);
+            push_digits(u64::from(width), &mut self.line);
         }
         if self.in_order {
             self.in_order = self.last <= self.line;

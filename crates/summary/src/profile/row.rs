@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::frequency::{Frequency, Number, Sureness};
-use crate::ukvs::{self, Line, Value};
+use crate::ukvs::{self, Line, Value, digits, push_digits};
 
 /// What a profile says of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -114,17 +114,6 @@ fn parse_usual(line: &[u8], fields: usize) -> Option<(&[u8], Row)> {
     (rest == b"}").then_some((key, Row { frequency, spread }))
 }
 
-fn digits(text: &[u8]) -> Option<(u64, &[u8])> {
-    let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    if length == 0 || length > 18 {
-        return None;
-    }
-    let value = text[..length]
-        .iter()
-        .fold(0, |value, digit| value * 10 + u64::from(digit - b'0'));
-    Some((value, &text[length..]))
-}
-
 fn number(text: &[u8]) -> Option<(Number, &[u8])> {
     let Some(quoted) = text.strip_prefix(b"\"") else {
         let (value, rest) = digits(text)?;
@@ -163,21 +152,6 @@ fn push_number(number: Number, out: &mut Vec<u8>) {
         out.extend_from_slice(number.sureness.sign().as_bytes());
         out.push(b'"');
     }
-}
-
-/// Appends a number. Rows have three of them, and formatting would take longer than all the rest.
-fn push_digits(mut number: u64, out: &mut Vec<u8>) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
 }
 
 #[cfg(test)]

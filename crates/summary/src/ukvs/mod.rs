@@ -13,9 +13,11 @@
 //! something else (`{`, `[`, `"`, `\`, and `!` or `@` at the start of the line) has a backslash
 //! before it. What was read is written back without loss.
 
+mod digits;
 mod lines;
 mod value;
 
+pub(crate) use digits::{digits, push_digits};
 pub use lines::{LONGEST, Lines};
 pub use value::Value;
 #[cfg(test)]

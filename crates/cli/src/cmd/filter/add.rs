@@ -1,12 +1,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use waypost_index::input::Source;
 use waypost_report::count;
-use waypost_summary::filter::{self, Input, Recipe};
+use waypost_summary::filter::{self, Recipe};
 
-use super::options::{KeyFile, Resources, percent, tell, tell_reading};
-use crate::args::{BadLines, Filters, Inputs};
+use super::options::{Holdings, KeyFile, Resources, percent, tell, tell_reading};
+use crate::args::Inputs;
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::printer::Printer;
@@ -31,39 +30,30 @@ pub(crate) struct Add {
     #[command(flatten)]
     resources: Resources,
     #[command(flatten)]
-    filters: Filters,
-    #[command(flatten)]
-    bad_lines: BadLines,
+    holdings: Holdings,
 }
 
 impl Add {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let filter = self.key_file.open(&self.filter)?;
         let sources = self.inputs.sources(out)?;
-        let mut rejects = self.bad_lines.file()?;
-        let progress = out.progress("reading", sources.iter().map(Source::size).sum());
         let target = self.output.as_ref().unwrap_or(&self.filter);
-        let input = Input {
-            select: self.filters.select()?,
-            memory: self.resources.memory(),
-            temporary: self.resources.temporary(),
-            strict: self.bad_lines.strict,
-            rejects: rejects.as_mut(),
-            progress: Some(progress.bytes()),
-            ..Input::new(&sources)
-        };
         let recipe = Recipe {
             memory: self.resources.memory(),
             temporary: self.resources.temporary(),
             ..Recipe::default()
         };
-        let (made, reading) = filter::add(&filter, input, &recipe, target).hint(
-            "only bloom filters can be added to; keep a file of hashes and make other kinds from it with `waypost filter merge`",
+        let (made, reading) = self.holdings.read(
+            &sources,
+            recipe.memory,
+            recipe.temporary.clone(),
+            out,
+            |input| {
+                filter::add(&filter, input, &recipe, target).hint(
+                    "only bloom filters can be added to; keep a file of hashes and make other kinds from it with `waypost filter merge`",
+                )
+            },
         )?;
-        drop(progress);
-        if let Some(rejects) = rejects {
-            rejects.finish()?;
-        }
         let exit = tell_reading(out, &reading);
         tell(out, target, &made);
         if made.head.count > made.head.capacity {

@@ -1,10 +1,9 @@
 use clap::Args;
-use waypost_index::input::Source;
 use waypost_summary::filter::{self, Hasher, Input, Kind};
 use waypost_surt::{Dialect, Policy};
 
-use super::options::{KeyFile, Make, decimal, tell, tell_reading};
-use crate::args::{BadLines, Filters, Inputs};
+use super::options::{Holdings, KeyFile, Make, decimal, tell, tell_reading};
+use crate::args::Inputs;
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -35,34 +34,29 @@ pub(crate) struct Build {
     #[command(flatten)]
     key_file: KeyFile,
     #[command(flatten)]
-    filters: Filters,
-    #[command(flatten)]
-    bad_lines: BadLines,
+    holdings: Holdings,
 }
 
 impl Build {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let sources = self.inputs.sources(out)?;
         let recipe = self.make.recipe(Kind::Fuse, self.room)?;
-        let mut rejects = self.bad_lines.file()?;
-        let progress = out.progress("reading", sources.iter().map(Source::size).sum());
-        let input = Input {
-            sources: &sources,
-            select: self.filters.select()?,
-            dialect: self.dialect,
-            policy: self.policy,
-            hasher: Hasher::new(self.key_file.secret()?),
-            memory: recipe.memory,
-            temporary: recipe.temporary.clone(),
-            strict: self.bad_lines.strict,
-            rejects: rejects.as_mut(),
-            progress: Some(progress.bytes()),
-        };
-        let (made, reading) = filter::build(input, &recipe, &self.make.output)?;
-        drop(progress);
-        if let Some(rejects) = rejects {
-            rejects.finish()?;
-        }
+        let hasher = Hasher::new(self.key_file.secret()?);
+        let (made, reading) = self.holdings.read(
+            &sources,
+            recipe.memory,
+            recipe.temporary.clone(),
+            out,
+            |input| {
+                let input = Input {
+                    dialect: self.dialect,
+                    policy: self.policy,
+                    hasher,
+                    ..input
+                };
+                Ok(filter::build(input, &recipe, &self.make.output)?)
+            },
+        )?;
         let exit = tell_reading(out, &reading);
         tell(out, &self.make.output, &made);
         Ok(exit)

@@ -3,13 +3,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use waypost_index::input::{self, Source};
+use waypost_index::input;
 use waypost_report::{Align, Table, count};
+use waypost_summary::filter::Filter;
 use waypost_summary::filter::check::{self, Report};
-use waypost_summary::filter::{Filter, Input};
 
-use super::options::{KeyFile, Resources, decimal, percent, tell_reading};
-use crate::args::{BadLines, Filters, Format};
+use super::options::{Holdings, KeyFile, Resources, decimal, percent, tell_reading};
+use crate::args::Format;
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -38,9 +38,7 @@ pub(crate) struct Check {
     #[command(flatten)]
     resources: Resources,
     #[command(flatten)]
-    filters: Filters,
-    #[command(flatten)]
-    bad_lines: BadLines,
+    reading: Holdings,
 }
 
 impl Check {
@@ -50,22 +48,13 @@ impl Check {
         if report.is_sound() && !self.holdings.is_empty() {
             filter = self.key_file.give(filter)?;
             let sources = input::expand(&self.holdings)?.sources;
-            let mut rejects = self.bad_lines.file()?;
-            let progress = out.progress("reading", sources.iter().map(Source::size).sum());
-            let input = Input {
-                select: self.filters.select()?,
-                memory: self.resources.memory(),
-                temporary: self.resources.temporary(),
-                strict: self.bad_lines.strict,
-                rejects: rejects.as_mut(),
-                progress: Some(progress.bytes()),
-                ..Input::new(&sources)
-            };
-            let holdings = check::check_holdings(&filter, input, self.tries)?;
-            drop(progress);
-            if let Some(rejects) = rejects {
-                rejects.finish()?;
-            }
+            let holdings = self.reading.read(
+                &sources,
+                self.resources.memory(),
+                self.resources.temporary(),
+                out,
+                |input| Ok(check::check_holdings(&filter, input, self.tries)?),
+            )?;
             tell_reading(out, &holdings.reading);
             report.holdings = Some(holdings);
         }

@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
+use waypost_index::Source;
 use waypost_report::{bytes, count};
-use waypost_summary::filter::{Budget, Filter, Kind, Made, Metadata, Reading, Recipe, Secret};
+use waypost_summary::filter::{
+    Budget, Filter, Input, Kind, Made, Metadata, Reading, Recipe, Secret,
+};
 
-use crate::args::Memory;
+use crate::args::{BadLines, Filters, Memory};
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::printer::Printer;
@@ -22,7 +25,7 @@ pub(crate) struct Make {
     /// fuse (smallest), bloom (can be added to and joined) or hashes (exact, to be kept in private)
     #[arg(long, value_name = "KIND")]
     kind: Option<Kind>,
-    /// The rate of false positives: 1%, 0.4%, 0.004 [default: 0.39%]
+    /// The rate of false positives: 1%, 0.4%, 0.004 [default: one in 256]
     #[arg(long, value_name = "RATE", value_parser = rate, group = "size")]
     fpr: Option<f64>,
     /// Bits of a fingerprint (fuse: 1 to 16), or for each key (bloom)
@@ -54,6 +57,44 @@ impl Resources {
 
     pub(crate) fn temporary(&self) -> PathBuf {
         self.temporary.clone().unwrap_or_else(std::env::temp_dir)
+    }
+}
+
+/// How holdings are read.
+#[derive(Args)]
+pub(crate) struct Holdings {
+    #[command(flatten)]
+    filters: Filters,
+    #[command(flatten)]
+    bad_lines: BadLines,
+}
+
+impl Holdings {
+    /// Gives the holdings in `sources` to `take`, shows how far it is, and keeps the bad lines.
+    pub(crate) fn read<T>(
+        &self,
+        sources: &[Source],
+        memory: usize,
+        temporary: PathBuf,
+        out: &Printer,
+        take: impl FnOnce(Input<'_>) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let mut rejects = self.bad_lines.file()?;
+        let progress = out.progress("reading", sources.iter().map(Source::size).sum());
+        let taken = take(Input {
+            select: self.filters.select()?,
+            memory,
+            temporary,
+            strict: self.bad_lines.strict,
+            rejects: rejects.as_mut(),
+            progress: Some(progress.bytes()),
+            ..Input::new(sources)
+        })?;
+        drop(progress);
+        if let Some(rejects) = rejects {
+            rejects.finish()?;
+        }
+        Ok(taken)
     }
 }
 
@@ -259,12 +300,12 @@ pub(crate) fn tell_reading(out: &Printer, reading: &Reading) -> Exit {
             ));
         }
     }
-    if reading.bad_uris > 0 {
+    if reading.bad_uris.count > 0 {
         out.warn(format_args!(
             "{} lines have no SURT and were left out",
-            count(reading.bad_uris)
+            count(reading.bad_uris.count)
         ));
-        for example in &reading.bad_examples {
+        for example in &reading.bad_uris.examples {
             out.warn(example);
         }
     }

@@ -200,6 +200,12 @@ impl Compact {
         }
         let table = table(&report);
         out.note(table.to_string().trim_end());
+        if report
+            .allowed
+            .is_some_and(|allowed| report.gzipped.unwrap_or(report.written.rows) > allowed)
+        {
+            out.warn("no map of these keys is as small as that: this is the smallest");
+        }
         out.flush()?;
         Ok(Exit::Yes)
     }
@@ -294,18 +300,22 @@ fn table(report: &Report) -> Table {
         table.row(["of URI-Rs", &format!("{share:.3}%")]);
     }
     if let Some(allowed) = report.allowed {
-        let unused = allowed.saturating_sub(report.written.rows);
+        let unused = allowed.saturating_sub(report.gzipped.unwrap_or(report.written.rows));
         let share = 100.0 * unused as f64 / allowed.max(1) as f64;
-        table.row([
-            "unused of the budget",
-            &format!("{} ({share:.1}%)", count(unused)),
-        ]);
+        let unused = match report.gzipped {
+            Some(_) => bytes(unused),
+            None => count(unused),
+        };
+        table.row(["unused of the budget", &format!("{unused} ({share:.1}%)")]);
     }
     table.row(["wildcards", &count(report.written.wildcards)]);
     if report.written.voids > 0 {
         table.row(["voids", &count(report.written.voids)]);
     }
     table.row(["bytes", &bytes(report.bytes)]);
+    if let Some(gzipped) = report.gzipped {
+        table.row(["gzipped", &bytes(gzipped)]);
+    }
     if let Some(lambda) = report.lambda {
         table.row(["λ", &format!("{lambda:.4e}")]);
     }

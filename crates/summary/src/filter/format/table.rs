@@ -1,8 +1,7 @@
 //! The table of shards, and where each shard is.
 //!
 //! A file holds one filter, or several fuse filters of different widths (a *part* each), which are
-//! told apart by the widths in the table. In a part, the shard of a hash is found by spreading the
-//! upper half of the hash over the part's shards; of a Bloom filter, over its blocks.
+//! told apart by the widths in the table.
 
 use super::PADDED_FROM;
 use super::head::{self, Extent, Head, Kind, LENGTH, array};
@@ -10,8 +9,7 @@ use super::metadata::Metadata;
 use crate::error::{Error, Result};
 use crate::filter::bits;
 use crate::filter::bloom;
-use crate::filter::fuse::{Geometry, LARGEST_SEGMENT, WIDEST};
-use crate::filter::hash::{Hash, high, spread};
+use crate::filter::fuse::{Geometry, LARGEST_SEGMENT, Place, WIDEST};
 
 /// Bytes of a table's entry.
 pub(crate) const ENTRY: usize = 32;
@@ -64,6 +62,11 @@ impl Entry {
         })
     }
 
+    /// What lookups need of a fuse shard.
+    pub(crate) fn place(&self) -> Place {
+        Place::new(self.geometry(), self.attempt, self.width, self.offset)
+    }
+
     pub(crate) fn geometry(&self) -> Geometry {
         Geometry {
             segment_log: self.segment_log,
@@ -88,7 +91,7 @@ impl Entry {
 }
 
 /// The shards of one width.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) width: u8,
     /// The number of its first shard.
@@ -107,6 +110,10 @@ pub(crate) struct Layout {
     /// Bloom: all blocks, and those of every shard but the last.
     pub(crate) blocks: u64,
     pub(crate) blocks_per_shard: u64,
+    /// Bloom: the byte where the first block begins.
+    pub(crate) first_block: usize,
+    /// Where the table ends.
+    end_of_table: u64,
     /// How long the file is.
     pub(crate) length: u64,
     /// The checksum of all that stands before the shards, their checksums among it.
@@ -148,6 +155,8 @@ impl Layout {
             parts: parts(head.kind, &entries)?,
             blocks: 0,
             blocks_per_shard: 0,
+            first_block: 0,
+            end_of_table: extent.end(),
             length,
             checksum: head::stated_checksum(start),
             head,
@@ -205,6 +214,10 @@ impl Layout {
                 return Err(damaged("blocks are not spread evenly"));
             }
             self.blocks_per_shard = most;
+            self.first_block = self
+                .entries
+                .first()
+                .map_or(0, |entry| entry.offset as usize);
             self.blocks = self
                 .entries
                 .iter()
@@ -218,22 +231,12 @@ impl Layout {
         Ok(())
     }
 
-    /// The shard of a hash in a part; `None` if the part has no shards.
-    #[inline]
-    pub(crate) fn shard_of(&self, part: Part, hash: Hash) -> Option<usize> {
-        if part.shards == 0 {
-            return None;
+    /// Where the zeros before a shard begin, if it has any.
+    pub(crate) fn gap(&self, shard: usize) -> u64 {
+        match shard.checked_sub(1) {
+            Some(before) => self.range(before).end,
+            None => self.end_of_table,
         }
-        Some(match self.head.kind {
-            Kind::Bloom => (bloom::block_of(hash, self.blocks) / self.blocks_per_shard) as usize,
-            _ => part.first + spread(high(hash), part.shards as u64) as usize,
-        })
-    }
-
-    /// The block of a hash, counted from the start of its shard.
-    #[inline]
-    pub(crate) fn block_in_shard(&self, hash: Hash) -> usize {
-        (bloom::block_of(hash, self.blocks) % self.blocks_per_shard) as usize
     }
 
     /// Where a shard is in the file.

@@ -10,7 +10,7 @@ use waypost_index::output::Output;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::PADDED_FROM;
-use super::head::{Extent, Head, Kind, LENGTH, LONGEST_METADATA};
+use super::head::{Extent, Head, Kind, LONGEST_METADATA};
 use super::metadata::Metadata;
 use super::table::{ENTRY, Entry};
 use crate::error::{Error, Result};
@@ -44,15 +44,10 @@ impl Writer {
             .map_err(|error| Error::io("write a temporary file in", &self.folder, error))
     }
 
-    /// About how large the file will be: without padding.
-    pub(crate) fn size(&self, metadata: &Metadata) -> u64 {
-        let table = self.entries.len() * ENTRY;
-        let shards: u64 = self
-            .entries
-            .iter()
-            .filter_map(|entry| entry.length(Kind::Fuse))
-            .sum();
-        (LENGTH + metadata.encode().len() + table) as u64 + shards
+    /// How large the file will be.
+    pub(crate) fn size(&self, kind: Kind, metadata: &Metadata) -> Result<u64> {
+        let mut entries = self.entries.clone();
+        Ok(arrange(kind, metadata.encode().len(), &mut entries)?.1)
     }
 
     /// Writes the file. Returns its size.
@@ -96,36 +91,7 @@ pub(crate) fn write(
     mut shard: impl FnMut(usize, u64, &mut dyn Write) -> io::Result<()>,
 ) -> Result<u64> {
     let metadata = metadata.encode();
-    let too_much = |what: &str| Error::invalid(format!("too much for one filter: {what}"));
-    let mut extent = Extent {
-        metadata: u32::try_from(metadata.len())
-            .ok()
-            .filter(|&length| length <= LONGEST_METADATA)
-            .ok_or_else(|| too_much("the metadata"))?,
-        shards: u32::try_from(entries.len()).map_err(|_| too_much("the shards"))?,
-        padded: false,
-    };
-    let lengths = entries
-        .iter()
-        .map(|entry| entry.length(head.kind).ok_or_else(|| too_much("a shard")))
-        .collect::<Result<Vec<u64>>>()?;
-    // Padding only ever adds, so a file that is large without it is large with it.
-    extent.padded = extent.end() + lengths.iter().sum::<u64>() >= PADDED_FROM;
-    let align = |at: u64| {
-        if extent.padded {
-            at.next_multiple_of(64)
-        } else {
-            at
-        }
-    };
-    let mut end = extent.end();
-    for (entry, length) in entries.iter_mut().zip(&lengths) {
-        entry.offset = align(end);
-        end = entry.offset + length;
-    }
-    if extent.padded != (end >= PADDED_FROM) {
-        return Err(too_much("the arithmetic of padding"));
-    }
+    let (extent, size) = arrange(head.kind, metadata.len(), &mut entries)?;
     let mut table = Vec::with_capacity(entries.len() * ENTRY);
     for entry in &entries {
         entry.encode(&mut table);
@@ -137,15 +103,50 @@ pub(crate) fn write(
         .map_err(fail)?;
     out.write_all(&metadata).map_err(fail)?;
     out.write_all(&table).map_err(fail)?;
-    let mut at = (LENGTH + metadata.len() + table.len()) as u64;
-    for (number, (entry, length)) in entries.iter().zip(lengths).enumerate() {
+    let mut at = extent.end();
+    for (number, entry) in entries.iter().enumerate() {
         let gap = (entry.offset - at) as usize;
         out.write_all(&[0; 64][..gap]).map_err(fail)?;
+        let length = entry.length(head.kind).unwrap_or(0);
         shard(number, length, &mut out).map_err(fail)?;
         at = entry.offset + length;
     }
     out.flush().map_err(fail)?;
     drop(out);
     file.commit()?;
-    Ok(at)
+    Ok(size)
+}
+
+/// Gives every shard its place in a file with so many bytes of metadata. Returns what the head says of
+/// that, and the size of the file.
+fn arrange(kind: Kind, metadata: usize, entries: &mut [Entry]) -> Result<(Extent, u64)> {
+    let too_much = |what: &str| Error::invalid(format!("too much for one filter: {what}"));
+    let mut extent = Extent {
+        metadata: u32::try_from(metadata)
+            .ok()
+            .filter(|&length| length <= LONGEST_METADATA)
+            .ok_or_else(|| too_much("the metadata"))?,
+        shards: u32::try_from(entries.len()).map_err(|_| too_much("the shards"))?,
+        padded: false,
+    };
+    let mut place = |padded: bool| -> Result<u64> {
+        let mut end = extent.end();
+        for entry in entries.iter_mut() {
+            entry.offset = if padded {
+                end.next_multiple_of(64)
+            } else {
+                end
+            };
+            let length = entry.length(kind).ok_or_else(|| too_much("a shard"))?;
+            end = entry.offset + length;
+        }
+        Ok(end)
+    };
+    let mut size = place(false)?;
+    // Padding only ever adds, so a file that is large without it is large with it.
+    if size >= PADDED_FROM {
+        size = place(true)?;
+        extent.padded = true;
+    }
+    Ok((extent, size))
 }

@@ -1,0 +1,45 @@
+//! Files that have no name until they get one: nothing is left of them when a run is killed.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// A new file in `folder`, without a name. `None` where there is no such thing; what else may be wrong
+/// shows when a file with a name is tried.
+#[cfg(target_os = "linux")]
+pub(super) fn create(folder: &Path) -> Option<File> {
+    use rustix::fs::{Mode, OFlags};
+    // The name is given by way of this folder.
+    if !Path::new("/proc/self/fd").is_dir() {
+        return None;
+    }
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    rustix::fs::open(folder, flags, Mode::from_raw_mode(0o666))
+        .ok()
+        .map(File::from)
+}
+
+/// Gives it a name, which nothing may have.
+#[cfg(target_os = "linux")]
+pub(super) fn name(file: &File, path: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD};
+    use std::os::fd::AsRawFd;
+    let open = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(rustix::fs::linkat(
+        CWD,
+        open,
+        CWD,
+        path,
+        AtFlags::SYMLINK_FOLLOW,
+    )?)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn create(_: &Path) -> Option<File> {
+    None
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn name(_: &File, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}

@@ -1,0 +1,218 @@
+//! Looking hashes up in a filter that is open.
+//!
+//! A lookup in memory is a few steps of arithmetic and then waiting: for three places of a fuse
+//! filter, for one of a Bloom filter. So there is nothing in it that is not needed once all shards
+//! were found sound, and lookups of many hashes fetch ahead what they will need. All is inlined by
+//! force: the fewer instructions a lookup has, the more lookups the processor has under way.
+
+use std::sync::atomic::Ordering;
+
+use super::bloom::{self, BLOCK};
+use super::format::{Kind, Part};
+use super::fuse;
+use super::hash::{Hash, high, spread};
+use super::read::Filter;
+use crate::error::{Error, Result};
+
+/// Hashes whose places are on their way while one is looked up.
+const AHEAD: usize = 32;
+
+impl Filter {
+    /// Whether a hash may be held.
+    ///
+    /// # Errors
+    /// When the shard of the hash is damaged or cannot be read, or when the filter has several
+    /// widths, so that one must be [named](Filter::contains_at).
+    #[inline]
+    pub fn contains(&self, hash: Hash) -> Result<bool> {
+        match self.only {
+            Some(part) => self.probe(part, hash),
+            None => Err(self.several()),
+        }
+    }
+
+    /// Whether a hash may be held by the filter of one width. If there is none, it holds nothing.
+    ///
+    /// # Errors
+    /// When the shard of the hash is damaged or cannot be read.
+    pub fn contains_at(&self, width: u8, hash: Hash) -> Result<bool> {
+        match self.layout.parts.iter().find(|part| part.width == width) {
+            Some(&part) => self.probe(part, hash),
+            None => Ok(false),
+        }
+    }
+
+    /// Whether each of many hashes may be held, in their order. What they need is fetched ahead, so
+    /// that the processor waits for many at once.
+    ///
+    /// # Errors
+    /// As [`contains`](Filter::contains).
+    pub fn contains_all(&self, hashes: &[Hash], out: &mut Vec<bool>) -> Result<()> {
+        let part = self.only.ok_or_else(|| self.several())?;
+        out.reserve(hashes.len());
+        match (self.layout.head.kind, self.in_memory()) {
+            (Kind::Fuse, Some(bytes)) if part.shards > 0 => ahead(
+                hashes,
+                out,
+                |hash| {
+                    let probe = self.fuse_probe(part, bytes, hash)?;
+                    probe.prefetch(bytes);
+                    Ok(probe)
+                },
+                |probe| probe.answer(bytes),
+            ),
+            (Kind::Bloom, Some(bytes)) if part.shards > 0 => ahead(
+                hashes,
+                out,
+                |hash| {
+                    let at = self.block_at(bytes, hash)?;
+                    super::memory::prefetch(bytes, at);
+                    Ok((at, hash))
+                },
+                |(at, hash)| in_block(bytes, at, hash),
+            ),
+            _ => {
+                for &hash in hashes {
+                    out.push(self.probe(part, hash)?);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    #[cold]
+    fn several(&self) -> Error {
+        Error::invalid("it has filters of several widths: name one").in_file(self.name())
+    }
+
+    #[inline(always)]
+    fn probe(&self, part: Part, hash: Hash) -> Result<bool> {
+        match (self.in_memory(), self.layout.head.kind) {
+            _ if part.shards == 0 => Ok(false),
+            (Some(bytes), Kind::Fuse) => Ok(self.fuse_probe(part, bytes, hash)?.answer(bytes)),
+            (Some(bytes), Kind::Bloom) => Ok(in_block(bytes, self.block_at(bytes, hash)?, hash)),
+            (Some(bytes), Kind::Hashes) => self.probe_hashes(part, bytes, hash),
+            (None, _) => self.probe_by_range(part, hash),
+        }
+    }
+
+    #[inline(never)]
+    fn probe_hashes(&self, part: Part, bytes: &[u8], hash: Hash) -> Result<bool> {
+        let shard = shard_of(part, hash);
+        self.sound(bytes, shard)?;
+        Ok(search(self.range(bytes, shard), hash))
+    }
+
+    /// Looks a hash up in a file of which only its shard is read.
+    #[inline(never)]
+    fn probe_by_range(&self, part: Part, hash: Hash) -> Result<bool> {
+        if self.layout.head.kind == Kind::Bloom {
+            let block = bloom::block_of(hash, self.layout.blocks);
+            let (shard, block) = (
+                block / self.layout.blocks_per_shard,
+                block % self.layout.blocks_per_shard,
+            );
+            return self.with_shard(shard as usize, |bytes| {
+                in_block(bytes, block as usize * BLOCK, hash)
+            });
+        }
+        let shard = shard_of(part, hash);
+        self.with_shard(shard, |bytes| match self.places.get(shard) {
+            Some(place) => place.alone().probe(hash).answer(bytes),
+            None => search(bytes, hash),
+        })
+    }
+
+    #[inline(always)]
+    fn fuse_probe(&self, part: Part, bytes: &[u8], hash: Hash) -> Result<fuse::Probe> {
+        let shard = shard_of(part, hash);
+        self.sound(bytes, shard)?;
+        Ok(self.places[shard].probe(hash))
+    }
+
+    /// Where the block of a hash begins: the shards of a Bloom filter follow each other without gaps.
+    #[inline(always)]
+    fn block_at(&self, bytes: &[u8], hash: Hash) -> Result<usize> {
+        let block = bloom::block_of(hash, self.layout.blocks);
+        if self.unsound.load(Ordering::Relaxed) > 0 {
+            self.ensure(bytes, (block / self.layout.blocks_per_shard) as usize)?;
+        }
+        Ok(self.layout.first_block + block as usize * BLOCK)
+    }
+
+    /// Checks a shard if it was not checked before.
+    #[inline(always)]
+    fn sound(&self, bytes: &[u8], shard: usize) -> Result<()> {
+        if self.unsound.load(Ordering::Relaxed) > 0 {
+            self.ensure(bytes, shard)?;
+        }
+        Ok(())
+    }
+}
+
+/// The shard of a hash in a part that has some; not in a Bloom filter.
+#[inline]
+pub(super) fn shard_of(part: Part, hash: Hash) -> usize {
+    part.first + spread(high(hash), part.shards as u64) as usize
+}
+
+#[inline]
+fn in_block(bytes: &[u8], at: usize, hash: Hash) -> bool {
+    let block = bytes.get(at..).and_then(<[u8]>::first_chunk::<BLOCK>);
+    block.is_some_and(|block| bloom::contains(block, hash))
+}
+
+/// Answers in order. While one is answered, what those behind it need is on its way.
+#[inline]
+fn ahead<P: Copy + Default>(
+    hashes: &[Hash],
+    out: &mut Vec<bool>,
+    ask: impl Fn(Hash) -> Result<P>,
+    answer: impl Fn(P) -> bool,
+) -> Result<()> {
+    let mut ring = [P::default(); AHEAD];
+    for (asked, &hash) in ring.iter_mut().zip(hashes) {
+        *asked = ask(hash)?;
+    }
+    for number in 0..hashes.len() {
+        let asked = &mut ring[number % AHEAD];
+        out.push(answer(*asked));
+        if let Some(&hash) = hashes.get(number + AHEAD) {
+            *asked = ask(hash)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a hash is among sorted ones. Hashes are evenly spread, so the place is guessed first.
+fn search(bytes: &[u8], hash: Hash) -> bool {
+    let (hashes, _) = bytes.as_chunks::<16>();
+    let at = |index: usize| u128::from_le_bytes(hashes[index]);
+    let (mut low, mut high) = (0, hashes.len());
+    // A few guesses bring the ends near; halving does the rest.
+    for _ in 0..4 {
+        if high - low < 64 {
+            break;
+        }
+        let (first, last) = (at(low), at(high - 1));
+        if hash < first || hash > last {
+            return false;
+        }
+        let span = (last - first) as f64;
+        let share = (hash - first) as f64 / span.max(1.0);
+        let guess = low + (share * (high - 1 - low) as f64) as usize;
+        let slack = (high - low) / 64 + 8;
+        let (left, right) = (
+            guess.saturating_sub(slack).max(low),
+            (guess + slack).min(high),
+        );
+        if right > left && at(left) <= hash && hash <= at(right - 1) {
+            (low, high) = (left, right);
+        } else {
+            break;
+        }
+    }
+    hashes[low..high]
+        .binary_search_by(|bytes| u128::from_le_bytes(*bytes).cmp(&hash))
+        .is_ok()
+}

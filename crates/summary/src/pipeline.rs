@@ -1,0 +1,245 @@
+//! Three stages that run at the same time: one thread gives pieces, all cores work on them, and the
+//! caller takes the results in the order of the pieces.
+//!
+//! Between giving and taking there is a bounded number of pieces, so a slow disk stops the workers,
+//! and slow workers stop the giver.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use crate::error::Result;
+
+/// How much is done at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Width {
+    /// Workers.
+    pub(crate) threads: usize,
+    /// Pieces that were given and not taken yet. At least one.
+    pub(crate) pieces: usize,
+}
+
+impl Width {
+    /// All cores, and for each some pieces that wait.
+    pub(crate) fn full() -> Width {
+        let threads = rayon::current_num_threads();
+        Width {
+            threads,
+            pieces: 3 * threads + 2,
+        }
+    }
+
+    /// All cores, as far as memory allows.
+    pub(crate) fn within(memory: usize, worker: usize, piece: usize) -> Width {
+        Width::full().bounded(memory, worker, piece)
+    }
+
+    /// As much of it as fits in so much memory if each worker needs so much, and each piece so much.
+    /// At least one of either.
+    fn bounded(self, memory: usize, worker: usize, piece: usize) -> Width {
+        let threads = (memory / (worker + piece).max(1)).clamp(1, self.threads.max(1));
+        let left = memory.saturating_sub(threads * worker);
+        Width {
+            threads,
+            pieces: (left / piece.max(1)).clamp(1, self.pieces.max(1)),
+        }
+    }
+}
+
+/// Takes pieces from `give` until there are no more. Each worker has a `worker()` of its own, which
+/// turns a piece into a result; `take` sees the results in the order of the pieces. The first error,
+/// in that order, ends everything.
+pub(crate) fn run<I: Send, O: Send, W: FnMut(I) -> Result<O>>(
+    width: Width,
+    mut give: impl FnMut() -> Result<Option<I>> + Send,
+    worker: impl Fn() -> W + Sync,
+    mut take: impl FnMut(O) -> Result<()>,
+) -> Result<()> {
+    // No channel is ever full: there are as many places as pieces.
+    let (send_piece, pieces) = sync_channel::<(usize, I)>(width.pieces);
+    let (send_result, results) = sync_channel::<(usize, Result<O>)>(width.pieces);
+    let (give_place, places) = sync_channel::<()>(width.pieces);
+    for _ in 0..width.pieces {
+        let _ = give_place.send(());
+    }
+    let pieces = Mutex::new(pieces);
+    thread::scope(|scope| {
+        let failed = send_result.clone();
+        scope.spawn(move || {
+            for number in 0.. {
+                if places.recv().is_err() {
+                    return;
+                }
+                let sent = match give() {
+                    Ok(Some(piece)) => send_piece.send((number, piece)).is_ok(),
+                    Ok(None) => false,
+                    Err(error) => {
+                        let _ = failed.send((number, Err(error)));
+                        false
+                    }
+                };
+                if !sent {
+                    return;
+                }
+            }
+        });
+        for _ in 0..width.threads {
+            let send_result = send_result.clone();
+            let (pieces, worker) = (&pieces, &worker);
+            scope.spawn(move || {
+                let mut work = worker();
+                loop {
+                    let piece = locked(pieces).recv();
+                    let Ok((number, piece)) = piece else {
+                        return;
+                    };
+                    if send_result.send((number, work(piece))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(send_result);
+        let mut waiting = BTreeMap::new();
+        let mut next = 0;
+        // An error drops the ends of the channels that are here, which ends the others.
+        let give_place = give_place;
+        for (number, result) in results {
+            waiting.insert(number, result);
+            while let Some(result) = waiting.remove(&next) {
+                take(result?)?;
+                next += 1;
+                let _ = give_place.send(());
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Things that can be used again.
+pub(crate) struct Pool<T>(Mutex<Vec<T>>);
+
+impl<T: Default> Pool<T> {
+    pub(crate) fn new() -> Pool<T> {
+        Pool(Mutex::default())
+    }
+
+    /// One that was put back, or a new one.
+    pub(crate) fn get(&self) -> T {
+        locked(&self.0).pop().unwrap_or_default()
+    }
+
+    pub(crate) fn put(&self, thing: T) {
+        locked(&self.0).push(thing);
+    }
+}
+
+/// A panic elsewhere ends the scope of all threads anyway.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use std::time::Duration;
+
+    const WIDTH: Width = Width {
+        threads: 4,
+        pieces: 9,
+    };
+
+    fn numbers(until: u32) -> impl FnMut() -> Result<Option<u32>> + Send {
+        let mut numbers = 0..until;
+        move || Ok(numbers.next())
+    }
+
+    #[test]
+    fn results_come_in_the_order_of_the_pieces() {
+        for width in [
+            WIDTH,
+            Width {
+                threads: 1,
+                pieces: 1,
+            },
+        ] {
+            let mut taken = Vec::new();
+            let slow = |number: u32| {
+                thread::sleep(Duration::from_micros(u64::from(number * 7919 % 211)));
+                Ok(number)
+            };
+            run(
+                width,
+                numbers(500),
+                || slow,
+                |number| {
+                    taken.push(number);
+                    Ok(())
+                },
+            )
+            .unwrap();
+            assert_eq!(taken, (0..500).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn the_first_error_in_order_ends_everything_wherever_it_happens() {
+        let fail = |number: u32| Error::invalid(number.to_string());
+        let mut given = 0;
+        let ended = run(
+            WIDTH,
+            || {
+                given += 1;
+                if given > 300 {
+                    Err(fail(300))
+                } else {
+                    Ok(Some(given))
+                }
+            },
+            || {
+                |number: u32| {
+                    if number.is_multiple_of(100) {
+                        Err(fail(number))
+                    } else {
+                        Ok(number)
+                    }
+                }
+            },
+            |_| Ok(()),
+        );
+        assert_eq!(ended.unwrap_err().to_string(), "100");
+        let taking = run(
+            WIDTH,
+            numbers(1000),
+            || Ok,
+            |number| {
+                if number == 17 {
+                    Err(fail(number))
+                } else {
+                    Ok(())
+                }
+            },
+        );
+        assert_eq!(taking.unwrap_err().to_string(), "17");
+        let giving = run(WIDTH, || Err::<Option<u32>, _>(fail(5)), || Ok, |_| Ok(()));
+        assert_eq!(giving.unwrap_err().to_string(), "5");
+    }
+
+    #[test]
+    fn memory_bounds_the_width_however_many_cores_there_are() {
+        let many = Width {
+            threads: 256,
+            pieces: 770,
+        };
+        assert_eq!(many.bounded(1 << 40, 1 << 10, 1 << 10), many);
+        for memory in [0, 1 << 20, 1 << 24, 1 << 27, 1 << 30, 1 << 34] {
+            for (worker, piece) in [(0, 33 << 20), (48 << 20, 20 << 20), (0, 0), (1, 1 << 33)] {
+                let width = many.bounded(memory, worker, piece);
+                let used = width.threads * worker + width.pieces * piece;
+                assert!(used <= memory.max(worker + piece), "{width:?} in {memory}");
+            }
+        }
+    }
+}
