@@ -20,8 +20,8 @@ pub(super) struct Priced {
     /// Lookups to price false positives by: URIs, an access log, or a log of MemGator
     #[arg(long, value_name = "FILE")]
     lookups: Option<PathBuf>,
-    /// What is truly held: to tell which lookups were in vain (the map's own keys if not given), and
-    /// to fill filters
+    /// What is truly held, as indexes, lists of URIs or hashes of them: to tell which lookups were in
+    /// vain (the map's own keys if not given), and to fill filters
     #[arg(long, value_name = "INPUT")]
     holdings: Vec<PathBuf>,
 }

@@ -96,7 +96,7 @@ pub fn compact_filtered(given: &mut Given, filtered: &Filtered, out: &Path) -> R
         how
     };
     // The first walk finds out whether the rows are tidy.
-    let wide = head_with(&given.headers, head(1.0, Some(0x0123_4567_89ab_cdef)));
+    let wide = head_with(&given.headers, head(12.345_67, Some(0x0123_4567_89ab_cdef)));
     let mut search = Search::new(given, filtered, &wide)?;
     let chosen = search.find()?;
     let wrong = search.wrong(&chosen.sum, chosen.lambda);

@@ -43,6 +43,10 @@ const LARGE: [f64; 3] = [0.1, 0.01, 0.001];
 const USED: f64 = 0.995;
 const GOAL: f64 = 0.998;
 
+/// Bytes by which headers may turn out longer than those that were measured: they name the price and
+/// the filter in digits.
+const SLACK: u64 = 16;
+
 /// The logarithms of a price and of what the map for it takes.
 type Point = (f64, f64);
 
@@ -298,6 +302,7 @@ impl<'a> Search<'a> {
 
     /// The best map that takes no more bytes, all files together.
     fn of_bytes(&mut self, allowed: u64) -> Result<Chosen> {
+        let allowed = allowed.saturating_sub(SLACK);
         let fixed = (self.head_bytes() + price::HEAD) as f64;
         let target = allowed as f64;
         let mut lambda = self.about(0.4, |_, bytes| bytes + fixed <= target)?;
@@ -336,8 +341,9 @@ impl<'a> Search<'a> {
         let best = best.ok_or_else(|| Error::invalid("no map was found"))?;
         if best.bytes() > allowed {
             return Err(Error::invalid(format!(
-                "{allowed} bytes are too few: the smallest map that was found takes {}",
-                best.bytes()
+                "{} bytes are too few: the smallest map that was found takes {}",
+                allowed + SLACK,
+                best.bytes() + SLACK
             )));
         }
         self.fill(best, allowed)
