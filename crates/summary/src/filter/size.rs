@@ -196,7 +196,10 @@ mod tests {
                 assert_eq!(width.unwrap(), 8, "{keys}");
             }
             let blocks = super::blocks(Budget::Bytes(bytes), keys, 100).unwrap();
-            let before = (228 + blocks.div_ceil(BLOOM_SHARD) * 32).next_multiple_of(64);
+            let mut before = 228 + blocks.div_ceil(BLOOM_SHARD) * 32;
+            if bytes >= PADDED_FROM {
+                before = before.next_multiple_of(64);
+            }
             let size = before + blocks * 64;
             assert!(
                 size <= bytes && size + 300 > bytes,
