@@ -11,7 +11,7 @@ mod unnamed;
 pub use lines::{Format, LineWriter, Written};
 
 use std::fs::{self, File, Permissions};
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -60,14 +60,7 @@ impl Output {
         }
         let inner = match unnamed::create(folder_of(&path)) {
             Some(file) => Inner::Unnamed(file),
-            None => Inner::Beside(
-                tempfile::Builder::new()
-                    .prefix(&temporary_prefix(&path))
-                    .suffix(".tmp")
-                    .permissions(Permissions::from_mode(0o666))
-                    .tempfile_in(folder_of(&path))
-                    .doing("write", &path)?,
-            ),
+            None => Inner::Beside(beside(&path)?),
         };
         Ok(Output { path, inner })
     }
@@ -79,10 +72,11 @@ impl Output {
     pub fn commit(self) -> Result<()> {
         match self.inner {
             Inner::Direct(mut out) => out.flush().doing("write", &self.path),
-            Inner::Unnamed(file) => {
+            Inner::Unnamed(mut file) => {
                 file.sync_all().doing("write", &self.path)?;
                 let folder = folder_of(&self.path);
                 match unnamed::name(&file, &self.path) {
+                    Ok(()) => {}
                     // There is an old file. Only a rename puts another in its place.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                         let named = tempfile::Builder::new()
@@ -92,7 +86,15 @@ impl Output {
                             .doing("write", &self.path)?;
                         rename(named, &self.path)?;
                     }
-                    named => named.doing("write", &self.path)?,
+                    // Some file systems have files without a name and never give them one.
+                    Err(_) => {
+                        let mut copy = beside(&self.path)?;
+                        file.seek(SeekFrom::Start(0))
+                            .and_then(|_| io::copy(&mut file, copy.as_file_mut()))
+                            .and_then(|_| copy.as_file().sync_all())
+                            .doing("write", &self.path)?;
+                        rename(copy, &self.path)?;
+                    }
                 }
                 sync_folder(folder)
             }
@@ -125,6 +127,16 @@ impl Write for Output {
             Inner::Direct(out) => out.flush(),
         }
     }
+}
+
+/// A file under a temporary name beside its place.
+fn beside(path: &Path) -> Result<NamedTempFile> {
+    tempfile::Builder::new()
+        .prefix(&temporary_prefix(path))
+        .suffix(".tmp")
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder_of(path))
+        .doing("write", path)
 }
 
 fn rename<F>(temporary: NamedTempFile<F>, path: &Path) -> Result<()> {

@@ -13,7 +13,7 @@ pub(super) fn create(folder: &Path) -> Option<File> {
     if !Path::new("/proc/self/fd").is_dir() {
         return None;
     }
-    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     rustix::fs::open(folder, flags, Mode::from_raw_mode(0o666))
         .ok()
         .map(File::from)
