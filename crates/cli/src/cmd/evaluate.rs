@@ -20,7 +20,8 @@ use crate::printer::Printer;
 
 /// Judge summaries by what they cost and how often they are right about real lookups
 ///
-/// The holdings say what is truly held: an index, a list of URIs, or a profile of URIR. Lookups are
+/// The holdings say what is truly held: an index, a list of URIs, a profile of URIR, or a file of
+/// unkeyed hashes (`waypost filter build --kind hashes`). Lookups are
 /// URIs, one a line, an access log of a Wayback Machine, or a log of MemGator.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \

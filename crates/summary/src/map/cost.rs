@@ -306,6 +306,9 @@ impl Visitor for Gather<'_> {
         {
             let class = class(place.part, place.level, node.children, self.density);
             learning.add(class, node.stray);
+            if node.held {
+                learning.add_held(node.in_vain());
+            }
         }
         if self.outline.is_some() {
             self.put(&place, &mut node, parent.as_deref_mut());

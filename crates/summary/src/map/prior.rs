@@ -26,6 +26,8 @@ const CLASSES: usize = DENSITIES * PARTS * DEPTHS * SIZES;
 pub struct Prior {
     /// Lookups in vain below a place with so many children, by class.
     rates: Vec<f64>,
+    /// Lookups in vain at a place that is held itself: those with another query.
+    here: f64,
     /// How many places' worth of evidence the class has against the place itself.
     strength: f64,
     /// What the means of the half that taught are multiplied with.
@@ -39,6 +41,10 @@ const SMALL: usize = 32;
 
 /// How much the mean of places alike counts against what was seen at a place.
 const STRENGTH: f64 = 0.3;
+
+/// Without lookups: how many of them to expect at a held place itself for one of a child that it does
+/// not have.
+const HERE: f64 = 0.1;
 
 /// Half of the lookups teach the means, and all are to be expected.
 const SCALE: f64 = 2.0;
@@ -79,6 +85,7 @@ impl Prior {
     pub fn power(rate: f64, exponent: f64) -> Prior {
         Prior {
             rates: Vec::new(),
+            here: HERE * rate,
             strength: f64::INFINITY,
             scale: 1.0,
             power: Some((
@@ -94,6 +101,7 @@ impl Prior {
     pub fn to_learn(strength: f64, scale: f64) -> Prior {
         Prior {
             rates: Vec::new(),
+            here: 0.0,
             strength,
             scale,
             power: None,
@@ -120,6 +128,12 @@ impl Prior {
     #[inline]
     pub(crate) fn more(&self, class: usize, children: u32, stem: &[u8], seen: f64) -> f64 {
         self.expected(class, children, stem) - (1.0 - self.trust()) * seen
+    }
+
+    /// How many lookups in vain to expect at a held place itself, beside those that were seen.
+    #[inline]
+    pub(crate) fn here(&self) -> f64 {
+        self.here
     }
 
     /// How much a lookup that was seen counts for the next sample.
@@ -158,6 +172,9 @@ impl Prior {
 pub(crate) struct Learning {
     places: Vec<f64>,
     seen: Vec<f64>,
+    /// Held places, and lookups in vain at themselves.
+    held: f64,
+    seen_here: f64,
 }
 
 impl Default for Learning {
@@ -165,6 +182,8 @@ impl Default for Learning {
         Learning {
             places: vec![0.0; CLASSES],
             seen: vec![0.0; CLASSES],
+            held: 0.0,
+            seen_here: 0.0,
         }
     }
 }
@@ -175,6 +194,13 @@ impl Learning {
     pub(crate) fn add(&mut self, class: usize, seen: f64) {
         self.places[class] += 1.0;
         self.seen[class] += seen;
+    }
+
+    /// A held place and the lookups in vain at itself.
+    #[inline]
+    pub(crate) fn add_held(&mut self, seen: f64) {
+        self.held += 1.0;
+        self.seen_here += seen;
     }
 
     /// The mean of each class, times the share of the lookups that it was learned from; of small
@@ -199,6 +225,7 @@ impl Learning {
             .collect();
         Prior {
             rates,
+            here: times * self.seen_here / self.held.max(1.0),
             strength,
             scale: times,
             power: None,

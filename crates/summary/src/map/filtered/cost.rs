@@ -412,7 +412,10 @@ impl<const L: usize> Visitor for Cost<'_, L> {
         if node.held && !node.labelled {
             node.asked = 0.0;
         }
-        if !node.held {
+        if node.held {
+            // However little: else keys without a filter would be free of false positives at any price.
+            node.asked += self.terms.prior.here();
+        } else {
             // The rest is in what is expected at the nearest place that holds something.
             node.asked *= self.terms.prior.trust();
         }
