@@ -128,7 +128,7 @@ pub fn merge(
             let rows = temporary(room)?;
             merged.rows = write_spooled(spool.finish()?, keys, &head(None), &rows)?;
             let full = Source::File(rows.to_path_buf());
-            let (made, _) = publish(&rows, &full, holdings, room, head, out)?;
+            let made = publish(&rows, &full, holdings, room, head, out)?;
             merged.filter_bytes = made.file.map(|(bytes, _)| bytes);
         }
         _ => merged.rows = write_spooled(spool.finish()?, keys, &head(None), out)?,

@@ -17,7 +17,7 @@ use crate::map::prior::Prior;
 use crate::map::sample::Sample;
 use crate::map::tidy::Room;
 use crate::map::write::{Plan, Style};
-use crate::ukvs::{Lines, Value};
+use crate::ukvs::{Headers, Lines, Value};
 
 /// How large a filtered map may be, or how good it is to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,7 +82,63 @@ pub fn compact_filtered(given: &mut Given, filtered: &Filtered, out: &Path) -> R
             "a map with filters is two files and cannot go to standard output",
         ));
     }
-    let head = |lambda: f64, identity: Option<u64>| {
+    let mut within = filtered.clone();
+    for _ in 0..TRIES {
+        let made = make(given, &within)?;
+        if let (FilteredBudget::Bytes(allowed), FilteredBudget::Bytes(tried)) =
+            (filtered.budget, within.budget)
+        {
+            // How large filters are is known for sure when they are built.
+            let over = made.shipped().saturating_sub(allowed);
+            if over > 0 && over < allowed / 20 {
+                let less = over + allowed / 2000;
+                within.budget = FilteredBudget::Bytes(tried.saturating_sub(less));
+                continue;
+            }
+        }
+        return made.publish(given, out);
+    }
+    make(given, &within)?.publish(given, out)
+}
+
+/// How often a map that came out larger than allowed is made again.
+const TRIES: usize = 2;
+
+/// A map that has no place yet.
+struct Unpublished {
+    built: Built,
+    rows: TempPath,
+    filter: TempPath,
+    made: Made,
+    how: Vec<(String, Value)>,
+}
+
+impl Unpublished {
+    /// Bytes of all files.
+    fn shipped(&self) -> u64 {
+        self.built.row_bytes + self.built.filter_bytes
+    }
+
+    fn publish(self, given: &Given, out: &Path) -> Result<Built> {
+        let mut built = self.built;
+        let head = head_of(&given.headers, self.how, self.made.identity());
+        built.report.bytes = place(&self.rows, &self.made, self.filter, &head, out)?;
+        if self.made.file.is_some() {
+            built.filter = Some(companion_of(out));
+        }
+        Ok(built)
+    }
+}
+
+/// The headers of a map, given what tells its filter from others.
+fn head_of(headers: &Headers, mut how: Vec<(String, Value)>, filter: Option<u64>) -> Vec<u8> {
+    how.extend(filter.map(|identity| ("filter".into(), Value::Text(spelled(identity)))));
+    head_with(headers, how)
+}
+
+/// Chooses a map, and makes its rows and its filter.
+fn make(given: &mut Given, filtered: &Filtered) -> Result<Unpublished> {
+    let how = |lambda: f64| {
         let mut how: Vec<(String, Value)> = vec![
             ("rule".into(), "least cost".into()),
             ("lambda".into(), Value::Text(format!("{lambda:.6e}"))),
@@ -90,13 +146,10 @@ pub fn compact_filtered(given: &mut Given, filtered: &Filtered, out: &Path) -> R
         if let Some(sample) = &filtered.sample {
             how.push(("lookups".into(), Value::Text(sample.lookups().to_string())));
         }
-        if let Some(identity) = identity {
-            how.push(("filter".into(), Value::Text(spelled(identity))));
-        }
         how
     };
     // The first walk finds out whether the rows are tidy.
-    let wide = head_with(&given.headers, head(12.345_67, Some(0x0123_4567_89ab_cdef)));
+    let wide = head_of(&given.headers, how(12.345_67), Some(0x0123_4567_89ab_cdef));
     let mut search = Search::new(given, filtered, &wide)?;
     let chosen = search.find()?;
     let wrong = search.wrong(&chosen.sum, chosen.lambda);
@@ -118,22 +171,24 @@ pub fn compact_filtered(given: &mut Given, filtered: &Filtered, out: &Path) -> R
     };
     built.report.sorted = given.sorted;
     let rows = write_rows(given, sample.as_ref(), &chosen, &mut built)?;
-    let head = |identity| head_with(&given.headers, head(chosen.lambda, identity));
+    let filter = temporary(&given.room)?;
     let (holdings, room) = (&filtered.holdings, &given.room);
-    let (made, bytes) = publish(&rows, &given.source, holdings, room, head, out)?;
+    let mut made = companion::make(&rows, &given.source, holdings, room, &filter)?;
     built.filter_keys = made.keys;
-    built.reading = made.reading;
-    if let Some((bytes, _)) = made.file {
-        built.filter_bytes = bytes;
-        built.filter = Some(companion_of(out));
-    }
-    built.report.bytes = bytes;
+    built.reading = std::mem::take(&mut made.reading);
+    built.filter_bytes = made.file.map_or(0, |(bytes, _)| bytes);
     built.row_bytes = chosen.rows;
-    Ok(built)
+    Ok(Unpublished {
+        built,
+        rows,
+        filter,
+        made,
+        how: how(chosen.lambda),
+    })
 }
 
 /// Makes the filter for rows, and puts both in their places. `head` gives the headers, given what
-/// tells the filter from others. Returns the bytes of the map itself, too.
+/// tells the filter from others.
 pub(crate) fn publish(
     rows: &Path,
     full: &Source,
@@ -141,19 +196,24 @@ pub(crate) fn publish(
     room: &Room,
     head: impl Fn(Option<u64>) -> Vec<u8>,
     out: &Path,
-) -> Result<(Made, u64)> {
-    let place = companion_of(out);
-    let file = temporary(room)?;
-    let made = companion::make(rows, full, holdings, room, &file)?;
-    let head = head(made.file.map(|(_, identity)| identity));
-    let writer = copy(rows, &head, out)?;
+) -> Result<Made> {
+    let filter = temporary(room)?;
+    let made = companion::make(rows, full, holdings, room, &filter)?;
+    place(rows, &made, filter, &head(made.identity()), out)?;
+    Ok(made)
+}
+
+/// Puts rows and their filter in their places. Returns the bytes of the map itself.
+fn place(rows: &Path, made: &Made, filter: TempPath, head: &[u8], out: &Path) -> Result<u64> {
+    let writer = copy(rows, head, out)?;
     if made.file.is_some() {
+        let place = companion_of(out);
         // Should the next step fail, the old map names another filter, and that is found out.
-        file.persist(&place)
+        filter
+            .persist(&place)
             .map_err(|error| Error::io("write", &place, error.error))?;
     }
-    let bytes = writer.finish()?.bytes_out;
-    Ok((made, bytes))
+    Ok(writer.finish()?.bytes_out)
 }
 
 /// A place for a temporary file, which is gone when it is dropped.

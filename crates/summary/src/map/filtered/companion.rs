@@ -143,6 +143,13 @@ pub(crate) struct Made {
     pub(crate) reading: Reading,
 }
 
+impl Made {
+    /// What tells the filter from others.
+    pub(crate) fn identity(&self) -> Option<u64> {
+        self.file.map(|(_, identity)| identity)
+    }
+}
+
 /// Makes the filter for the rows of a map from what is held.
 ///
 /// `full` is the map that they were chosen for.
