@@ -21,7 +21,7 @@ use crate::lines::{self, Blocks};
 use crate::printer::Printer;
 
 /// Lookups that are best answered by a thread at a time, if each is answered by itself.
-pub(crate) const AT_ONCE: usize = 4096;
+pub(crate) const AT_ONCE: usize = 1024;
 
 #[derive(Args)]
 pub(crate) struct Lookups {
@@ -78,24 +78,60 @@ impl Said<'_> {
     }
 }
 
-/// What some lookups came to.
-#[derive(Default)]
-struct Answered {
+/// What some lookups came to. Each answer is written as it comes: keeping them would take longer than
+/// finding them.
+pub(crate) struct Answers<'a> {
+    lookups: std::slice::Iter<'a, &'a [u8]>,
+    columns: &'a [&'a str],
+    format: Format,
     text: Vec<u8>,
     rows: Vec<Vec<String>>,
     present: u64,
     rejected: u64,
 }
 
+impl<'a> Answers<'a> {
+    fn new(lookups: &'a [&'a [u8]], columns: &'a [&'a str], format: Format) -> Answers<'a> {
+        Answers {
+            lookups: lookups.iter(),
+            columns,
+            format,
+            text: Vec::new(),
+            rows: Vec::new(),
+            present: 0,
+            rejected: 0,
+        }
+    }
+
+    /// Whether the further columns are shown.
+    pub(crate) fn shows_more(&self) -> bool {
+        self.format != Format::Tsv
+    }
+
+    /// Answers the next lookup.
+    pub(crate) fn say(&mut self, said: &Said<'_>) {
+        let Some(lookup) = self.lookups.next() else {
+            return;
+        };
+        self.present += u64::from(said.present);
+        self.rejected += u64::from(said.rejected.is_some());
+        match self.format {
+            Format::Table => self.rows.push(row(lookup, said, self.columns.len())),
+            Format::Tsv => push_tsv(lookup, said, &mut self.text),
+            Format::Json => push_json(lookup, said, self.columns, &mut self.text),
+        }
+    }
+}
+
 impl Lookups {
-    /// Answers all lookups by `say`, which gives as many answers as it is given lookups, `at_once` at
-    /// most. `columns` are the names of what else is known.
-    pub(crate) fn answer<'a>(
+    /// Answers all lookups by `say`, which is given `at_once` at most, and says something of each in
+    /// their order. `columns` are the names of what else is known.
+    pub(crate) fn answer(
         &self,
         columns: &[&str],
         at_once: usize,
         out: &mut Printer,
-        say: impl Fn(&[&[u8]]) -> anyhow::Result<Vec<Said<'a>>> + Sync,
+        say: impl Fn(&[&[u8]], &mut Answers<'_>) -> anyhow::Result<()> + Sync,
     ) -> anyhow::Result<Exit> {
         if self.uris.is_empty() && self.batch.is_none() {
             return Err(anyhow::anyhow!("nothing to look up"))
@@ -113,8 +149,12 @@ impl Lookups {
         let mut answer = |asked: &[&[u8]], out: &mut Printer| {
             let parts = asked
                 .par_chunks(at_once)
-                .map(|asked| Ok(self.show(asked, say(asked)?, columns)))
-                .collect::<anyhow::Result<Vec<Answered>>>()?;
+                .map(|asked| {
+                    let mut answers = Answers::new(asked, columns, self.format);
+                    say(asked, &mut answers)?;
+                    Ok(answers)
+                })
+                .collect::<anyhow::Result<Vec<Answers<'_>>>>()?;
             for part in parts {
                 out.data().write_all(&part.text)?;
                 part.rows.into_iter().for_each(|row| table.row(row));
@@ -152,20 +192,6 @@ impl Lookups {
             ));
         }
         Ok(if present > 0 { Exit::Yes } else { Exit::No })
-    }
-
-    fn show(&self, asked: &[&[u8]], said: Vec<Said<'_>>, columns: &[&str]) -> Answered {
-        let mut answered = Answered::default();
-        for (lookup, said) in asked.iter().zip(said) {
-            answered.present += u64::from(said.present);
-            answered.rejected += u64::from(said.rejected.is_some());
-            match self.format {
-                Format::Table => answered.rows.push(row(lookup, &said, columns.len())),
-                Format::Tsv => push_tsv(lookup, &said, &mut answered.text),
-                Format::Json => push_json(lookup, &said, columns, &mut answered.text),
-            }
-        }
-        answered
     }
 }
 
@@ -271,15 +297,18 @@ impl Surts {
         spans.map(|&(start, end)| Surt::new(&self.bytes[start..end]))
     }
 
-    /// Puts rejected lookups among what is said of the others.
-    pub(crate) fn fill<'a>(&self, said: impl IntoIterator<Item = Said<'a>>) -> Vec<Said<'a>> {
-        let mut said = said.into_iter();
-        let spans = self.spans.iter();
-        spans
-            .map(|span| match span {
-                Ok(_) => said.next().unwrap_or_default(),
-                Err(why) => Said::rejected(*why),
-            })
-            .collect()
+    /// Says of rejected lookups that they are, and of each of the others what `next` says.
+    pub(crate) fn answer<'a>(
+        &self,
+        answers: &mut Answers<'_>,
+        mut next: impl FnMut() -> anyhow::Result<Said<'a>>,
+    ) -> anyhow::Result<()> {
+        for span in &self.spans {
+            match span {
+                Ok(_) => answers.say(&next()?),
+                Err(why) => answers.say(&Said::rejected(*why)),
+            }
+        }
+        Ok(())
     }
 }

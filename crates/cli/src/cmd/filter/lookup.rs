@@ -6,7 +6,7 @@ use waypost_summary::filter::{Filter, Hash, Keyer};
 
 use super::options::KeyFile;
 use crate::exit::Exit;
-use crate::lookups::{AT_ONCE, Lookups, Said};
+use crate::lookups::{AT_ONCE, Answers, Lookups, Said};
 use crate::printer::Printer;
 
 /// Say of URIs whether they may be held
@@ -42,41 +42,40 @@ impl Lookup {
         };
         let filter = self.key_file.give(filter)?;
         let keyer = Keyer::of(&filter)?;
-        self.lookups.answer(&[], AT_ONCE, out, |asked| {
-            answers(&filter, keyer.clone(), asked)
+        self.lookups.answer(&[], AT_ONCE, out, |asked, answers| {
+            say(&filter, keyer.clone(), asked, answers)
         })
     }
 }
 
 /// What the filter says of each lookup.
-fn answers(
+fn say(
     filter: &Filter,
     mut keyer: Keyer,
     asked: &[&[u8]],
-) -> anyhow::Result<Vec<Said<'static>>> {
-    let mut said = Vec::with_capacity(asked.len());
+    answers: &mut Answers<'_>,
+) -> anyhow::Result<()> {
+    let mut keys = Vec::with_capacity(asked.len());
     let mut hashes: Vec<Hash> = Vec::with_capacity(asked.len());
     for lookup in asked {
-        said.push(match keyer.hash(lookup.trim_ascii()) {
-            Err(why) => Said::rejected(why),
-            Ok(hash) => {
-                hashes.push(hash);
-                Said {
-                    present: true,
-                    key: Some(keyer.key().to_vec().into()),
-                    frequency: Some(Frequency::default()),
-                    ..Said::default()
-                }
-            }
-        });
+        let hash = keyer.hash(lookup.trim_ascii());
+        hashes.extend(hash.as_ref().ok());
+        keys.push(hash.map(|_| keyer.key().to_vec()));
     }
     let mut present = Vec::new();
     filter.contains_all(&hashes, &mut present)?;
     let mut present = present.into_iter();
-    for said in &mut said {
-        if said.present && present.next() == Some(false) {
-            *said = Said::default();
-        }
+    for key in keys {
+        answers.say(&match key {
+            Err(why) => Said::rejected(why),
+            Ok(key) if present.next() == Some(true) => Said {
+                present: true,
+                key: Some(key.into()),
+                frequency: Some(Frequency::default()),
+                ..Said::default()
+            },
+            Ok(_) => Said::default(),
+        });
     }
-    Ok(said)
+    Ok(())
 }

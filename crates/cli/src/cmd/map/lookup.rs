@@ -7,7 +7,7 @@ use waypost_summary::map::{Finder, Map, Room, Span};
 use waypost_surt::Surt;
 
 use crate::exit::Exit;
-use crate::lookups::{AT_ONCE, Lookups, Said, Surts};
+use crate::lookups::{AT_ONCE, Answers, Lookups, Said, Surts};
 use crate::printer::Printer;
 
 /// Ask a map whether an archive may have URIs
@@ -43,37 +43,46 @@ impl Lookup {
             })?),
         };
         let map = open(&self.map, self.ignore_filter, &Room::default())?;
+        let columns = &["depth", "distance", "filter"];
         self.lookups
-            .answer(&["depth", "distance", "filter"], AT_ONCE, out, |asked| {
-                answers(&map, at.as_ref(), asked)
+            .answer(columns, AT_ONCE, out, |asked, answers| {
+                say(&map, at.as_ref(), asked, answers)
             })
     }
 }
 
 /// What the map says of each lookup.
-fn answers<'m>(map: &'m Map, at: Option<&Span>, asked: &[&[u8]]) -> anyhow::Result<Vec<Said<'m>>> {
+fn say(
+    map: &Map,
+    at: Option<&Span>,
+    asked: &[&[u8]],
+    answers: &mut Answers<'_>,
+) -> anyhow::Result<()> {
     let surts = Surts::new(asked, map.about().dialect);
     let made: Vec<Surt<'_>> = surts.made().collect();
     let mut rows = Vec::with_capacity(made.len());
     Finder::new(map).find_all(&made, at, |found| rows.push(found));
-    let mut said = Vec::with_capacity(made.len());
-    for (surt, found) in made.iter().zip(rows) {
-        said.push(match found {
-            None => Said::default(),
-            Some(found) => Said {
+    let mut found = made.iter().zip(rows);
+    let more = answers.shows_more();
+    surts.answer(answers, || {
+        Ok(match found.next() {
+            Some((surt, Some(found))) => Said {
                 present: map.confirms(&found, surt)?,
                 frequency: Some(found.frequency),
-                more: [
-                    Some(found.depth() as u64),
-                    Some(found.distance(surt) as u64),
-                    found.filter.map(u64::from),
-                ],
+                more: match more {
+                    true => [
+                        Some(found.depth() as u64),
+                        Some(found.distance(surt) as u64),
+                        found.filter.map(u64::from),
+                    ],
+                    false => [None; 3],
+                },
                 key: Some(found.key),
                 ..Said::default()
             },
-        });
-    }
-    Ok(surts.fill(said))
+            _ => Said::default(),
+        })
+    })
 }
 
 /// Opens a map, with the filter beside it or without.

@@ -5,7 +5,7 @@ use waypost_summary::profile::Profile;
 use waypost_summary::{Answer, Frequency, Summary};
 
 use crate::exit::Exit;
-use crate::lookups::{Lookups, Said, Surts};
+use crate::lookups::{Answers, Lookups, Said, Surts};
 use crate::printer::Printer;
 
 /// Ask a profile whether an archive may have URIs
@@ -26,13 +26,14 @@ impl Lookup {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let profile = Profile::open(&self.profile)?;
         // Many sorted lookups are answered by one pass over the profile.
-        self.lookups
-            .answer(&[], usize::MAX, out, |asked| answers(&profile, asked))
+        self.lookups.answer(&[], usize::MAX, out, |asked, answers| {
+            say(&profile, asked, answers)
+        })
     }
 }
 
 /// What the profile says of each lookup.
-fn answers(profile: &Profile, asked: &[&[u8]]) -> anyhow::Result<Vec<Said<'static>>> {
+fn say(profile: &Profile, asked: &[&[u8]], answers: &mut Answers<'_>) -> anyhow::Result<()> {
     let surts = Surts::new(asked, profile.about().dialect);
     let lookups: Vec<waypost_summary::Lookup<'_>> = surts
         .made()
@@ -41,19 +42,20 @@ fn answers(profile: &Profile, asked: &[&[u8]]) -> anyhow::Result<Vec<Said<'stati
             surt,
         })
         .collect();
-    let answers = profile.answer_all(&lookups)?.into_iter();
-    let said = answers.map(|answer| match answer {
-        Answer::Absent => Said::default(),
-        Answer::Present(found) => Said {
-            present: true,
-            key: found.key.map(Into::into),
-            frequency: found.frequency.captures.map(|captures| Frequency {
-                captures: Some(captures),
-                urirs: None,
-            }),
-            urirs: found.frequency.urirs,
-            ..Said::default()
-        },
-    });
-    Ok(surts.fill(said))
+    let mut given = profile.answer_all(&lookups)?.into_iter();
+    surts.answer(answers, || {
+        Ok(match given.next() {
+            Some(Answer::Present(found)) => Said {
+                present: true,
+                key: found.key.map(Into::into),
+                frequency: found.frequency.captures.map(|captures| Frequency {
+                    captures: Some(captures),
+                    urirs: None,
+                }),
+                urirs: found.frequency.urirs,
+                ..Said::default()
+            },
+            _ => Said::default(),
+        })
+    })
 }
