@@ -308,7 +308,7 @@ proptest! {
         keys in 0u64..4_000,
         most in 100u64..12_000,
         rate in prop_oneof![0.000_1f64..0.9, (1i32..14).prop_map(|width| 0.5f64.powi(width))],
-        title in "[a-z]{0,300}",
+        title in "[a-z]{1,300}",
     ) {
         let place = Place::new();
         let list = place.write("list", uris(keys, "example").join("\n"));
