@@ -43,8 +43,15 @@ pub(crate) struct Sums {
 pub(crate) enum Own {
     /// A wildcard or a void that the map came with: this is all that it costs, with all below it.
     Given(Size),
-    /// Rows and lookups in vain of the place itself, and such lookups if it is called present.
-    Free(Size, f64),
+    /// What is not bound.
+    Free {
+        /// Rows and lookups in vain of the place itself.
+        size: Size,
+        /// Such lookups if it is called present.
+        open: f64,
+        /// Rows that stay when the place rolls up: voids that the map came with, and all below them.
+        kept: f64,
+    },
 }
 
 /// The sums of all pairs.
@@ -81,6 +88,7 @@ impl Beside {
             self.slots.resize(place.slot + 1, [Size::default(); PAIRS]);
         }
         let mut rolls = [false; WEIGHTS.len()];
+        let mut rolled = Size::default();
         match own {
             Own::Given(size) => {
                 if sums.differ {
@@ -90,9 +98,13 @@ impl Beside {
                 sums.alike = size;
                 sums.open = size.wrong;
             }
-            Own::Free(size, open) => {
+            Own::Free { size, open, kept } => {
                 sums.alike.add(size);
                 sums.open += open;
+                rolled = Size {
+                    rows: 1.0 + kept,
+                    wrong: sums.open,
+                };
                 if sums.counted.holds() {
                     for (rolls, cuts) in rolls.iter_mut().zip(&self.cuts) {
                         *rolls = cuts.rolls(place, &sums.counted);
@@ -100,10 +112,6 @@ impl Beside {
                 }
             }
         }
-        let rolled = Size {
-            rows: 1.0 + sums.counted.voids as f64,
-            wrong: sums.open,
-        };
         let differ = sums.differ || rolls.contains(&true);
         if differ || parent.is_none() {
             let all = &mut self.slots[place.slot];

@@ -263,22 +263,23 @@ impl Gathered {
             let rows = self.given.rows + self.seconds.rows() as f64;
             return Own::Given(Size { rows, ..self.given });
         }
-        if self.void {
-            let size = Size {
+        let asked = if self.void { 0.0 } else { self.in_vain() };
+        let size = match (self.void, self.held) {
+            (true, _) => Size {
                 rows: 1.0,
                 wrong: 0.0,
-            };
-            return Own::Free(size, prior);
-        }
-        let asked = self.in_vain();
-        let size = match self.held {
-            true => Size {
+            },
+            (false, true) => Size {
                 rows: f64::from(self.own),
                 wrong: asked,
             },
-            false => Size::default(),
+            (false, false) => Size::default(),
         };
-        Own::Free(size, asked + prior)
+        Own::Free {
+            size,
+            open: asked + prior,
+            kept: self.given.rows,
+        }
     }
 }
 

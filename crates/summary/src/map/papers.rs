@@ -179,8 +179,6 @@ pub(crate) struct Counted {
     site: bool,
     wildcard: bool,
     void: bool,
-    /// Voids here and below.
-    pub(crate) voids: u64,
 }
 
 impl Counted {
@@ -195,23 +193,19 @@ impl Counted {
     pub(crate) fn row(&mut self, row: &Row<'_>, reach: Reach) {
         match (reach, row.frequency.is_void()) {
             (Reach::Exact, false) => self.own = true,
-            (Reach::Exact, true) => self.voids += 1,
+            (Reach::Exact, true) => {}
             (_, false) => {
                 // The star stands for a child, as any label or segment does.
                 self.children += u32::from(!self.wildcard);
                 self.wildcard = true;
             }
-            (_, true) => {
-                self.void = true;
-                self.voids += 1;
-            }
+            (_, true) => self.void = true,
         }
     }
 
     /// A place right below, with all that is below it.
     #[inline]
     pub(crate) fn join(&mut self, part: Part, child: &Counted) {
-        self.voids += child.voids;
         if !child.holds() {
             return;
         }
