@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use regex::bytes::Regex;
-use waypost_surt::Dialect;
+use waypost_surt::{Dialect, Surt};
 
 use crate::capture::{Capture, Field, Fields};
 use crate::error::{Error, ErrorKind, Result};
@@ -22,6 +22,7 @@ pub struct Select {
     exclude: Vec<Pattern>,
     include_non_web: bool,
     revisits: Revisits,
+    dialect: Dialect,
 }
 
 /// What to do with revisits.
@@ -58,7 +59,8 @@ enum Pattern {
 }
 
 thread_local! {
-    static REKEYER: RefCell<Rekeyer> = RefCell::new(Rekeyer::new(Dialect::Ia));
+    /// The rekeyer of the dialect that was asked for last.
+    static REKEYER: RefCell<Option<(Dialect, Rekeyer)>> = const { RefCell::new(None) };
 }
 
 fn invalid(message: String) -> Error {
@@ -168,6 +170,40 @@ impl Select {
         self
     }
 
+    /// The rules for SURTs of captures whose keys are not SURTs.
+    pub fn dialect(&mut self, dialect: Dialect) -> &mut Select {
+        self.dialect = dialect;
+        self
+    }
+
+    /// What a list of URIs lacks that these filters look at: statuses, media types, times or
+    /// revisits. `None` if they can be applied to a list.
+    pub fn needs_captures(&self) -> Option<&'static str> {
+        if !self.status.is_empty() {
+            Some("statuses")
+        } else if !self.mime.is_empty() {
+            Some("media types")
+        } else if self.from.is_some() || self.to.is_some() {
+            Some("times")
+        } else if self.revisits != Revisits::Keep {
+            Some("revisits")
+        } else {
+            None
+        }
+    }
+
+    /// Whether a line of a list is wanted, given its SURT. Patterns for URLs are matched against
+    /// the line, or against the URL that it stands for if the line is a SURT itself.
+    pub fn accepts_uri(&self, line: &[u8], surt: &[u8]) -> bool {
+        let matches = |pattern: &Pattern| match pattern {
+            Pattern::Prefix(prefix) => surt.starts_with(prefix),
+            Pattern::Url(regex) if line == surt => regex.is_match(&Surt::new(surt).to_uri()),
+            Pattern::Url(regex) => regex.is_match(line),
+        };
+        (self.include.is_empty() || self.include.iter().any(matches))
+            && !self.exclude.iter().any(matches)
+    }
+
     /// The fields that must be there to decide.
     pub fn fields(&self) -> Fields {
         // Rows that are not of the Web are known by these two, and so are revisits.
@@ -228,8 +264,9 @@ impl Select {
                 return false;
             }
         }
-        (self.include.is_empty() || self.include.iter().any(|pattern| pattern.matches(capture)))
-            && !self.exclude.iter().any(|pattern| pattern.matches(capture))
+        let matches = |pattern: &Pattern| pattern.matches(capture, self.dialect);
+        (self.include.is_empty() || self.include.iter().any(matches))
+            && !self.exclude.iter().any(matches)
     }
 }
 
@@ -267,15 +304,19 @@ impl Pattern {
         Ok(Pattern::Prefix(pattern.as_bytes().to_vec()))
     }
 
-    fn matches(&self, capture: &Capture<'_>) -> bool {
+    fn matches(&self, capture: &Capture<'_>, dialect: Dialect) -> bool {
         match self {
             Pattern::Prefix(prefix) if KeyForm::of(capture.key()).is_surt() => {
                 capture.key().starts_with(prefix)
             }
             // Keys of other forms are filtered by the SURT that they stand for.
-            Pattern::Prefix(prefix) => {
-                REKEYER.with_borrow_mut(|rekeyer| rekeyer.surt(capture).starts_with(prefix))
-            }
+            Pattern::Prefix(prefix) => REKEYER.with_borrow_mut(|known| {
+                if known.as_ref().is_none_or(|(last, _)| *last != dialect) {
+                    *known = None;
+                }
+                let (_, rekeyer) = known.get_or_insert_with(|| (dialect, Rekeyer::new(dialect)));
+                rekeyer.surt(capture).starts_with(prefix)
+            }),
             Pattern::Url(regex) => capture.url().is_some_and(|url| regex.is_match(&url)),
         }
     }
@@ -397,6 +438,48 @@ mod tests {
                 "{key}"
             );
         }
+    }
+
+    #[test]
+    fn keys_that_are_urls_are_filtered_by_the_surt_of_the_dialect() {
+        let line = "http://www2.example.com/A 20040506070809 http://www2.example.com/A text/html 200 AAA - - 5 9 x.warc.gz";
+        for dialect in Dialect::ALL.into_iter().chain([Dialect::Ia]) {
+            let excluded = |prefix: &str| {
+                !accepts(line, |s| {
+                    s.exclude(prefix).unwrap().dialect(dialect);
+                })
+            };
+            let mut surt = Vec::new();
+            waypost_surt::Canonicalizer::new(dialect)
+                .canonicalize(b"http://www2.example.com/A", &mut surt)
+                .unwrap();
+            assert!(excluded(std::str::from_utf8(&surt).unwrap()), "{dialect}");
+        }
+    }
+
+    #[test]
+    fn lines_of_lists_are_filtered_by_surt_and_url() {
+        let accepts = |include: &str, line: &str, surt: &str| {
+            let mut select = Select::new();
+            select.include(include).unwrap();
+            let mut inverse = Select::new();
+            inverse.exclude(include).unwrap();
+            let (line, surt) = (line.as_bytes(), surt.as_bytes());
+            assert_ne!(
+                select.accepts_uri(line, surt),
+                inverse.accepts_uri(line, surt)
+            );
+            select.accepts_uri(line, surt)
+        };
+        assert!(accepts("com,a)", "http://www.a.com/X", "com,a)/x"));
+        assert!(!accepts("com,b)", "http://www.a.com/X", "com,a)/x"));
+        assert!(accepts("~www", "http://www.a.com/X", "com,a)/x"));
+        // A SURT stands for a URL without `www`.
+        assert!(!accepts("~www", "com,a)/x", "com,a)/x"));
+        assert!(accepts("~//a.com/x$", "com,a)/x", "com,a)/x"));
+        let mut select = Select::new();
+        assert_eq!(select.exclude("com,").unwrap().needs_captures(), None);
+        assert!(select.from("2004").unwrap().needs_captures().is_some());
     }
 
     #[test]

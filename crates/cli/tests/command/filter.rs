@@ -391,3 +391,60 @@ fn a_build_that_is_killed_leaves_no_file() {
     left.sort();
     assert_eq!(left, ["a.cdxj", "secret", "uris.txt"]);
 }
+
+#[test]
+fn filters_apply_to_lists_or_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "http://www.s.com/secret\nhttp://t.com/\ncom,s)/also\ncom,t)/b\n";
+    std::fs::write(folder.path().join("list.txt"), text).unwrap();
+    let outputs: [(&[&str], &str); 3] = [
+        (&["filter", "build", "@list.txt", "--kind", "hashes"], "@f"),
+        (&["map", "build", "@list.txt"], "@m.ukvs"),
+        (&["profile", "@list.txt", "--policy", "URIR"], "@p"),
+    ];
+    for (command, out) in outputs {
+        let built = here(
+            folder.path(),
+            &[command, &["--exclude", "com,s", "-o", out]].concat(),
+        );
+        assert_eq!(built.code, 0, "{command:?}: {}", built.stderr);
+        for option in [
+            &["--status", "200"][..],
+            &["--mime", "text/html"],
+            &["--from", "2004"],
+            &["--to", "2004"],
+            &["--revisits", "drop"],
+        ] {
+            let refused = here(folder.path(), &[command, option, &["-o", out]].concat());
+            assert_eq!(refused.code, 2, "{command:?} {option:?}");
+            assert!(
+                refused.stderr.contains("list.txt: a list of URIs has no"),
+                "{}",
+                refused.stderr
+            );
+        }
+    }
+    let text = std::fs::read_to_string(folder.path().join("m.ukvs")).unwrap();
+    assert!(
+        !text.contains("com,s)") && text.contains("com,t)/b"),
+        "{text}"
+    );
+    let profile = std::fs::read_dir(folder.path().join("p"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap();
+    let text = std::fs::read_to_string(profile.path()).unwrap();
+    assert!(
+        !text.contains("com,s)") && text.contains("com,t)/b"),
+        "{text}"
+    );
+    for (uri, code) in [
+        ("http://s.com/secret", 1),
+        ("http://s.com/also", 1),
+        ("http://t.com/b", 0),
+    ] {
+        let found = here(folder.path(), &["filter", "lookup", "@f", uri]);
+        assert_eq!(found.code, code, "{uri}: {}", found.stdout);
+    }
+}

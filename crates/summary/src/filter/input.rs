@@ -129,6 +129,7 @@ pub(crate) fn read(mut input: Input<'_>) -> Result<(Run, Reading)> {
         error: None,
     });
     let mut reading = Reading::default();
+    input.select.dialect(input.dialect);
     for source in input.sources {
         let kind = match content(source)? {
             Content::Empty => continue,
@@ -295,8 +296,10 @@ fn list(
     reading: &mut Reading,
 ) -> Result<()> {
     let (dialect, policy, hasher) = (input.dialect, input.policy, input.hasher);
+    let select = &input.select;
     let list = List {
         source,
+        select,
         strict: input.strict,
         rejects: input.rejects.as_deref_mut(),
         progress: input.progress,
@@ -306,8 +309,12 @@ fn list(
     let worker = || {
         let mut keyer = Keyer::new(dialect, policy, hasher);
         move |hashes: &mut Vec<Hash>, line: &[u8]| {
-            hashes.push(keyer.hash(line)?);
-            Ok(())
+            let surt = keyer.surt(line)?;
+            let wanted = select.accepts_uri(line, surt);
+            if wanted {
+                hashes.push(keyer.hash_last());
+            }
+            Ok(wanted)
         }
     };
     let take = |mut hashes: Vec<Hash>| {

@@ -47,18 +47,29 @@ impl Keyer {
     /// # Errors
     /// When no SURT can be made of it.
     pub fn hash(&mut self, uri: &[u8]) -> Result<Hash, waypost_surt::Error> {
+        self.surt(uri)?;
+        Ok(self.hash_last())
+    }
+
+    /// The SURT of a URI, or of a SURT, as lists have them.
+    pub(super) fn surt(&mut self, uri: &[u8]) -> Result<&[u8], waypost_surt::Error> {
         self.surt.clear();
         if is_surt(uri) {
             self.surt.extend_from_slice(uri);
         } else {
             self.canonicalizer.canonicalize(uri, &mut self.surt)?;
         }
+        Ok(&self.surt)
+    }
+
+    /// The hash of the last [`surt`](Keyer::surt).
+    pub(super) fn hash_last(&mut self) -> Hash {
         self.key.clear();
         if self.policy == Policy::Whole {
-            return Ok(self.hasher.hash(&self.surt));
+            return self.hasher.hash(&self.surt);
         }
         self.policy.cut(&Surt::new(&self.surt), &mut self.key);
-        Ok(self.hasher.hash(&self.key))
+        self.hasher.hash(&self.key)
     }
 
     /// The hash of a SURT.

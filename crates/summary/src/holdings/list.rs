@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use memchr::{memchr_iter, memrchr};
 use waypost_index::input::{Source, Stream};
 use waypost_index::rejects::{RejectsFile, printable};
+use waypost_index::select::Select;
 use waypost_surt::{Canonicalizer, is_surt};
 
 use super::run::escaped;
@@ -41,6 +42,8 @@ pub(crate) struct List<'a> {
     pub(crate) strict: bool,
     /// Keeps the bad lines.
     pub(crate) rejects: Option<&'a mut RejectsFile>,
+    /// Which lines count.
+    pub(crate) select: &'a Select,
     /// Counts the bytes that are read, as they are stored.
     pub(crate) progress: Option<&'a AtomicU64>,
     /// How much memory there is for everything, in bytes.
@@ -69,7 +72,8 @@ struct Done<P> {
 }
 
 impl List<'_> {
-    /// Gives every URI to a worker, which adds it to the part of its block. `take` gets the parts in
+    /// Gives every URI to a worker, which adds it to the part of its block and says whether the
+    /// filters let it through. `take` gets the parts in
     /// order. Bad lines are added to `bad`.
     pub(crate) fn read<P: Send, W>(
         mut self,
@@ -79,8 +83,9 @@ impl List<'_> {
         mut take: impl FnMut(P) -> Result<()>,
     ) -> Result<Listed>
     where
-        W: FnMut(&mut P, &[u8]) -> Result<(), waypost_surt::Error>,
+        W: FnMut(&mut P, &[u8]) -> Result<bool, waypost_surt::Error>,
     {
+        check_filters(self.select, self.source)?;
         let mut blocks = Blocks::open(self.source, self.progress)?;
         let buffers: Pool<Vec<u8>> = Pool::new();
         let mut listed = Listed::default();
@@ -129,10 +134,21 @@ impl List<'_> {
     }
 }
 
+/// Refuses filters that look at what lists do not have: they would silently let everything through.
+pub(crate) fn check_filters(select: &Select, source: &Source) -> Result<()> {
+    match select.needs_captures() {
+        None => Ok(()),
+        Some(missing) => Err(Error::invalid(format!(
+            "a list of URIs has no {missing} to filter by"
+        ))
+        .in_file(source)),
+    }
+}
+
 fn work<P>(
     block: &[u8],
     mut part: P,
-    add: &mut impl FnMut(&mut P, &[u8]) -> Result<(), waypost_surt::Error>,
+    add: &mut impl FnMut(&mut P, &[u8]) -> Result<bool, waypost_surt::Error>,
 ) -> Done<P> {
     let (mut lines, mut uris, mut bad) = (0, 0, Vec::new());
     let block = block.strip_suffix(b"\n").unwrap_or(block);
@@ -145,7 +161,7 @@ fn work<P>(
             continue;
         }
         match add(&mut part, line) {
-            Ok(()) => uris += 1,
+            Ok(taken) => uris += u64::from(taken),
             Err(why) => bad.push((lines, line.to_vec(), why)),
         }
     }
@@ -178,14 +194,18 @@ pub(super) fn read(
             } else {
                 canonicalizer.canonicalize(line, &mut surt)?;
             }
+            if !input.select.accepts_uri(line, &surt) {
+                return Ok(false);
+            }
             lines.add(&escaped(&surt), second);
-            Ok(())
+            Ok(true)
         }
     };
     let list = List {
         source,
         strict: input.strict,
         rejects,
+        select: &input.select,
         progress: Some(&input.progress),
         memory: input.memory,
     };

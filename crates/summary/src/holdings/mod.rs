@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 use crate::profile::records::Counts;
 
 pub use list::BadUri;
-pub(crate) use list::{Blocks, List};
+pub(crate) use list::{Blocks, List, check_filters};
 use run::{Collect, Joiner};
 pub(crate) use run::{Run, escaped};
 pub use sniff::Content;
@@ -140,7 +140,9 @@ pub(crate) fn read<C: Consumer>(
         )));
     }
     let kept = keep_stdin(input)?;
-    let input = kept.as_ref().map_or(input, |(_, input)| input);
+    let mut input = kept.as_ref().map_or(input, |(_, input)| input).clone();
+    input.select.dialect(input.dialect);
+    let input = &input;
     let sniffed = sniff::sniff(input)?;
     let mut reading = Reading {
         contents: sniffed.contents,

@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use waypost_index::Source;
 use waypost_index::output::{Format, LineWriter};
 use waypost_index::rejects::RejectsFile;
+use waypost_index::select::Select;
 use waypost_surt::Surt;
 
 use super::row::{self, write_exact};
@@ -82,7 +83,8 @@ pub fn build(
             )
             .in_file(source));
         }
-        read_profile(source, keys, &mut state.rest, &mut about)?;
+        holdings::check_filters(&input.select, source)?;
+        read_profile(source, keys, &input.select, &mut state.rest, &mut about)?;
     }
     let mut head = Vec::new();
     headers(&about, about.by.map(By::field)).write(&mut head);
@@ -122,7 +124,13 @@ fn profile_keys(source: &Source) -> Result<Option<usize>> {
     }
 }
 
-fn read_profile(source: &Source, keys: usize, spool: &mut Spool, about: &mut About) -> Result<()> {
+fn read_profile(
+    source: &Source,
+    keys: usize,
+    select: &Select,
+    spool: &mut Spool,
+    about: &mut About,
+) -> Result<()> {
     let mut reader = Reader::new(source.to_string(), source.open()?)?;
     let mut text = Vec::new();
     let mut key = Vec::new();
@@ -139,7 +147,9 @@ fn read_profile(source: &Source, keys: usize, spool: &mut Spool, about: &mut Abo
             frequency: found.frequency,
             filter: None,
         };
-        push_tidy(spool, &row, &mut key)?;
+        if select.accepts_uri(&row.key, &row.key) {
+            push_tidy(spool, &row, &mut key)?;
+        }
     }
     let said = About::from_headers(reader.headers())?;
     let fresh = about.sources == 0;
