@@ -1,34 +1,29 @@
 //! Lookups on the command line, the same for all summaries: URIs, or a file of them, answered in their
-//! order.
+//! order while the file is read.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::{Args, ValueEnum};
-use rayon::prelude::*;
-use serde_json::{Map, Value};
 use waypost_index::input::Source;
-use waypost_report::{Align, Table, count};
+use waypost_report::{Align, Cells, Columns, count, push_json_string};
 use waypost_summary::map::write_frequency;
 use waypost_summary::{Frequency, Number};
 use waypost_surt::{Canonicalizer, Dialect, Error, Surt, is_surt};
 
 use crate::exit::Exit;
 use crate::hint::Hint;
-use crate::lines::{self, Blocks};
+use crate::pipeline::{self, LONGEST_LINE, Piece, Pieces};
 use crate::printer::Printer;
-
-/// Lookups that are best answered by a thread at a time, if each is answered by itself.
-pub(crate) const AT_ONCE: usize = 1024;
 
 #[derive(Args)]
 pub(crate) struct Lookups {
     /// URIs, or SURTs
     uris: Vec<String>,
     /// A file with a URI or SURT in each line; `-` is standard input
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) batch: Option<PathBuf>,
     /// How to show the answers
     #[arg(long, value_enum, default_value_t = Format::Table)]
@@ -37,7 +32,7 @@ pub(crate) struct Lookups {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For people
+    /// For people; columns are as wide as the first answers need
     Table,
     /// One line a lookup, without a header: the lookup, the answer, the key, the frequency
     Tsv,
@@ -47,10 +42,10 @@ enum Format {
 
 /// What is said of a lookup.
 #[derive(Default)]
-pub(crate) struct Said<'a> {
+pub(crate) struct Verdict<'a> {
     pub(crate) present: bool,
-    /// Why no SURT can be made of it, if so.
-    pub(crate) rejected: Option<Error>,
+    /// Why it could not be looked up, if so.
+    pub(crate) rejected: Option<Rejection>,
     /// The key that decides, and what it stands for.
     pub(crate) key: Option<Cow<'a, [u8]>>,
     pub(crate) frequency: Option<Frequency>,
@@ -60,12 +55,36 @@ pub(crate) struct Said<'a> {
     pub(crate) more: [Option<u64>; 3],
 }
 
-impl Said<'_> {
+/// Why a line could not be looked up.
+#[derive(Clone, Copy)]
+pub(crate) enum Rejection {
+    /// It has no SURT.
+    NoSurt(Error),
+    /// It is longer than any URI.
+    TooLong,
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rejection::NoSurt(error) => error.fmt(f),
+            Rejection::TooLong => {
+                write!(
+                    f,
+                    "the line is longer than {} bytes",
+                    count(LONGEST_LINE as u64)
+                )
+            }
+        }
+    }
+}
+
+impl Verdict<'_> {
     /// No SURT can be made of it.
-    pub(crate) fn rejected(why: Error) -> Said<'static> {
-        Said {
-            rejected: Some(why),
-            ..Said::default()
+    pub(crate) fn rejected(why: Error) -> Verdict<'static> {
+        Verdict {
+            rejected: Some(Rejection::NoSurt(why)),
+            ..Verdict::default()
         }
     }
 
@@ -81,23 +100,23 @@ impl Said<'_> {
 /// What some lookups came to. Each answer is written as it comes: keeping them would take longer than
 /// finding them.
 pub(crate) struct Answers<'a> {
-    lookups: std::slice::Iter<'a, &'a [u8]>,
     columns: &'a [&'a str],
     format: Format,
+    /// Rows of tsv and json.
     text: Vec<u8>,
-    rows: Vec<Vec<String>>,
+    /// Rows of a table, before the widths of its columns are known.
+    cells: Cells,
     present: u64,
     rejected: u64,
 }
 
 impl<'a> Answers<'a> {
-    fn new(lookups: &'a [&'a [u8]], columns: &'a [&'a str], format: Format) -> Answers<'a> {
+    fn new(columns: &'a [&'a str], format: Format) -> Answers<'a> {
         Answers {
-            lookups: lookups.iter(),
             columns,
             format,
             text: Vec::new(),
-            rows: Vec::new(),
+            cells: Cells::default(),
             present: 0,
             rejected: 0,
         }
@@ -108,148 +127,222 @@ impl<'a> Answers<'a> {
         self.format != Format::Tsv
     }
 
-    /// Answers the next lookup.
-    pub(crate) fn say(&mut self, said: &Said<'_>) {
-        let Some(lookup) = self.lookups.next() else {
-            return;
-        };
-        self.present += u64::from(said.present);
-        self.rejected += u64::from(said.rejected.is_some());
+    /// Answers a lookup. Lookups are answered in their order.
+    pub(crate) fn push(&mut self, lookup: &[u8], verdict: &Verdict<'_>) {
+        self.present += u64::from(verdict.present);
+        self.rejected += u64::from(verdict.rejected.is_some());
         match self.format {
-            Format::Table => self.rows.push(row(lookup, said, self.columns.len())),
-            Format::Tsv => push_tsv(lookup, said, &mut self.text),
-            Format::Json => push_json(lookup, said, self.columns, &mut self.text),
+            Format::Table => push_cells(lookup, verdict, self.columns.len(), &mut self.cells),
+            Format::Tsv => push_tsv(lookup, verdict, &mut self.text),
+            Format::Json => push_json(lookup, verdict, self.columns, &mut self.text),
         }
+    }
+
+    /// Answers all lines of a piece by `say`.
+    fn answer(
+        &mut self,
+        piece: &Piece,
+        say: &mut impl FnMut(&[&[u8]], &mut Answers<'a>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let lines: Vec<&[u8]> = piece.lines().collect();
+        if !piece.too_long {
+            return say(&lines, self);
+        }
+        for line in lines {
+            let too_long = Verdict {
+                rejected: Some(Rejection::TooLong),
+                ..Verdict::default()
+            };
+            self.push(line, &too_long);
+        }
+        Ok(())
     }
 }
 
 impl Lookups {
-    /// Answers all lookups by `say`, which is given `at_once` at most, and says something of each in
-    /// their order. `columns` are the names of what else is known.
-    pub(crate) fn answer(
+    /// Answers all lookups. Each thread has a `worker()` of its own, which is given some lookups and
+    /// answers them in their order. `columns` are the names of what else is known; `piece` is how
+    /// many bytes of a file are best answered at a time.
+    pub(crate) fn answer<W>(
         &self,
         columns: &[&str],
-        at_once: usize,
+        piece: usize,
         out: &mut Printer,
-        say: impl Fn(&[&[u8]], &mut Answers<'_>) -> anyhow::Result<()> + Sync,
-    ) -> anyhow::Result<Exit> {
+        worker: impl Fn() -> W + Sync,
+    ) -> anyhow::Result<Exit>
+    where
+        W: for<'a> FnMut(&[&[u8]], &mut Answers<'a>) -> anyhow::Result<()>,
+    {
         if self.uris.is_empty() && self.batch.is_none() {
             return Err(anyhow::anyhow!("nothing to look up"))
                 .hint("name URIs, or a file of them with --batch FILE");
         }
-        let mut head = vec![
-            ("lookup", Align::Left),
-            ("", Align::Left),
-            ("key", Align::Left),
-            ("frequency", Align::Right),
-        ];
-        head.extend(columns.iter().map(|&name| (name, Align::Right)));
-        let mut table = Table::new(&head);
-        let (mut present, mut rejected) = (0, 0);
-        let mut answer = |asked: &[&[u8]], out: &mut Printer| {
-            let parts = asked
-                .par_chunks(at_once)
-                .map(|asked| {
-                    let mut answers = Answers::new(asked, columns, self.format);
-                    say(asked, &mut answers)?;
-                    Ok(answers)
-                })
-                .collect::<anyhow::Result<Vec<Answers<'_>>>>()?;
-            for part in parts {
-                out.data().write_all(&part.text)?;
-                part.rows.into_iter().for_each(|row| table.row(row));
-                present += part.present;
-                rejected += part.rejected;
+        let mut batch = match &self.batch {
+            None => None,
+            Some(path) => {
+                let name = path.display().to_string();
+                Some(Pieces::new(name, Source::new(path).open()?, piece))
             }
-            Ok::<_, anyhow::Error>(())
         };
+        // The first answers decide how wide the columns of a table are.
+        let mut first = Answers::new(columns, self.format);
+        let mut say = worker();
         let named: Vec<&[u8]> = self.uris.iter().map(String::as_bytes).collect();
-        answer(&named, out)?;
-        if let Some(path) = &self.batch {
-            let mut blocks = Blocks::new(Source::new(path).open()?);
-            let fail = || format!("cannot read {}", path.display());
-            while let Some(block) = blocks.next().with_context(fail)? {
-                if block.cut_short {
-                    anyhow::bail!(
-                        "{}: line {} is longer than {} bytes",
-                        path.display(),
-                        block.first_line,
-                        count(lines::LONGEST as u64)
-                    );
-                }
-                answer(&lines::lines(block.bytes).collect::<Vec<_>>(), out)?;
-                // A program that waits for each answer gets it now.
-                out.flush()?;
+        say(&named, &mut first)?;
+        if let Some(pieces) = &mut batch {
+            match pieces.next()? {
+                Some(piece) => first.answer(&piece, &mut say)?,
+                None => batch = None,
             }
         }
+        drop(say);
+        let table = table(columns, &first.cells, batch.is_some());
+        let (mut present, mut rejected) = (0, 0);
         if self.format == Format::Table {
-            write!(out.data(), "{table}")?;
+            table.push_header(&mut first.text);
+        }
+        let mut take = |mut answers: Answers<'_>| {
+            table.push_rows(&answers.cells, &mut answers.text);
+            present += answers.present;
+            rejected += answers.rejected;
+            out.data().write_all(&answers.text)?;
+            // A program that waits for each answer gets it now.
+            Ok(out.flush()?)
+        };
+        take(first)?;
+        if let Some(pieces) = batch {
+            let threads = rayon::current_num_threads();
+            let work = || {
+                let mut say = worker();
+                let table = &table;
+                move |piece: Piece| {
+                    let mut answers = Answers::new(columns, self.format);
+                    answers.answer(&piece, &mut say)?;
+                    // Laid out by the workers; the writer only writes.
+                    table.push_rows(&answers.cells, &mut answers.text);
+                    answers.cells.clear();
+                    Ok(answers)
+                }
+            };
+            pipeline::run(threads, pieces, work, take)?;
         }
         if rejected > 0 && self.format == Format::Table {
             out.warn(format_args!(
-                "{} of the lookups have no SURT",
-                count(rejected)
+                "{} could not be looked up",
+                crate::plural::of(rejected, "lookup")
             ));
         }
         Ok(if present > 0 { Exit::Yes } else { Exit::No })
     }
 }
 
-fn row(lookup: &[u8], said: &Said<'_>, columns: usize) -> Vec<String> {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let key = match &said.rejected {
-        Some(why) => Some(why.to_string()),
-        None => said.key.as_deref().map(text),
-    };
-    let mut cells = vec![Some(text(lookup)), Some(said.word().to_owned()), key];
-    let whole = |frequency: Frequency| Frequency {
-        urirs: said.urirs.or(frequency.urirs),
-        ..frequency
-    };
-    cells.push(said.frequency.map(|frequency| whole(frequency).to_string()));
-    let more = said.more[..columns].iter();
-    cells.extend(more.map(|number| number.map(|number| number.to_string())));
-    let cells = cells.into_iter();
-    cells.map(|cell| cell.unwrap_or("-".to_owned())).collect()
+/// The columns of the table, as wide as these cells need; if more rows follow, as wide as most URIs.
+fn table(columns: &[&str], cells: &Cells, more_follow: bool) -> Columns {
+    let mut head = vec![
+        ("lookup", Align::Left),
+        ("answer", Align::Left),
+        ("key", Align::Left),
+        ("frequency", Align::Right),
+    ];
+    head.extend(columns.iter().map(|&name| (name, Align::Right)));
+    let mut table = Columns::new(&head);
+    table.fit(cells);
+    if more_follow {
+        table.widen(&[48, 8, 32]);
+    }
+    table
 }
 
-fn push_tsv(lookup: &[u8], said: &Said<'_>, out: &mut Vec<u8>) {
+fn push_cells(lookup: &[u8], verdict: &Verdict<'_>, columns: usize, cells: &mut Cells) {
+    let text = |cells: &mut Cells, bytes: &[u8]| cells.push(|out| out.extend_from_slice(bytes));
+    match std::str::from_utf8(lookup) {
+        Ok(_) => text(cells, lookup),
+        Err(_) => text(cells, String::from_utf8_lossy(lookup).as_bytes()),
+    }
+    text(cells, verdict.word().as_bytes());
+    match (&verdict.rejected, &verdict.key) {
+        (Some(why), _) => text(cells, why.to_string().as_bytes()),
+        (None, Some(key)) => text(cells, key),
+        (None, None) => text(cells, b"-"),
+    }
+    cells.push(|out| match &verdict.frequency {
+        None => out.push(b'-'),
+        Some(frequency) => {
+            let urirs = verdict.urirs.or(frequency.urirs);
+            write_frequency(
+                &Frequency {
+                    urirs,
+                    ..*frequency
+                },
+                out,
+            );
+        }
+    });
+    for number in &verdict.more[..columns] {
+        cells.push(|out| push_number(*number, b"-", out));
+    }
+}
+
+fn push_tsv(lookup: &[u8], verdict: &Verdict<'_>, out: &mut Vec<u8>) {
     push_cell(lookup, out);
     out.push(b'\t');
-    out.extend_from_slice(said.word().as_bytes());
+    out.extend_from_slice(verdict.word().as_bytes());
     out.push(b'\t');
-    push_cell(said.key.as_deref().unwrap_or(b"-"), out);
+    push_cell(verdict.key.as_deref().unwrap_or(b"-"), out);
     out.push(b'\t');
-    match &said.frequency {
+    match &verdict.frequency {
         Some(frequency) => write_frequency(frequency, out),
         None => out.push(b'-'),
     }
     out.push(b'\n');
 }
 
-fn push_json(lookup: &[u8], said: &Said<'_>, columns: &[&str], out: &mut Vec<u8>) {
-    let text = |bytes: &[u8]| Value::from(String::from_utf8_lossy(bytes));
-    let mut object = Map::new();
-    object.insert("lookup".into(), text(lookup));
-    object.insert("answer".into(), said.word().into());
-    object.insert("key".into(), said.key.as_deref().map_or(Value::Null, text));
-    let frequency = said.frequency.map(|frequency| frequency.to_string());
-    object.insert("frequency".into(), frequency.into());
-    if let Some(urirs) = said.urirs {
-        object.insert("urirs".into(), urirs.to_string().into());
+fn push_json(lookup: &[u8], verdict: &Verdict<'_>, columns: &[&str], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"lookup\":");
+    push_json_string(lookup, out);
+    out.extend_from_slice(b",\"answer\":\"");
+    out.extend_from_slice(verdict.word().as_bytes());
+    out.extend_from_slice(b"\",\"key\":");
+    match verdict.key.as_deref() {
+        Some(key) => push_json_string(key, out),
+        None => out.extend_from_slice(b"null"),
     }
-    for (&name, number) in columns.iter().zip(said.more) {
-        object.insert(name.into(), number.into());
+    out.extend_from_slice(b",\"frequency\":");
+    match &verdict.frequency {
+        Some(frequency) => {
+            out.push(b'"');
+            write_frequency(frequency, out);
+            out.push(b'"');
+        }
+        None => out.extend_from_slice(b"null"),
     }
-    if let Some(why) = &said.rejected {
-        object.insert("why".into(), why.to_string().into());
+    if let Some(urirs) = verdict.urirs {
+        out.extend_from_slice(b",\"urirs\":");
+        push_json_string(urirs.to_string().as_bytes(), out);
     }
-    out.extend_from_slice(Value::Object(object).to_string().as_bytes());
-    out.push(b'\n');
+    for (name, number) in columns.iter().zip(verdict.more) {
+        out.extend_from_slice(b",\"");
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b"\":");
+        push_number(number, b"null", out);
+    }
+    if let Some(why) = &verdict.rejected {
+        out.extend_from_slice(b",\"why\":");
+        push_json_string(why.to_string().as_bytes(), out);
+    }
+    out.extend_from_slice(b"}\n");
+}
+
+fn push_number(number: Option<u64>, none: &[u8], out: &mut Vec<u8>) {
+    match number {
+        // Writing to memory cannot fail.
+        Some(number) => drop(write!(out, "{number}")),
+        None => out.extend_from_slice(none),
+    }
 }
 
 /// A cell of a TSV: what would break the row is written as `\t`, `\n` or `\r`.
-fn push_cell(cell: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn push_cell(cell: &[u8], out: &mut Vec<u8>) {
     if memchr::memchr3(b'\t', b'\n', b'\r', cell).is_none() {
         return out.extend_from_slice(cell);
     }
@@ -265,30 +358,38 @@ fn push_cell(cell: &[u8], out: &mut Vec<u8>) {
 
 /// The SURTs of some lookups, or why there is none.
 pub(crate) struct Surts {
+    canonicalizer: Canonicalizer,
     bytes: Vec<u8>,
     spans: Vec<Result<(usize, usize), Error>>,
 }
 
 impl Surts {
-    pub(crate) fn new(lookups: &[&[u8]], dialect: Dialect) -> Surts {
-        let mut canonicalizer = Canonicalizer::new(dialect);
-        let mut bytes = Vec::new();
-        let mut spans = Vec::with_capacity(lookups.len());
+    pub(crate) fn new(dialect: Dialect) -> Surts {
+        Surts {
+            canonicalizer: Canonicalizer::new(dialect),
+            bytes: Vec::new(),
+            spans: Vec::new(),
+        }
+    }
+
+    /// Forgets the SURTs before and makes those of `lookups`.
+    pub(crate) fn make(&mut self, lookups: &[&[u8]]) {
+        self.bytes.clear();
+        self.spans.clear();
         for lookup in lookups {
             let lookup = lookup.trim_ascii();
-            let start = bytes.len();
+            let start = self.bytes.len();
             let made = if is_surt(lookup) {
-                bytes.extend_from_slice(lookup);
+                self.bytes.extend_from_slice(lookup);
                 Ok(())
             } else {
-                canonicalizer.canonicalize(lookup, &mut bytes)
+                self.canonicalizer.canonicalize(lookup, &mut self.bytes)
             };
             if made.is_err() {
-                bytes.truncate(start);
+                self.bytes.truncate(start);
             }
-            spans.push(made.map(|()| (start, bytes.len())));
+            self.spans.push(made.map(|()| (start, self.bytes.len())));
         }
-        Surts { bytes, spans }
     }
 
     /// The SURTs that there are, in their order.
@@ -297,16 +398,17 @@ impl Surts {
         spans.map(|&(start, end)| Surt::new(&self.bytes[start..end]))
     }
 
-    /// Says of rejected lookups that they are, and of each of the others what `next` says.
-    pub(crate) fn answer<'a>(
+    /// Rejects the lookups without a SURT, and of each of the others says what `next` says.
+    pub(crate) fn answer<'v>(
         &self,
+        lookups: &[&[u8]],
         answers: &mut Answers<'_>,
-        mut next: impl FnMut() -> anyhow::Result<Said<'a>>,
+        mut next: impl FnMut() -> anyhow::Result<Verdict<'v>>,
     ) -> anyhow::Result<()> {
-        for span in &self.spans {
+        for (lookup, span) in lookups.iter().zip(&self.spans) {
             match span {
-                Ok(_) => answers.say(&next()?),
-                Err(why) => answers.say(&Said::rejected(*why)),
+                Ok(_) => answers.push(lookup, &next()?),
+                Err(why) => answers.push(lookup, &Verdict::rejected(*why)),
             }
         }
         Ok(())

@@ -9,8 +9,9 @@ mod args;
 mod cmd;
 mod exit;
 mod hint;
-mod lines;
 mod lookups;
+mod pipeline;
+mod plural;
 mod printer;
 mod progress;
 

@@ -9,6 +9,8 @@ mod check;
 mod filter;
 #[path = "command/keys.rs"]
 mod keys;
+#[path = "command/lookups.rs"]
+mod lookups;
 #[path = "command/profile.rs"]
 mod profile;
 #[path = "command/sorting.rs"]

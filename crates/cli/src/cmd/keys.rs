@@ -2,13 +2,13 @@ use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use rayon::prelude::*;
-use waypost_report::count;
+use waypost_report::{count, push_json_string};
 use waypost_surt::{Canonicalizer, Dialect, Policy, Surt, is_surt};
 
 use crate::exit::Exit;
 use crate::hint::Hint;
-use crate::lines::{self, Blocks};
+use crate::lookups::push_cell;
+use crate::pipeline::{self, LONGEST_LINE, PIECE, Piece, Pieces};
 use crate::printer::Printer;
 
 /// Print the SURT of URIs and their keys under every policy
@@ -46,7 +46,8 @@ enum Format {
 
 /// What was typed, understood.
 struct Plan {
-    policies: Vec<Policy>,
+    /// With their names.
+    policies: Vec<(Policy, String)>,
     dialect: Dialect,
     format: Format,
     strict: bool,
@@ -62,15 +63,15 @@ struct Tally {
 }
 
 /// Bad lines shown in full; the rest is only counted.
-const SHOWN: u64 = 10;
-
-/// Lines given to one thread at a time.
-const LINES_PER_TASK: usize = 1_000;
+const SHOWN: usize = 3;
 
 impl Keys {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let plan = Plan {
-            policies: policies(self.policy.as_deref())?,
+            policies: policies(self.policy.as_deref())?
+                .into_iter()
+                .map(|policy| (policy, policy.to_string()))
+                .collect(),
             dialect: self.dialect,
             format: self.format,
             strict: self.strict,
@@ -80,10 +81,14 @@ impl Keys {
         if self.uris.is_empty() {
             plan.run_on_stdin(&mut tally, out)?;
         } else {
-            let uris: Vec<&[u8]> = self.uris.iter().map(|uri| uri.as_bytes()).collect();
-            plan.run_on_lines(&uris, 1, &mut tally, out)?;
+            let mut part = Part::default();
+            let mut writer = RowWriter::new(&plan);
+            for (line, uri) in (1..).zip(&self.uris) {
+                writer.push(line, uri.as_bytes(), &mut part);
+            }
+            plan.take(part, &mut tally, out)?;
         }
-        if tally.bad > SHOWN {
+        if tally.bad > SHOWN as u64 {
             out.warn(format_args!(
                 "{} of {} have no SURT; the first {SHOWN} are shown",
                 count(tally.bad),
@@ -113,101 +118,121 @@ fn policies(list: Option<&str>) -> anyhow::Result<Vec<Policy>> {
 
 impl Plan {
     fn run_on_stdin(&self, tally: &mut Tally, out: &mut Printer) -> anyhow::Result<()> {
-        let stdin = io::stdin();
-        if stdin.is_terminal() {
+        if io::stdin().is_terminal() {
             out.note("reading URIs from the terminal, one a line; end with Ctrl-D");
         }
-        let mut blocks = Blocks::new(stdin.lock());
-        while let Some(block) = blocks.next().context("cannot read stdin")? {
-            let lines: Vec<&[u8]> = lines::lines(block.bytes).collect();
-            if block.cut_short {
-                let reason = format!("it is longer than {} bytes", count(lines::LONGEST as u64));
-                self.reject(block.first_line, b"", &reason, tally, out)?;
-            } else {
-                self.run_on_lines(&lines, block.first_line, tally, out)?;
-            }
-            // A person, or a program that waits for each answer, gets it now.
-            out.flush()?;
-        }
-        Ok(())
-    }
-
-    /// Prints what becomes of `lines`, in their order; the work is spread over all cores.
-    fn run_on_lines(
-        &self,
-        lines: &[&[u8]],
-        first_line: u64,
-        tally: &mut Tally,
-        out: &mut Printer,
-    ) -> anyhow::Result<()> {
-        let parts: Vec<Part> = lines
-            .par_chunks(LINES_PER_TASK)
-            .map(|lines| self.rows(lines))
-            .collect();
-        let mut part_line = first_line;
-        for (part, lines) in parts.iter().zip(lines.chunks(LINES_PER_TASK)) {
-            tally.good += lines.len() as u64 - part.bad.len() as u64;
-            if self.strict && !part.bad.is_empty() {
-                out.data().write_all(&part.rows[..part.rows_before_bad])?;
-            } else {
-                out.data().write_all(&part.rows)?;
-            }
-            for (index, error) in &part.bad {
-                let line = part_line + *index as u64;
-                self.reject(line, lines[*index], &error.to_string(), tally, out)?;
-            }
-            part_line += lines.len() as u64;
-        }
-        Ok(())
-    }
-
-    fn rows(&self, lines: &[&[u8]]) -> Part {
-        let mut canonicalizer = Canonicalizer::new(self.dialect);
-        let mut part = Part::default();
-        let mut surt = Vec::new();
-        let mut key = Vec::new();
-        for (index, line) in lines.iter().enumerate() {
-            surt.clear();
-            if is_surt(line) {
-                surt.extend_from_slice(line);
-            } else if let Err(error) = canonicalizer.canonicalize(line, &mut surt) {
-                if part.bad.is_empty() {
-                    part.rows_before_bad = part.rows.len();
+        let pieces = Pieces::new("stdin", io::stdin(), PIECE);
+        let worker = || {
+            let mut writer = RowWriter::new(self);
+            move |piece: Piece| {
+                let mut part = Part::default();
+                for (line, uri) in (piece.first_line..).zip(piece.lines()) {
+                    if piece.too_long {
+                        let longest = count(LONGEST_LINE as u64);
+                        let reason = format!("longer than {longest} bytes");
+                        part.reject(line, uri, reason);
+                    } else {
+                        writer.push(line, uri, &mut part);
+                    }
                 }
-                part.bad.push((index, error));
-                continue;
+                Ok(part)
             }
-            let parsed = Surt::new(&surt);
-            self.push_head(line, &parsed, &mut part.rows);
-            for policy in &self.policies {
-                key.clear();
-                policy.cut(&parsed, &mut key);
-                self.push_row(line, &policy.to_string(), &key, &mut part.rows);
-            }
-        }
-        part
+        };
+        pipeline::run(rayon::current_num_threads(), pieces, worker, |part| {
+            self.take(part, tally, out)
+        })
     }
 
+    /// Prints the rows, and shows the first lines that have none; in strict mode they are errors.
+    fn take(&self, part: Part, tally: &mut Tally, out: &mut Printer) -> anyhow::Result<()> {
+        if let (true, Some(bad)) = (self.strict, part.bad.first()) {
+            out.data().write_all(&part.rows[..part.rows_before_bad])?;
+            return Err(anyhow::Error::msg(self.message(bad)))
+                .hint("leave out --strict to skip such lines and count them");
+        }
+        out.data().write_all(&part.rows)?;
+        // A person, or a program that waits for each answer, gets it now.
+        out.flush()?;
+        let shown = SHOWN.saturating_sub(tally.bad as usize);
+        for bad in part.bad.iter().take(shown) {
+            out.warn(self.message(bad));
+        }
+        tally.good += part.good;
+        tally.bad += part.bad_lines;
+        Ok(())
+    }
+
+    fn message(&self, bad: &BadLine) -> String {
+        let BadLine {
+            line,
+            reason,
+            start,
+        } = bad;
+        format!("{} {}: {reason}: {start}", self.word, count(*line))
+    }
+}
+
+/// Writes the rows of URIs.
+struct RowWriter<'p> {
+    plan: &'p Plan,
+    canonicalizer: Canonicalizer,
+    surt: Vec<u8>,
+    key: Vec<u8>,
+}
+
+impl<'p> RowWriter<'p> {
+    fn new(plan: &'p Plan) -> RowWriter<'p> {
+        RowWriter {
+            plan,
+            canonicalizer: Canonicalizer::new(plan.dialect),
+            surt: Vec::new(),
+            key: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, line: u64, uri: &[u8], part: &mut Part) {
+        self.surt.clear();
+        if is_surt(uri) {
+            self.surt.extend_from_slice(uri);
+        } else if let Err(error) = self.canonicalizer.canonicalize(uri, &mut self.surt) {
+            return part.reject(line, uri, error.to_string());
+        }
+        part.good += 1;
+        let surt = Surt::new(&self.surt);
+        let rows = &mut part.rows;
+        self.plan.push_head(uri, &surt, rows);
+        for (policy, name) in &self.plan.policies {
+            self.key.clear();
+            policy.cut(&surt, &mut self.key);
+            self.plan.push_row(uri, name, &self.key, rows);
+        }
+    }
+}
+
+impl Plan {
     /// The SURT; in a table under the URI, and with the registered domain as people write it.
-    fn push_head(&self, line: &[u8], surt: &Surt<'_>, rows: &mut Vec<u8>) {
+    fn push_head(&self, uri: &[u8], surt: &Surt<'_>, rows: &mut Vec<u8>) {
         if self.format == Format::Table {
-            rows.extend_from_slice(line);
+            rows.extend_from_slice(uri);
             rows.push(b'\n');
         }
-        self.push_row(line, "SURT", surt.as_bytes(), rows);
+        self.push_row(uri, "SURT", surt.as_bytes(), rows);
         if self.format == Format::Table {
             let domain: Vec<&[u8]> = surt
                 .registered_domain()
                 .rsplit(|&byte| byte == b',')
                 .collect();
-            self.push_row(line, "registered domain", &domain.join(&b'.'), rows);
+            self.push_row(uri, "registered domain", &domain.join(&b'.'), rows);
         }
     }
 
     fn push_row(&self, uri: &[u8], name: &str, key: &[u8], rows: &mut Vec<u8>) {
         match self.format {
             Format::Table => {
-                rows.extend_from_slice(format!("  {name:<17}  ").as_bytes());
+                const NAME: usize = "registered domain".len();
+                rows.extend_from_slice(b"  ");
+                rows.extend_from_slice(name.as_bytes());
+                rows.resize(rows.len() + NAME.saturating_sub(name.len()) + 2, b' ');
                 rows.extend_from_slice(key);
             }
             Format::Tsv => {
@@ -218,66 +243,52 @@ impl Plan {
                 push_cell(key, rows);
             }
             Format::Json => {
-                let text = |bytes| serde_json::Value::from(String::from_utf8_lossy(bytes));
-                let row = format!(
-                    r#"{{"uri":{},"policy":"{name}","key":{}}}"#,
-                    text(uri),
-                    text(key)
-                );
-                rows.extend_from_slice(row.as_bytes());
+                rows.extend_from_slice(b"{\"uri\":");
+                push_json_string(uri, rows);
+                rows.extend_from_slice(b",\"policy\":\"");
+                rows.extend_from_slice(name.as_bytes());
+                rows.extend_from_slice(b"\",\"key\":");
+                push_json_string(key, rows);
+                rows.push(b'}');
             }
         }
         rows.push(b'\n');
     }
-
-    /// A line without a SURT: an error if it has to be, else counted and, if among the first, shown.
-    fn reject(
-        &self,
-        line: u64,
-        uri: &[u8],
-        reason: &str,
-        tally: &mut Tally,
-        out: &mut Printer,
-    ) -> anyhow::Result<()> {
-        let message = format!(
-            "{} {}: {reason}: {}",
-            self.word,
-            count(line),
-            String::from_utf8_lossy(&uri[..uri.len().min(200)])
-        );
-        if self.strict {
-            return Err(anyhow::Error::msg(message))
-                .hint("leave --strict away to pass over such lines and count them");
-        }
-        tally.bad += 1;
-        if tally.bad <= SHOWN {
-            out.warn(message);
-        }
-        Ok(())
-    }
 }
 
-/// The rows of some lines, and those of them that have none.
+/// The rows of some lines, and the lines that have none.
 #[derive(Default)]
 struct Part {
     rows: Vec<u8>,
-    bad: Vec<(usize, waypost_surt::Error)>,
-    /// How much of `rows` came before the first bad line.
+    good: u64,
+    bad_lines: u64,
+    /// The first bad lines.
+    bad: Vec<BadLine>,
+    /// How much of `rows` came before the first of them.
     rows_before_bad: usize,
 }
 
-/// A cell of a TSV: what would break the row is written as `\t`, `\n` or `\r`.
-fn push_cell(cell: &[u8], rows: &mut Vec<u8>) {
-    if memchr::memchr3(b'\t', b'\n', b'\r', cell).is_none() {
-        rows.extend_from_slice(cell);
-        return;
-    }
-    for &byte in cell {
-        match byte {
-            b'\t' => rows.extend_from_slice(b"\\t"),
-            b'\n' => rows.extend_from_slice(b"\\n"),
-            b'\r' => rows.extend_from_slice(b"\\r"),
-            _ => rows.push(byte),
+/// A line without a SURT.
+struct BadLine {
+    line: u64,
+    reason: String,
+    /// How it begins.
+    start: String,
+}
+
+impl Part {
+    fn reject(&mut self, line: u64, uri: &[u8], reason: String) {
+        if self.bad.is_empty() {
+            self.rows_before_bad = self.rows.len();
+        }
+        self.bad_lines += 1;
+        if self.bad.len() < SHOWN {
+            let start = String::from_utf8_lossy(&uri[..uri.len().min(200)]).into_owned();
+            self.bad.push(BadLine {
+                line,
+                reason,
+                start,
+            });
         }
     }
 }

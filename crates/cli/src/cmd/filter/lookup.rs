@@ -6,7 +6,8 @@ use waypost_summary::filter::{Filter, Hash, Keyer};
 
 use super::options::KeyFile;
 use crate::exit::Exit;
-use crate::lookups::{AT_ONCE, Answers, Lookups, Said};
+use crate::lookups::{Answers, Lookups, Verdict};
+use crate::pipeline::PIECE;
 use crate::printer::Printer;
 
 /// Say of URIs whether they may be held
@@ -42,40 +43,72 @@ impl Lookup {
         };
         let filter = self.key_file.give(filter)?;
         let keyer = Keyer::of(&filter)?;
-        self.lookups.answer(&[], AT_ONCE, out, |asked, answers| {
-            say(&filter, keyer.clone(), asked, answers)
+        self.lookups.answer(&[], PIECE, out, || {
+            let mut asker = Asker::new(&filter, keyer.clone());
+            move |lookups, answers| asker.answer(lookups, answers)
         })
     }
 }
 
-/// What the filter says of each lookup.
-fn say(
-    filter: &Filter,
-    mut keyer: Keyer,
-    asked: &[&[u8]],
-    answers: &mut Answers<'_>,
-) -> anyhow::Result<()> {
-    let mut keys = Vec::with_capacity(asked.len());
-    let mut hashes: Vec<Hash> = Vec::with_capacity(asked.len());
-    for lookup in asked {
-        let hash = keyer.hash(lookup.trim_ascii());
-        hashes.extend(hash.as_ref().ok());
-        keys.push(hash.map(|_| keyer.key().to_vec()));
+/// Looks up in a filter, some lookups at a time.
+struct Asker<'f> {
+    filter: &'f Filter,
+    keyer: Keyer,
+    /// The keys of the lookups, one after the other, and where each ends or why there is none.
+    keys: Vec<u8>,
+    ends: Vec<Result<usize, waypost_surt::Error>>,
+    hashes: Vec<Hash>,
+    present: Vec<bool>,
+}
+
+impl Asker<'_> {
+    fn new(filter: &Filter, keyer: Keyer) -> Asker<'_> {
+        Asker {
+            filter,
+            keyer,
+            keys: Vec::new(),
+            ends: Vec::new(),
+            hashes: Vec::new(),
+            present: Vec::new(),
+        }
     }
-    let mut present = Vec::new();
-    filter.contains_all(&hashes, &mut present)?;
-    let mut present = present.into_iter();
-    for key in keys {
-        answers.say(&match key {
-            Err(why) => Said::rejected(why),
-            Ok(key) if present.next() == Some(true) => Said {
-                present: true,
-                key: Some(key.into()),
-                frequency: Some(Frequency::default()),
-                ..Said::default()
-            },
-            Ok(_) => Said::default(),
-        });
+
+    /// What the filter says of each lookup.
+    fn answer(&mut self, lookups: &[&[u8]], answers: &mut Answers<'_>) -> anyhow::Result<()> {
+        self.keys.clear();
+        self.ends.clear();
+        self.hashes.clear();
+        self.present.clear();
+        for lookup in lookups {
+            let hash = self.keyer.hash(lookup.trim_ascii());
+            if let Ok(hash) = hash {
+                self.hashes.push(hash);
+                self.keys.extend_from_slice(self.keyer.key());
+            }
+            self.ends.push(hash.map(|_| self.keys.len()));
+        }
+        self.filter.contains_all(&self.hashes, &mut self.present)?;
+        let mut present = self.present.iter();
+        let mut start = 0;
+        for (lookup, end) in lookups.iter().zip(&self.ends) {
+            let verdict = match end {
+                Err(why) => Verdict::rejected(*why),
+                Ok(end) => {
+                    let key = &self.keys[start..*end];
+                    start = *end;
+                    match present.next() {
+                        Some(true) => Verdict {
+                            present: true,
+                            key: Some(key.into()),
+                            frequency: Some(Frequency::default()),
+                            ..Verdict::default()
+                        },
+                        _ => Verdict::default(),
+                    }
+                }
+            };
+            answers.push(lookup, &verdict);
+        }
+        Ok(())
     }
-    Ok(())
 }

@@ -7,7 +7,8 @@ use waypost_summary::map::{Finder, Map, Room, Span};
 use waypost_surt::Surt;
 
 use crate::exit::Exit;
-use crate::lookups::{AT_ONCE, Answers, Lookups, Said, Surts};
+use crate::lookups::{Answers, Lookups, Surts, Verdict};
+use crate::pipeline::PIECE;
 use crate::printer::Printer;
 
 /// Ask a map whether an archive may have URIs
@@ -44,29 +45,33 @@ impl Lookup {
         };
         let map = open(&self.map, self.ignore_filter, &Room::default())?;
         let columns = &["depth", "distance", "filter"];
-        self.lookups
-            .answer(columns, AT_ONCE, out, |asked, answers| {
-                say(&map, at.as_ref(), asked, answers)
-            })
+        self.lookups.answer(columns, PIECE, out, || {
+            let mut finder = Finder::new(&map);
+            let mut surts = Surts::new(map.about().dialect);
+            let (map, at) = (&map, at.as_ref());
+            move |lookups, answers| answer(map, &mut finder, at, &mut surts, lookups, answers)
+        })
     }
 }
 
 /// What the map says of each lookup.
-fn say(
-    map: &Map,
+fn answer<'m>(
+    map: &'m Map,
+    finder: &mut Finder<'m>,
     at: Option<&Span>,
-    asked: &[&[u8]],
+    surts: &mut Surts,
+    lookups: &[&[u8]],
     answers: &mut Answers<'_>,
 ) -> anyhow::Result<()> {
-    let surts = Surts::new(asked, map.about().dialect);
+    surts.make(lookups);
     let made: Vec<Surt<'_>> = surts.made().collect();
     let mut rows = Vec::with_capacity(made.len());
-    Finder::new(map).find_all(&made, at, |found| rows.push(found));
+    finder.find_all(&made, at, |found| rows.push(found));
     let mut found = made.iter().zip(rows);
     let more = answers.shows_more();
-    surts.answer(answers, || {
+    surts.answer(lookups, answers, || {
         Ok(match found.next() {
-            Some((surt, Some(found))) => Said {
+            Some((surt, Some(found))) => Verdict {
                 present: map.confirms(&found, surt)?,
                 frequency: Some(found.frequency),
                 more: match more {
@@ -78,9 +83,9 @@ fn say(
                     false => [None; 3],
                 },
                 key: Some(found.key),
-                ..Said::default()
+                ..Verdict::default()
             },
-            _ => Said::default(),
+            _ => Verdict::default(),
         })
     })
 }

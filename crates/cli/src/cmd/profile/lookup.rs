@@ -5,7 +5,8 @@ use waypost_summary::profile::Profile;
 use waypost_summary::{Answer, Frequency, Summary};
 
 use crate::exit::Exit;
-use crate::lookups::{Answers, Lookups, Said, Surts};
+use crate::lookups::{Answers, Lookups, Surts, Verdict};
+use crate::pipeline::PIECE;
 use crate::printer::Printer;
 
 /// Ask a profile whether an archive may have URIs
@@ -26,26 +27,33 @@ impl Lookup {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let profile = Profile::open(&self.profile)?;
         // Many sorted lookups are answered by one pass over the profile.
-        self.lookups.answer(&[], usize::MAX, out, |asked, answers| {
-            say(&profile, asked, answers)
+        self.lookups.answer(&[], 16 * PIECE, out, || {
+            let mut surts = Surts::new(profile.about().dialect);
+            let profile = &profile;
+            move |lookups, answers| answer(profile, &mut surts, lookups, answers)
         })
     }
 }
 
 /// What the profile says of each lookup.
-fn say(profile: &Profile, asked: &[&[u8]], answers: &mut Answers<'_>) -> anyhow::Result<()> {
-    let surts = Surts::new(asked, profile.about().dialect);
-    let lookups: Vec<waypost_summary::Lookup<'_>> = surts
+fn answer(
+    profile: &Profile,
+    surts: &mut Surts,
+    lookups: &[&[u8]],
+    answers: &mut Answers<'_>,
+) -> anyhow::Result<()> {
+    surts.make(lookups);
+    let made: Vec<waypost_summary::Lookup<'_>> = surts
         .made()
         .map(|surt| waypost_summary::Lookup {
             uri: surt.as_bytes(),
             surt,
         })
         .collect();
-    let mut given = profile.answer_all(&lookups)?.into_iter();
-    surts.answer(answers, || {
+    let mut given = profile.answer_all(&made)?.into_iter();
+    surts.answer(lookups, answers, || {
         Ok(match given.next() {
-            Some(Answer::Present(found)) => Said {
+            Some(Answer::Present(found)) => Verdict {
                 present: true,
                 key: found.key.map(Into::into),
                 frequency: found.frequency.captures.map(|captures| Frequency {
@@ -53,9 +61,9 @@ fn say(profile: &Profile, asked: &[&[u8]], answers: &mut Answers<'_>) -> anyhow:
                     urirs: None,
                 }),
                 urirs: found.frequency.urirs,
-                ..Said::default()
+                ..Verdict::default()
             },
-            _ => Said::default(),
+            _ => Verdict::default(),
         })
     })
 }
