@@ -23,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
     std::fs::write(&path, rows).expect("a file");
     std::fs::write(companion_of(&path), filter(halves.next().unwrap_or_default())).expect("a file");
     let room = Room::default();
-    let _ = check(&waypost_index::Source::File(path.clone()));
+    let _ = check(&waypost_index::Source::new(path.clone()));
     let Ok(alone) = Map::open_rows(&path, &room) else {
         return;
     };

@@ -23,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
     let least = LeastCost { budget: Budget::Keys(3), sample: None, voids: false, prior: None, top: None };
     let out = folder.path().join("b.ukvs");
     for rule in [Rule::Papers(papers), Rule::LeastCost(Box::new(least))] {
-        let Ok(mut given) = Given::open(&Source::File(path.clone()), &room()) else {
+        let Ok(mut given) = Given::open(&Source::new(path.clone()), &room()) else {
             continue;
         };
         if map::compact(&mut given, &rule, Style::Published, &out, false).is_err() {

@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 block: arguments.next().map(|size| size.parse()).transpose()?,
                 ..Options::default()
             };
-            let (sum, outcome) = scan::scan(&[Source::File(path)], &Sum, options)?;
+            let (sum, outcome) = scan::scan(&[Source::new(path)], &Sum, options)?;
             let seconds = start.elapsed().as_secs_f64();
             println!("{} captures {sum:?}", outcome.tally.captures);
             (outcome.tally.bytes, seconds)

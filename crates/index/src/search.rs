@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memrchr};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 
 /// The place of the first line in `lines` that is not smaller than `target`. `key` is the part of a
 /// line that is compared. Every line ends with a newline, but maybe the last.
@@ -24,7 +24,7 @@ pub(crate) fn lower_bound(
         let after = above.filter(|above| found > above);
         if let Some(larger) = before.or(after.map(|_| found)) {
             let smaller = after.unwrap_or(found);
-            return Err(not_sorted(larger, smaller).at_byte(start as u64));
+            return Err(Error::not_sorted(larger, smaller).at_byte(start as u64));
         }
         if found < target {
             below = Some(found);
@@ -44,34 +44,10 @@ pub(crate) fn line_around(lines: &[u8], at: usize) -> (usize, usize) {
     (start, end)
 }
 
-/// The error for `here`, which follows `before` and is smaller.
-pub(crate) fn not_sorted(before: &[u8], here: &[u8]) -> Error {
-    Error::new(ErrorKind::NotSorted {
-        before: shown(before),
-        here: shown(here),
-    })
-}
-
-/// The start of a line as people can read it.
-pub(crate) fn shown(line: &[u8]) -> String {
-    const MOST: usize = 100;
-    let mut text = String::new();
-    for &byte in line.iter().take(MOST) {
-        if (b' '..=b'~').contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            text.push_str(&format!("\\x{byte:02x}"));
-        }
-    }
-    if line.len() > MOST {
-        text.push('…');
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
     use proptest::prelude::*;
 
     proptest! {

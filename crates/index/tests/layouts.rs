@@ -41,7 +41,7 @@ fn with_file<T>(text: impl AsRef<[u8]>, look: impl FnOnce(&[Source]) -> T) -> T 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.cdx");
     fs::write(&path, text).unwrap();
-    look(&[Source::File(path)])
+    look(&[Source::new(path)])
 }
 
 fn report(text: impl AsRef<[u8]>) -> Report {

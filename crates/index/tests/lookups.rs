@@ -19,8 +19,7 @@ fn write_flat(folder: &Path, lines: &[String]) -> PathBuf {
 }
 
 fn write_zipnum(path: &Path, lines: &[String], options: zipnum::Options) -> zipnum::Options {
-    let format = Format::ZipNum(options.clone());
-    let mut out = LineWriter::create(path, &format, 2).unwrap();
+    let mut out = zipnum::create(path, &options, 2).unwrap();
     for line in lines {
         out.push(line.as_bytes()).unwrap();
     }

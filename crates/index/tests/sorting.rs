@@ -33,7 +33,7 @@ fn write_all(folder: &Path, contents: &[Vec<u8>]) -> Vec<Source> {
     let write = |(at, content): (usize, &Vec<u8>)| {
         let path = folder.join(format!("in-{at}"));
         fs::write(&path, content).unwrap();
-        Source::File(path)
+        Source::new(path)
     };
     contents.iter().enumerate().map(write).collect()
 }
@@ -320,6 +320,5 @@ fn an_output_that_is_not_finished_leaves_the_old_file() {
 fn a_folder_that_is_not_empty_is_not_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("mine"), "x").unwrap();
-    let format = Format::ZipNum(zipnum::Options::default());
-    assert!(LineWriter::create(folder.path(), &format, 1).is_err());
+    assert!(zipnum::create(folder.path(), &zipnum::Options::default(), 1).is_err());
 }

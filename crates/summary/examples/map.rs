@@ -11,8 +11,7 @@
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
-    unsafe_code,
-    reason = "it is a program of its own, and the peer is given a file under a memory map"
+    reason = "it is a program of its own"
 )]
 
 use std::fs::File;
@@ -21,8 +20,8 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use memmap2::Mmap;
 use waypost_index::Source;
+use waypost_io::Mapped;
 use waypost_summary::evaluate::{Holdings, Lookups};
 use waypost_summary::holdings::Input;
 use waypost_summary::map::sample::Sample;
@@ -187,11 +186,6 @@ fn tune(map: &str, holdings: &str, price: &str, judge: &str) -> Done {
     Ok(())
 }
 
-fn mapped(path: &Path) -> std::io::Result<Mmap> {
-    // SAFETY: nobody else writes to these files while they are measured.
-    unsafe { Mmap::map(&File::open(path)?) }
-}
-
 fn rows(text: &[u8]) -> impl Iterator<Item = (&[u8], usize)> {
     let mut start = 0;
     text.split(|&byte| byte == b'\n').filter_map(move |line| {
@@ -204,7 +198,7 @@ fn rows(text: &[u8]) -> impl Iterator<Item = (&[u8], usize)> {
 
 /// A transducer from keys to where their rows begin.
 fn transducer(path: &Path, surts: &[Surt<'_>]) -> Done {
-    let text = mapped(path)?;
+    let text = Mapped::open(path)?;
     let out = path.with_extension("fst");
     let (made, built) = seconds(|| -> Done {
         let mut builder = fst::MapBuilder::new(BufWriter::new(File::create(&out)?))?;
@@ -215,8 +209,9 @@ fn transducer(path: &Path, surts: &[Surt<'_>]) -> Done {
         Ok(())
     });
     built?;
-    let (opened, map) =
-        seconds(|| -> Result<_, Box<dyn std::error::Error>> { Ok(fst::Map::new(mapped(&out)?)?) });
+    let (opened, map) = seconds(|| -> Result<_, Box<dyn std::error::Error>> {
+        Ok(fst::Map::new(Mapped::open(&out)?)?)
+    });
     let map = map?;
     let size = std::fs::metadata(&out)?.len();
     let mut key = Vec::new();
@@ -292,7 +287,7 @@ fn walked<D: AsRef<[u8]>>(fst: &fst::raw::Fst<D>, surt: &Surt<'_>) -> bool {
 
 /// A binary search of the text for each key.
 fn halving(path: &Path, surts: &[Surt<'_>]) -> Done {
-    let (opened, text) = seconds(|| mapped(path));
+    let (opened, text) = seconds(|| Mapped::open(path));
     let text = text?;
     let mut key = Vec::new();
     // It is slow enough for a tenth of them to tell.

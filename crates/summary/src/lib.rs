@@ -22,7 +22,7 @@
 //!     name: "small".into(),
 //!     gzip: false,
 //! };
-//! profile::build(&Input::new(vec![Source::File(uris)]), &options, None)?;
+//! profile::build(&Input::new(vec![Source::new(uris)]), &options, None)?;
 //!
 //! let small = Profile::open(&folder.path().join("small.H3P0.cdxj"))?;
 //! let lookup = Lookup { uri: b"http://example.com/c", surt: Surt::new(b"com,example)/c") };
@@ -51,7 +51,6 @@ pub mod frequency;
 pub mod holdings;
 pub mod map;
 mod open;
-mod pipeline;
 pub mod profile;
 mod summary;
 pub mod ukvs;

@@ -27,7 +27,7 @@ pub fn open(path: &Path) -> Result<Box<dyn Summary>> {
 /// As [`open`], but for filters that are ignored.
 pub fn open_with(path: &Path, ignore_filter: bool) -> Result<Box<dyn Summary>> {
     let mut start = vec![0; 64 << 10];
-    let (length, _) = Source::File(path.to_owned()).open()?.read_full(&mut start);
+    let (length, _) = Source::new(path.to_owned()).open()?.read_full(&mut start);
     let kind = kind_of(&start[..length])
         .ok_or_else(|| Error::format("this is no summary").in_file(path.display()))?;
     Ok(match kind {

@@ -34,7 +34,7 @@ proptest! {
         let write = |name: &str, lines: &[String]| {
             let path = folder.path().join(name);
             fs::write(&path, lines.join("\n")).unwrap();
-            Source::File(path)
+            Source::new(path)
         };
         // Some of what is asked is held.
         let asked: Vec<String> = asked.iter().chain(held.iter().step_by(2)).cloned().collect();
@@ -50,7 +50,7 @@ proptest! {
         profile::build(&input, &options, None).unwrap();
         let lookups = [Lookups::read(&write("asked.txt", &asked), Dialect::Ia).unwrap()];
         let truth = if from_profile {
-            Input::new(vec![Source::File(folder.path().join("a.URIR.cdxj"))])
+            Input::new(vec![Source::new(folder.path().join("a.URIR.cdxj"))])
         } else {
             input
         };

@@ -49,7 +49,7 @@ fn filters_of_several_widths_are_still_written_as_they_were() {
     let kept = at("tests/golden/widths.ukvs");
     let folder = tempfile::tempdir().unwrap();
     let made = folder.path().join("widths.ukvs");
-    let holdings = Input::new(vec![Source::File(example())]);
+    let holdings = Input::new(vec![Source::new(example())]);
     let maps = std::slice::from_ref(&kept);
     map::merge(maps, Filters::Rebuild(&holdings), &Room::default(), &made).unwrap();
     if std::env::var_os("WAYPOST_WRITE_GOLDEN").is_some() {

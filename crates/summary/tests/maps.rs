@@ -31,7 +31,7 @@ fn open(path: &Path) -> Map {
 }
 
 fn given(path: &Path) -> Given {
-    Given::open(&Source::File(path.to_owned()), &Room::default()).unwrap()
+    Given::open(&Source::new(path.to_owned()), &Room::default()).unwrap()
 }
 
 fn rows(path: &Path) -> Vec<String> {
@@ -73,7 +73,7 @@ fn a_map_of_an_hxpx_profile_is_that_of_its_captures() {
         let folder = TempDir::new().unwrap();
         let input = Input {
             by,
-            ..Input::new(vec![Source::File(example())])
+            ..Input::new(vec![Source::new(example())])
         };
         let archive = Archive::default();
         let (direct, through) = (folder.path().join("a.ukvs"), folder.path().join("b.ukvs"));
@@ -101,7 +101,7 @@ fn a_map_of_an_hxpx_profile_is_that_of_its_captures() {
             .unwrap();
         let input = Input {
             by,
-            ..Input::new(vec![Source::File(profile.clone())])
+            ..Input::new(vec![Source::new(profile.clone())])
         };
         map::build(&input, &archive, None, &through).unwrap();
         assert!(!rows(&direct).is_empty());
@@ -290,7 +290,7 @@ fn a_line_of_a_gigabyte_is_an_error_with_its_place_and_takes_little_memory() {
     let out = folder.path().join("out.ukvs");
     let errors = [
         Map::open(&path, &Room::default()).unwrap_err(),
-        map::check::check(&Source::File(path.clone())).unwrap_err(),
+        map::check::check(&Source::new(path.clone())).unwrap_err(),
         map::compact(
             &mut given(&path),
             &papers(1.0),
@@ -330,7 +330,7 @@ fn broken_maps_are_errors_with_line_and_byte() {
         let out = folder.path().join("out.ukvs");
         let errors = [
             Map::open(&path, &Room::default()).unwrap_err(),
-            map::check::check(&Source::File(path.clone())).unwrap_err(),
+            map::check::check(&Source::new(path.clone())).unwrap_err(),
             map::compact(
                 &mut given(&path),
                 &papers(1.0),

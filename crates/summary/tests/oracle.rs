@@ -107,7 +107,7 @@ fn all_profiles_equal_those_of_a_dictionary_in_python() {
         name: "a".into(),
         gzip: false,
     };
-    profile::build(&Input::new(vec![Source::File(path)]), &options, None).unwrap();
+    profile::build(&Input::new(vec![Source::new(path)]), &options, None).unwrap();
     let mut lines: Vec<Vec<u8>> = Vec::new();
     let mut key = Vec::new();
     for policy in Policy::ALL {

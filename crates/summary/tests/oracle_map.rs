@@ -15,7 +15,7 @@ use waypost_summary::map::{self, Given, Papers, Room, Rule, Style};
 fn compact(path: &Path, papers: Papers) -> Vec<u8> {
     let folder = TempDir::new().unwrap();
     let out = folder.path().join("out");
-    let mut given = Given::open(&Source::File(path.to_owned()), &Room::default()).unwrap();
+    let mut given = Given::open(&Source::new(path.to_owned()), &Room::default()).unwrap();
     map::compact(
         &mut given,
         &Rule::Papers(papers),

@@ -24,7 +24,7 @@ fn options(folder: Option<&Path>, policies: &[Policy]) -> Options {
 }
 
 fn input(paths: &[PathBuf]) -> Input {
-    Input::new(paths.iter().cloned().map(Source::File).collect())
+    Input::new(paths.iter().cloned().map(Source::new).collect())
 }
 
 fn build(paths: &[PathBuf], folder: &Path) -> Report {

@@ -485,7 +485,7 @@ fn write_page(path: &Path, rows: &[Row]) -> anyhow::Result<()> {
             false,
         ));
     }
-    let mut output = waypost_index::output::Output::create(path)?;
+    let mut output = waypost_index::output::AtomicFile::create(path)?;
     output
         .write_all(page.html().as_bytes())
         .with_context(|| format!("cannot write {}", path.display()))?;

@@ -16,7 +16,7 @@ fn check_texts(texts: &[&[u8]], options: Options<'_>) -> Report {
         .map(|(n, text)| {
             let path = folder.path().join(format!("{n}.cdx"));
             fs::write(&path, text).unwrap();
-            Source::File(path)
+            Source::new(path)
         })
         .collect();
     check(&sources, options).unwrap()

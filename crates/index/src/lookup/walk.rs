@@ -4,12 +4,12 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use memchr::{memchr, memrchr};
+use waypost_io::Mapped;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::input::Compression;
-use crate::map::Map;
 use crate::range::Range;
-use crate::search::{lower_bound, not_sorted};
+use crate::search::lower_bound;
 use crate::zipnum::{Blocks, ZipNum};
 
 /// A sorted index that can be searched.
@@ -19,7 +19,7 @@ pub struct Index {
 }
 
 enum Kind {
-    Flat(Map),
+    Flat(Mapped),
     ZipNum(ZipNum),
 }
 
@@ -35,7 +35,7 @@ impl Index {
         let kind = if path.is_dir() || is_idx {
             Kind::ZipNum(ZipNum::open(path)?)
         } else {
-            let map = Map::open(path)?;
+            let map = Mapped::open(path)?;
             let compression = Compression::detect(&map[..map.len().min(16)]);
             if compression != Compression::Plain {
                 let message = format!(
@@ -208,7 +208,7 @@ fn forward(lines: &[u8], visit: &mut impl FnMut(&[u8]) -> Result<Flow>) -> Resul
         let end = memchr(b'\n', rest).unwrap_or(rest.len());
         let line = &rest[..end];
         if let Some(last) = last.filter(|&last| line < last) {
-            return Err(not_sorted(last, line));
+            return Err(Error::not_sorted(last, line));
         }
         if visit(line)?.is_break() {
             return Ok(Flow::Break(()));

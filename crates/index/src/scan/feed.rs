@@ -8,10 +8,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crossbeam_channel::Sender;
+use waypost_io::members::{self, LARGEST};
+use waypost_io::{Compression, Source, Stream};
 
 use crate::error::{Error, ErrorKind, IoContext, Result};
-use crate::input::members::{self, LARGEST};
-use crate::input::{Compression, Source, Stream};
 use crate::layout::FileLayout;
 
 /// Blocks of plain files: small enough to stay in a core's cache between reading and parsing.

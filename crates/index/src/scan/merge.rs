@@ -9,12 +9,12 @@ use std::thread;
 
 use crossbeam_channel::{Receiver, bounded, never, select, unbounded};
 use libdeflater::Decompressor;
+use waypost_io::{Compression, Source, members};
 
 use super::block::{self, Found, Reading};
 use super::feed::{Buffer, Fed, Feed, Pool, Work, open_at};
 use super::{At, FileReport, Job, LONGEST_LINE, Options, Outcome};
 use crate::error::{Error, ErrorKind, Result};
-use crate::input::{Compression, Source, members};
 use crate::layout::FileLayout;
 use crate::rejects::{self, Bad};
 use crate::revisit::Resolver;

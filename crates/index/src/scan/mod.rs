@@ -37,7 +37,7 @@
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("a.cdxj");
 //! # std::fs::write(&path, "com,example)/ 2004 {\"url\": \"http://example.com/\", \"status\": \"200\"}\n")?;
-//! let (found, outcome) = scan::scan(&[Source::File(path)], &Found, scan::Options::default())?;
+//! let (found, outcome) = scan::scan(&[Source::new(path)], &Found, scan::Options::default())?;
 //! assert_eq!(found, 1);
 //! assert_eq!(outcome.tally.captures, 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -59,8 +59,7 @@ use crate::rejects::{Rejects, RejectsFile};
 use crate::select::Select;
 use crate::web::NonWeb;
 
-/// Lines longer than this are bad lines; what is longer is not kept in memory.
-pub const LONGEST_LINE: usize = 16 * 1024 * 1024;
+pub use waypost_io::LONGEST_LINE;
 
 /// What to do with the captures: a partial result for each block, and how two of them merge.
 pub trait Job: Sync {

@@ -63,7 +63,7 @@ fn scan_file(path: &Path, block: Option<usize>) -> (Seen, Outcome) {
         block,
         ..Options::default()
     };
-    scan(&[Source::File(path.to_owned())], &Everything, options).unwrap()
+    scan(&[Source::new(path.to_owned())], &Everything, options).unwrap()
 }
 
 fn scan_bytes(bytes: &[u8], block: Option<usize>) -> (Seen, Outcome) {
@@ -209,7 +209,7 @@ fn damage_keeps_what_came_before_and_names_the_byte() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.gz");
     fs::write(&path, &flipped).unwrap();
-    assert!(scan(&[Source::File(path)], &Everything, strict).is_err());
+    assert!(scan(&[Source::new(path)], &Everything, strict).is_err());
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn many_files_are_read_in_order_and_lines_count_from_each() {
             &text[..text.len() - 1]
         };
         fs::write(&path, text).unwrap();
-        sources.push(Source::File(path));
+        sources.push(Source::new(path));
     }
     let (seen, outcome) = scan(&sources, &Everything, Options::default()).unwrap();
     let expected: Vec<(usize, u64)> = (0..20)
@@ -256,7 +256,7 @@ fn many_files_are_read_in_order_and_lines_count_from_each() {
         .collect();
     assert_eq!(places, expected);
     assert_eq!(outcome.files[7].lines, 7);
-    sources.push(Source::File(folder.path().join("missing")));
+    sources.push(Source::new(folder.path().join("missing")));
     assert!(scan(&sources, &Everything, Options::default()).is_err());
 }
 
@@ -269,7 +269,7 @@ fn strict_stops_at_the_first_bad_line_and_rejects_keep_them() {
         "com,a)/ 2004 {}\nError -3 while decompressing\ncom,b)/ x {}\n",
     )
     .unwrap();
-    let sources = [Source::File(path)];
+    let sources = [Source::new(path)];
     let options = Options {
         strict: true,
         ..Options::default()
@@ -310,7 +310,7 @@ fn revisits_are_resolved_over_the_borders_of_blocks() {
             ..Options::default()
         };
         options.select.revisits(crate::select::Revisits::Resolve);
-        let (seen, _) = scan(&[Source::File(path.clone())], &Everything, options).unwrap();
+        let (seen, _) = scan(&[Source::new(path.clone())], &Everything, options).unwrap();
         assert!(seen.captures.iter().all(|capture| capture.2 == Some(200)));
         assert_eq!(seen.captures.len(), 5);
     }

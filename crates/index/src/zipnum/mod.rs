@@ -19,7 +19,7 @@ mod writer;
 pub use idx::Flavour;
 pub(crate) use reader::Blocks;
 pub use reader::{ZipNum, unzip};
-pub(crate) use writer::Writer;
+pub use writer::create;
 
 /// How a ZipNum index is written.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,13 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use flate2::read::MultiGzDecoder;
 use libdeflater::Decompressor;
+use waypost_io::{LineWriter, Mapped, Ordered, Written};
 
 use super::idx::{Flavour, Row};
 use super::location::Locations;
 use crate::error::{Error, ErrorKind, IoContext, Result};
-use crate::map::Map;
-use crate::ordered::Ordered;
-use crate::output::{LineWriter, Written};
 use crate::search::{line_around, lower_bound};
 
 /// The largest block that is inflated. Common ones have a megabyte.
@@ -27,7 +25,7 @@ const OPEN_FILES: usize = 64;
 /// A ZipNum index.
 pub struct ZipNum {
     path: PathBuf,
-    idx: Map,
+    idx: Mapped,
     /// Where the rows begin, behind header lines.
     rows: usize,
     flavour: Flavour,
@@ -48,7 +46,7 @@ impl ZipNum {
         } else {
             path.to_owned()
         };
-        let idx = Map::open(&path)?;
+        let idx = Mapped::open(&path)?;
         let mut rows = 0;
         let mut only_part = Vec::new();
         while idx.get(rows) == Some(&b'!') {

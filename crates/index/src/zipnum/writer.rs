@@ -9,15 +9,24 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
+use waypost_io::{AtomicFolder, Block, BlockSink, LineWriter, Written};
+
 use super::Options;
 use super::idx::{Flavour, Row, key_of};
 use crate::error::{Error, ErrorKind, IoContext, Result};
-use crate::output::OutputFolder;
-use crate::output::lines::{Block, Taker, Written};
+
+/// Starts to write a ZipNum index into the new folder `path`.
+///
+/// # Errors
+/// When the folder exists and is not empty, or cannot be written.
+pub fn create(path: &Path, options: &Options, threads: usize) -> Result<LineWriter> {
+    let writer = Writer::create(path, options)?;
+    LineWriter::to_sink(Box::new(writer), options.lines, options.level, threads)
+}
 
 /// Writes the blocks, the index of blocks and the places of the shards into a new folder.
-pub(crate) struct Writer {
-    folder: OutputFolder,
+struct Writer {
+    folder: AtomicFolder,
     options: Options,
     data: BufWriter<File>,
     idx: BufWriter<File>,
@@ -32,21 +41,21 @@ const WHOLE: &str = "whole.gz";
 const WHOLE_ROWS: &str = "whole.idx";
 
 impl Writer {
-    pub(crate) fn create(path: &Path, options: &Options) -> Result<Writer> {
+    fn create(path: &Path, options: &Options) -> Result<Writer> {
         if options.flavour == Flavour::Wacz && options.shards > 1 {
             return Err(Error::new(ErrorKind::Invalid(
                 "the index of a WACZ has one data file: leave --shards out".to_owned(),
             )));
         }
-        let folder = OutputFolder::create(path)?;
+        let folder = AtomicFolder::create(path)?;
         let (data, idx) = if options.shards > 1 {
             (WHOLE.to_owned(), WHOLE_ROWS)
         } else {
             (part_name(options.flavour, 0), options.flavour.file_name())
         };
         let mut writer = Writer {
-            data: create(&folder.inside().join(data))?,
-            idx: create(&folder.inside().join(idx))?,
+            data: create_file(&folder.inside().join(data))?,
+            idx: create_file(&folder.inside().join(idx))?,
             folder,
             options: options.clone(),
             row: Vec::new(),
@@ -74,7 +83,7 @@ impl Writer {
         let data = File::open(&whole).doing("read", &whole)?;
         let mut rows = BufReader::new(File::open(&whole_rows).doing("read", &whole_rows)?);
         let idx_path = self.path(Flavour::Cluster.file_name());
-        let mut idx = create(&idx_path)?;
+        let mut idx = create_file(&idx_path)?;
         let shards = self.options.shards.min(self.blocks).max(1);
         let (mut line, mut number) = (Vec::new(), 0);
         for shard in 0..shards {
@@ -112,7 +121,7 @@ impl Writer {
     /// Says where the shards are: beside the index.
     fn write_locations(&self, shards: u64) -> Result<()> {
         let path = self.path("cluster.loc");
-        let mut loc = create(&path)?;
+        let mut loc = create_file(&path)?;
         for shard in 0..shards {
             let part = part_name(Flavour::Cluster, shard);
             writeln!(loc, "{part}\t{part}").doing("write", &path)?;
@@ -121,7 +130,7 @@ impl Writer {
     }
 }
 
-impl Taker for Writer {
+impl BlockSink for Writer {
     fn take(&mut self, block: &Block, packed: Option<&[u8]>) -> Result<()> {
         let packed = packed.unwrap_or_default();
         let first = block.bytes.split(|&byte| byte == b'\n').next();
@@ -177,7 +186,7 @@ fn part_name(flavour: Flavour, shard: u64) -> String {
     }
 }
 
-fn create(path: &Path) -> Result<BufWriter<File>> {
+fn create_file(path: &Path) -> Result<BufWriter<File>> {
     let file = File::create(path).doing("write", path)?;
     Ok(BufWriter::with_capacity(256 * 1024, file))
 }

@@ -6,7 +6,6 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use waypost_index::lookup::{Filter, Form, Index, Lookup, Order, Query, Wanted};
-use waypost_index::output::{Format, LineWriter};
 use waypost_index::range::{Match, pywb_range, ranges};
 use waypost_index::timestamp::Time;
 use waypost_index::zipnum;
@@ -66,7 +65,7 @@ fn index(folder: &Path, random: &mut Random) -> Vec<String> {
         shards: 3,
         ..zipnum::Options::default()
     };
-    let mut out = LineWriter::create(folder, &Format::ZipNum(options), 2).unwrap();
+    let mut out = zipnum::create(folder, &options, 2).unwrap();
     for line in &lines {
         out.push(line.as_bytes()).unwrap();
     }

@@ -15,7 +15,7 @@ use super::read::Filter;
 use super::run::{self, Cursor, Run, RunReader, RunWriter, write_hashes};
 use super::size::{self, BLOOM_SHARD, Budget};
 use crate::error::{Error, Result};
-use crate::pipeline::{self, Pool, Width};
+use waypost_io::pipeline::{self, Pool, Width};
 
 /// What to make.
 #[derive(Clone, Debug)]
@@ -217,7 +217,7 @@ pub(crate) fn fuse(parts: &[(u8, &Run)], packing: Packing, recipe: &Recipe) -> R
         let mut next = 0..shards;
         let give = || {
             let Some(shard) = next.next() else {
-                return Ok(None);
+                return Ok::<_, Error>(None);
             };
             let mut held = hashes.get();
             reader.shard(shard, shards, &mut held)?;
@@ -304,7 +304,7 @@ fn bloom(run: &Run, blocks: u64, old: Option<&Filter>, recipe: &Recipe) -> Resul
     let mut next = 0..blocks.div_ceil(BLOOM_SHARD);
     let give = || {
         let Some(shard) = next.next() else {
-            return Ok(None);
+            return Ok::<_, Error>(None);
         };
         let first = shard * BLOOM_SHARD;
         let count = (blocks - first).min(BLOOM_SHARD) as usize;

@@ -323,7 +323,7 @@ impl Probe {
     #[inline(always)]
     pub(crate) fn prefetch(&self, bytes: &[u8]) {
         for bit in self.slots {
-            super::memory::prefetch(bytes, (bit >> 3) as usize);
+            waypost_io::mapped::prefetch(bytes, (bit >> 3) as usize);
         }
     }
 }

@@ -25,7 +25,7 @@ use super::run::Run;
 use super::summary::Keyer;
 use crate::error::{Error, Result};
 use crate::holdings::{BadUri, Content, List, content_of};
-use crate::pipeline::Pool;
+use waypost_io::pipeline::Pool;
 
 /// What to read, and how.
 pub struct Input<'a> {

@@ -66,7 +66,7 @@ impl Filter {
                 out,
                 |hash| {
                     let at = self.block_at(bytes, hash)?;
-                    super::memory::prefetch(bytes, at);
+                    waypost_io::mapped::prefetch(bytes, at);
                     Ok((at, hash))
                 },
                 |(at, hash)| in_block(bytes, at, hash),

@@ -28,7 +28,7 @@
 //! # let list = folder.path().join("uris.txt");
 //! # let path = folder.path().join("holdings.filter");
 //! std::fs::write(&list, "http://example.com/\nhttps://example.org/a?b=c\n")?;
-//! let sources = [Source::File(list)];
+//! let sources = [Source::new(list)];
 //! filter::build(filter::Input::new(&sources), &Recipe::default(), &path)?;
 //!
 //! let filter = Filter::open(&path)?;
@@ -50,7 +50,6 @@ pub mod fuse;
 mod hash;
 mod input;
 mod lookup;
-mod memory;
 mod partition;
 pub mod plan;
 pub mod privacy;

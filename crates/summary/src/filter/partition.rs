@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use super::hash::{Hash, high, spread};
 use super::run::{Run, RunWriter, decode};
 use crate::error::{Error, Result};
-use crate::pipeline::{self, Pool, Width};
+use waypost_io::pipeline::{self, Pool, Width};
 
 /// How many of the highest bits decide.
 const BITS: u32 = 10;
@@ -182,7 +182,7 @@ impl Partitions {
                     .load(piece, &mut bytes, &mut hashes)
                     .map_err(|error| Error::io("read a temporary file in", folder, error))?;
                 sort(&mut hashes);
-                Ok(hashes)
+                Ok::<_, Error>(hashes)
             }
         };
         pipeline::run(

@@ -14,9 +14,9 @@ use super::format::{Entry, Head, Kind, Layout, MAGIC, Metadata, Part};
 use super::fuse;
 use super::hash::{Hasher, Secret};
 use super::lookup::shard_of;
-use super::memory::Map;
 use super::run::decode;
 use crate::error::{Error, ErrorKind, Result};
+use waypost_io::Mapped;
 
 /// An open filter.
 pub struct Filter {
@@ -35,7 +35,7 @@ pub struct Filter {
 }
 
 enum Bytes {
-    Map(Map),
+    Map(Mapped),
     Memory(Vec<u8>),
     /// Read by range; the last shard that was read is kept.
     File(File, Mutex<Option<(usize, Vec<u8>)>>),
@@ -78,7 +78,7 @@ impl Filter {
     /// # Errors
     /// When it cannot be read, is no filter, or is damaged.
     pub fn open(path: &Path) -> Result<Filter> {
-        Filter::of_map(path, Map::open(path)?)
+        Filter::of_map(path, Mapped::open(path)?)
     }
 
     /// Reads a file into memory, which pays for many lookups: in a large filter each takes about two
@@ -87,10 +87,10 @@ impl Filter {
     /// # Errors
     /// When it cannot be read, is no filter, or is damaged.
     pub fn load(path: &Path) -> Result<Filter> {
-        Filter::of_map(path, Map::load(path)?)
+        Filter::of_map(path, Mapped::load(path)?)
     }
 
-    fn of_map(path: &Path, map: Map) -> Result<Filter> {
+    fn of_map(path: &Path, map: Mapped) -> Result<Filter> {
         let layout = whole(&map).map_err(|error| error.in_file(path.display()))?;
         Ok(Filter::new(
             path.display().to_string(),

@@ -17,8 +17,8 @@ use super::run::escaped;
 use super::spool::{Spool, Spooled};
 use super::{Input, Reading};
 use crate::error::{Error, ErrorKind, Result};
-use crate::pipeline::{self, Pool, Width};
 use crate::ukvs::LONGEST;
+use waypost_io::pipeline::{self, Pool, Width};
 
 /// How much is read at a time.
 const BLOCK: usize = 1 << 20;

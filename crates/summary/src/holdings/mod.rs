@@ -179,7 +179,7 @@ fn keep_stdin(input: &Input) -> Result<Option<(tempfile::TempDir, Input)>> {
     let mut file = std::fs::File::create(&path).map_err(fail)?;
     std::io::copy(&mut std::io::stdin().lock(), &mut file).map_err(fail)?;
     let mut input = input.clone();
-    input.sources[number] = Source::File(path);
+    input.sources[number] = Source::new(path);
     Ok(Some((folder, input)))
 }
 

@@ -90,7 +90,7 @@ pub(super) fn read<C: Consumer>(
             ..sort::Options::default()
         };
         let mut out = LineWriter::create(&sorted, &Format::Plain, 1)?;
-        sort::sort(&[Source::File(spooled.clone())], &options, &mut out)?;
+        sort::sort(&[Source::new(spooled.clone())], &options, &mut out)?;
         out.finish()?;
         // Not needed any more, and disks are finite.
         std::fs::remove_file(&spooled).map_err(|error| Error::io("remove", &spooled, error))?;

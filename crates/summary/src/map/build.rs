@@ -47,6 +47,7 @@ pub fn build(
     let room = Room {
         memory: input.memory / 2,
         temporary: input.temporary.clone(),
+        ..Room::default()
     };
     let mut profiles = Vec::new();
     let mut others = Vec::new();

@@ -154,7 +154,7 @@ impl Given {
 
     fn tidy(&mut self) -> Result<()> {
         let tidy = tidied(&self.source, &self.room)?;
-        self.source = Source::File(tidy.to_path_buf());
+        self.source = Source::new(tidy.to_path_buf());
         self._temporary = Some(tidy);
         self.sorted = true;
         Ok(())

@@ -38,8 +38,7 @@ pub fn fit(source: &Source, room: &Room) -> Result<Fitted> {
     if let Walked::Untidy(_) = walk(source, None, &mut counts)? {
         let tidy = tidied(source, room)?;
         counts = Counts::default();
-        if let Walked::Untidy(untidy) = walk(&Source::File(tidy.to_path_buf()), None, &mut counts)?
-        {
+        if let Walked::Untidy(untidy) = walk(&Source::new(tidy.to_path_buf()), None, &mut counts)? {
             return Err(untidy.error(source));
         }
     }

@@ -70,7 +70,7 @@ pub fn merge(
         return Err(Error::new(ErrorKind::FiltersToMerge).in_file(maps[at].display()));
     }
     for (at, path) in maps.iter().enumerate() {
-        let source = Source::File(path.clone());
+        let source = Source::new(path.clone());
         let mut rows = Rows::open(&source, Order::Any)?;
         // Maps from elsewhere name their second key, but not what we call it by.
         let second = second_key(rows.headers())?;
@@ -127,7 +127,7 @@ pub fn merge(
         Filters::Rebuild(holdings) if filtered.is_some() => {
             let rows = temporary(room)?;
             merged.rows = write_spooled(spool.finish()?, keys, &head(None), &rows)?;
-            let full = Source::File(rows.to_path_buf());
+            let full = Source::new(rows.to_path_buf());
             let made = publish(&rows, &full, holdings, room, head, out)?;
             merged.filter_bytes = made.file.map(|(bytes, _)| bytes);
         }

@@ -23,7 +23,6 @@ mod filtered;
 mod find;
 pub mod fit;
 mod judge;
-mod memory;
 mod merge;
 mod once;
 mod outline;

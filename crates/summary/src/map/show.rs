@@ -38,7 +38,7 @@ pub fn tree(source: &Source, depth: usize, top: usize, room: &Room) -> Result<Tr
     };
     if let Walked::Untidy(_) = walk(source, None, &mut grow)? {
         let tidy = tidied(source, room)?;
-        if let Walked::Untidy(untidy) = walk(&Source::File(tidy.to_path_buf()), None, &mut grow)? {
+        if let Walked::Untidy(untidy) = walk(&Source::new(tidy.to_path_buf()), None, &mut grow)? {
             return Err(untidy.error(source));
         }
     }

@@ -17,7 +17,6 @@ use waypost_surt::{Key, Reach, Surt};
 
 use super::filtered::Companion;
 use super::find::{Finder, Found};
-use super::memory::Bytes;
 use super::row::Row;
 use super::rows::{Order, Rows, key_fields};
 use super::table::{self, Table};
@@ -27,6 +26,7 @@ use crate::error::{Error, Result};
 use crate::frequency::Frequency;
 use crate::summary::{Answer, Kind, Lookup, Match, Size, Summary};
 use crate::ukvs::{Headers, Line};
+use waypost_io::Mapped;
 
 /// Tables of texts smaller than this are made anew each time.
 const SMALL: usize = 8 << 20;
@@ -34,7 +34,7 @@ const SMALL: usize = 8 << 20;
 /// A map.
 #[derive(Debug)]
 pub struct Map {
-    text: Bytes,
+    text: Mapped,
     table: Table,
     keys: usize,
     headers: Headers,
@@ -69,7 +69,7 @@ impl Map {
         let name = |error: Error| error.in_file(path.display());
         let plain = source != Source::Stdin && source.open()?.compression() == Compression::Plain;
         if plain {
-            let text = Bytes::map(path)?;
+            let text = Mapped::open(path)?;
             if let Some(table) = table::load(path, &text) {
                 return Map::new(text, table, path, None).map_err(name);
             }
@@ -79,23 +79,23 @@ impl Map {
                 if text.len() >= SMALL {
                     table::store(path, &text, &mut bytes);
                 }
-                let table = Table::new(Bytes::Owned(bytes))
+                let table = Table::new(Mapped::from(bytes))
                     .ok_or_else(damaged)
                     .map_err(name)?;
                 return Map::new(text, table, path, None).map_err(name);
             }
         }
         let tidy = tidied(&source, room)?;
-        let text = Bytes::map(&tidy)?;
+        let text = Mapped::open(&tidy)?;
         let keys = key_fields(&headers_of(&text).map_err(name)?).map_err(name)?;
         let bytes = Table::build(&text, keys).map_err(name)?;
-        let table = Table::new(Bytes::Owned(bytes))
+        let table = Table::new(Mapped::from(bytes))
             .ok_or_else(damaged)
             .map_err(name)?;
         Map::new(text, table, path, Some(tidy)).map_err(name)
     }
 
-    fn new(text: Bytes, table: Table, path: &Path, temporary: Option<TempPath>) -> Result<Map> {
+    fn new(text: Mapped, table: Table, path: &Path, temporary: Option<TempPath>) -> Result<Map> {
         let headers = headers_of(&text)?;
         Ok(Map {
             keys: key_fields(&headers)?,

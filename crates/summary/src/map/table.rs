@@ -14,12 +14,12 @@ use std::time::UNIX_EPOCH;
 
 use std::io::Write;
 
-use waypost_index::output::Output;
+use waypost_index::output::AtomicFile;
 use waypost_surt::{Key, Reach};
 
-use super::memory::Bytes;
 use super::row::Row;
 use crate::error::{Error, Result};
+use waypost_io::Mapped;
 
 const MAGIC: &[u8; 8] = b"WAYPMAP\n";
 const VERSION: u32 = 2;
@@ -108,7 +108,7 @@ impl Levels {
 /// The table.
 #[derive(Debug)]
 pub(crate) struct Table {
-    bytes: Bytes,
+    bytes: Mapped,
     slots: u64,
     pub(crate) rows: u64,
     flags: u32,
@@ -121,7 +121,7 @@ const TOGETHER: usize = 64;
 impl Table {
     /// Reads all rows of a text and notes where they are. Rows of one key follow each other, and the
     /// first is noted.
-    pub(crate) fn build(text: &Bytes, keys: usize) -> Result<Vec<u8>> {
+    pub(crate) fn build(text: &Mapped, keys: usize) -> Result<Vec<u8>> {
         let slots = (count(text, keys) * 3 / 2).max(8);
         let mut bytes = vec![0; HEADER + 8 * slots as usize];
         let mut rows = 0u64;
@@ -174,7 +174,7 @@ impl Table {
     }
 
     /// Takes a table as it was built.
-    pub(crate) fn new(bytes: Bytes) -> Option<Table> {
+    pub(crate) fn new(bytes: Mapped) -> Option<Table> {
         let number = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
         let small = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         let (rows, slots, levels, flags) = (number(40)?, number(48)?, number(56)?, small(12)?);
@@ -270,7 +270,7 @@ fn first_field(line: &[u8]) -> &[u8] {
 }
 
 /// How many keys a text has, each counted once however many rows it has.
-fn count(text: &Bytes, keys: usize) -> u64 {
+fn count(text: &Mapped, keys: usize) -> u64 {
     if keys == 1 {
         let mut count = 1;
         for (number, window) in text.chunks(WINDOW).enumerate() {
@@ -349,7 +349,7 @@ fn stamp(path: &Path, text: &[u8]) -> [u8; 24] {
 
 /// The table beside a text, if it is there and was made of this text.
 pub(crate) fn load(path: &Path, text: &[u8]) -> Option<Table> {
-    let bytes = Bytes::map(&beside(path)).ok()?;
+    let bytes = Mapped::open(&beside(path)).ok()?;
     let fresh = bytes.get(16..40)? == stamp(path, text);
     fresh.then(|| Table::new(bytes)).flatten()
 }
@@ -359,7 +359,7 @@ pub(crate) fn store(path: &Path, text: &[u8], table: &mut [u8]) {
     table[16..40].copy_from_slice(&stamp(path, text));
     let written = || -> Result<()> {
         let place = beside(path);
-        let mut out = Output::create(&place)?;
+        let mut out = AtomicFile::create(&place)?;
         out.write_all(table)
             .map_err(|source| Error::io("write", &place, source))?;
         out.commit()?;
@@ -379,8 +379,8 @@ mod tests {
 
     #[test]
     fn tables_are_made_as_they_were_and_read() {
-        assert_eq!(Table::build(&Bytes::Owned(MAP.to_vec()), 1).unwrap(), TABLE);
-        let table = Table::new(Bytes::Owned(TABLE.to_vec())).unwrap();
+        assert_eq!(Table::build(&Mapped::from(MAP.to_vec()), 1).unwrap(), TABLE);
+        let table = Table::new(Mapped::from(TABLE.to_vec())).unwrap();
         assert_eq!((table.rows, table.has_queries()), (8, true));
         let mut at = 0;
         for line in MAP.split_inclusive(|&byte| byte == b'\n') {
@@ -394,7 +394,7 @@ mod tests {
         let mut older = TABLE.to_vec();
         older[8] = 1;
         assert!(
-            Table::new(Bytes::Owned(older)).is_none(),
+            Table::new(Mapped::from(older)).is_none(),
             "another version is made anew"
         );
     }

@@ -20,7 +20,7 @@ use super::tidy::Room;
 use super::write::Style;
 
 fn given(path: &Path) -> Given {
-    Given::open(&Source::File(path.to_owned()), &Room::default()).unwrap()
+    Given::open(&Source::new(path.to_owned()), &Room::default()).unwrap()
 }
 
 fn write_map(folder: &TempDir, name: &str, text: &str) -> std::path::PathBuf {
@@ -422,7 +422,7 @@ proptest! {
         let flat = Prior::power(0.0, 1.0);
         let expected = Expected { prior: &flat, teach: 1.0, aside: 1.0, densities: &[] };
         let mut gather = Gather::new(expected).with_outline(price.is_some(), false, folder.path());
-        walk(&Source::File(path), Some(&sample), &mut gather).unwrap();
+        walk(&Source::new(path), Some(&sample), &mut gather).unwrap();
         let outline = gather.outline().unwrap().unwrap();
         let found = outline.price([lambda], Top::SecondLevel, price, None).unwrap().costs[0];
         let least = brute(&nodes, lambda, price);
@@ -452,7 +452,7 @@ proptest! {
         let expected = Expected { prior: &flat, teach: 1.0, aside: 1.0, densities: &[] };
         let mut gather = Gather::new(expected).with_outline(false, false, folder.path());
         gather.beside = Some(Beside::new());
-        walk(&Source::File(path), Some(&sample_of(&asked, true)), &mut gather).unwrap();
+        walk(&Source::new(path), Some(&sample_of(&asked, true)), &mut gather).unwrap();
         for pair in gather.beside.unwrap().pairs() {
             let out = compacted(&text, &Rule::Papers(papers(pair.host_weight, pair.path_weight)), Style::Published);
             prop_assert_eq!(pair.rows, rows(&out).len() as u64, "{:?} of {} is {}", pair, text, out);

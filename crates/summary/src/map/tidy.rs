@@ -4,7 +4,7 @@
 //! is granted, and those of one key added up: what either calls present stays present.
 
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tempfile::{NamedTempFile, TempPath};
 use waypost_index::Source;
@@ -18,23 +18,7 @@ use crate::error::{Error, Result};
 use crate::frequency::Frequency;
 use crate::ukvs::{LONGEST, Lines, push_digits};
 
-/// How much memory to use and where to put what does not fit.
-#[derive(Clone, Debug)]
-pub struct Room {
-    /// In bytes.
-    pub memory: usize,
-    /// The folder for temporary files.
-    pub temporary: PathBuf,
-}
-
-impl Default for Room {
-    fn default() -> Room {
-        Room {
-            memory: 1 << 30,
-            temporary: std::env::temp_dir(),
-        }
-    }
-}
+pub use waypost_io::Resources as Room;
 
 /// Lines that are written down to be sorted.
 pub(crate) struct Spool {
@@ -119,11 +103,11 @@ impl Spool {
                 temporary: self.room.temporary,
                 ..sort::Options::default()
             };
-            sort::sort(&[Source::File(written.to_path_buf())], &options, &mut out)?;
+            sort::sort(&[Source::new(written.to_path_buf())], &options, &mut out)?;
             out.finish()?;
             written = sorted;
         }
-        let stream = Source::File(written.to_path_buf()).open()?;
+        let stream = Source::new(written.to_path_buf()).open()?;
         Ok(Spooled {
             lines: Lines::new(stream),
             _file: written,

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use libdeflater::{CompressionLvl, Compressor};
 use waypost_index::input::Stream;
-use waypost_index::output::Output;
+use waypost_index::output::AtomicFile;
 use waypost_surt::Policy;
 
 use super::low::low;
@@ -313,7 +313,7 @@ impl Rows {
         let Some(path) = path.filter(|_| self.mode != Mode::Count) else {
             return Ok(written);
         };
-        let mut output = Output::create(path)?;
+        let mut output = AtomicFile::create(path)?;
         let copied = match self.mode {
             Mode::Gzip => output.write_all(&self.packed[..size]),
             _ => output.write_all(header),
@@ -332,7 +332,7 @@ impl Rows {
 }
 
 /// Copies in large pieces: the files are, and small ones take a call to the system each.
-fn copy(from: &mut File, to: &mut Output) -> io::Result<()> {
+fn copy(from: &mut File, to: &mut AtomicFile) -> io::Result<()> {
     let mut piece = vec![0; BLOCK];
     loop {
         match from.read(&mut piece) {

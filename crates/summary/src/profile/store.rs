@@ -114,7 +114,7 @@ impl Profile {
     /// When it cannot be read.
     pub fn is_one(path: &Path) -> Result<bool> {
         let mut start = vec![0; 64 << 10];
-        let (length, _) = Source::File(path.to_owned()).open()?.read_full(&mut start);
+        let (length, _) = Source::new(path.to_owned()).open()?.read_full(&mut start);
         Ok(crate::holdings::content_of(&start[..length]) == crate::holdings::Content::Summary)
     }
 

@@ -123,7 +123,7 @@ pub(crate) fn create_zipnum(
     threads: usize,
 ) -> anyhow::Result<LineWriter> {
     let taken = folder.exists();
-    let created = LineWriter::create(folder, &Format::ZipNum(shape.options()), threads);
+    let created = zipnum::create(folder, &shape.options(), threads);
     if taken && created.is_err() {
         return created.hint("name a folder that does not exist yet");
     }

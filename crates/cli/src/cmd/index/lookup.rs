@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use waypost_index::lookup::{Filter, Form, Index, Lookup as Search, Order, Query, Wanted};
-use waypost_index::output::Output as OutputFile;
+use waypost_index::output::AtomicFile;
 use waypost_index::range::{Match, pywb_range, ranges};
 use waypost_index::timestamp::Time;
 use waypost_index::{Error, ErrorKind};
@@ -236,7 +236,7 @@ fn open(path: &Path) -> anyhow::Result<Box<dyn BufRead>> {
 }
 
 fn write_misses<'a>(path: &Path, uris: impl Iterator<Item = &'a String>) -> anyhow::Result<()> {
-    let mut file = OutputFile::create(path)?;
+    let mut file = AtomicFile::create(path)?;
     let text: String = uris.flat_map(|uri| [uri, "\n"]).collect();
     file.write_all(text.as_bytes())
         .with_context(|| format!("cannot write {}", path.display()))?;

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use waypost_index::input::Source;
-use waypost_index::output::Output;
+use waypost_index::output::AtomicFile;
 use waypost_report::{Align, Curve, Table, bytes, count};
 use waypost_summary::map::{
     self, Budget, Given, LeastCost, Papers, PowerLaw, Report, Room, Rule, Style,
@@ -162,6 +162,7 @@ impl Compact {
         let room = Room {
             memory: self.memory.memory,
             temporary: temporary(&self.output),
+            ..Room::default()
         };
         let mut given = Given::open(&Source::new(&self.map), &room)?;
         if self.filtered.is_wanted() {
@@ -272,7 +273,7 @@ impl Compact {
 
 /// Rows read against rows written, and the plot.
 fn write_trace(path: &Path, trace: &[(u64, u64)]) -> anyhow::Result<()> {
-    let mut file = Output::create(path)?;
+    let mut file = AtomicFile::create(path)?;
     for (read, written) in trace {
         writeln!(file, "{read}\t{written}")?;
     }
@@ -284,7 +285,7 @@ fn write_trace(path: &Path, trace: &[(u64, u64)]) -> anyhow::Result<()> {
         points: trace.iter().map(|&(x, y)| (x as f64, y as f64)).collect(),
     };
     if path.as_os_str() != "-" {
-        let mut file = Output::create(&path.with_extension("svg"))?;
+        let mut file = AtomicFile::create(&path.with_extension("svg"))?;
         file.write_all(curve.svg().as_bytes())?;
         file.commit()?;
     }

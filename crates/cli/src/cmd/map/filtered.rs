@@ -149,6 +149,7 @@ impl FilteredOptions {
         let room = Room {
             memory,
             temporary: temporary(output),
+            ..Room::default()
         };
         let earlier = Input {
             dialect: given.dialect()?,

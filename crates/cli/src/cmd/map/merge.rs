@@ -42,6 +42,7 @@ impl Merge {
         let room = Room {
             memory: self.memory.memory,
             temporary: temporary(&self.output),
+            ..Room::default()
         };
         let dialect = match self.holdings.is_empty() {
             true => Dialect::default(),

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use waypost_index::input::Source;
-use waypost_index::output::Output;
+use waypost_index::output::AtomicFile;
 use waypost_report::{Piece, count, icicle};
 use waypost_summary::map::{Room, show};
 
@@ -74,7 +74,7 @@ fn lines() -> usize {
 
 fn write_page(map: &Path, tree: &show::Tree, path: &Path) -> anyhow::Result<()> {
     let title = format!("What {} holds", map.display());
-    let mut file = Output::create(path)?;
+    let mut file = AtomicFile::create(path)?;
     file.write_all(icicle(&title, &piece(tree)).as_bytes())?;
     file.commit()?;
     Ok(())

@@ -60,6 +60,7 @@ impl Sweep {
         let room = Room {
             memory: self.memory.memory,
             temporary: self.output.clone(),
+            ..Room::default()
         };
         let mut table = Table::new(&[
             ("Wh", Align::Right),

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::SpooledTempFile;
-use waypost_index::output::Output;
+use waypost_index::output::AtomicFile;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::PADDED_FROM;
@@ -76,7 +76,7 @@ pub(crate) fn check_place(out: &Path) -> Result<()> {
     // Pipes and devices are opened once only: closing them tells their reader that all is said.
     let special = std::fs::metadata(out).is_ok_and(|metadata| !metadata.is_file());
     if out.as_os_str() != "-" && !special {
-        Output::create(out)?;
+        AtomicFile::create(out)?;
     }
     Ok(())
 }
@@ -97,7 +97,7 @@ pub(crate) fn write(
         entry.encode(&mut table);
     }
     let fail = |error| Error::io("write", out, error);
-    let mut file = Output::create(out)?;
+    let mut file = AtomicFile::create(out)?;
     let mut out = BufWriter::with_capacity(1 << 20, &mut file);
     out.write_all(&head.encode(extent, &[&metadata, &table]))
         .map_err(fail)?;

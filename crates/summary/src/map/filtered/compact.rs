@@ -254,7 +254,7 @@ fn copy(rows: &Path, head: &[u8], out: &Path) -> Result<LineWriter> {
     {
         writer.push(line)?;
     }
-    let mut lines = Lines::new(Source::File(rows.to_owned()).open()?);
+    let mut lines = Lines::new(Source::new(rows.to_owned()).open()?);
     while lines.advance()? {
         if !matches!(lines.line().first(), None | Some(b'!')) {
             writer.push(lines.line())?;

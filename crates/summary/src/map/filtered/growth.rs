@@ -47,7 +47,7 @@ fn compare(now: &Source, before: &Path) -> Result<Growth> {
     let mut compare = Compare::default();
     let mut walk = Walk::new(&mut compare);
     let mut now = Counts::new(Rows::open(now, Order::Any)?)?;
-    let mut before = Counts::new(Rows::open(&Source::File(before.to_owned()), Order::Any)?)?;
+    let mut before = Counts::new(Rows::open(&Source::new(before.to_owned()), Order::Any)?)?;
     while now.more || before.more {
         let ours = now.more && (!before.more || now.key <= before.key);
         let from = if ours { &mut now } else { &mut before };
@@ -178,7 +178,7 @@ mod tests {
             "now",
             "com,a)/new/1 1/1\ncom,a)/new/2 1/1\ncom,a)/old/1 3/3\ncom,a)/old/2 1/1\ncom,a)/same 1/1\ncom,b)/ 1/1\ncom,c)/x 5/5\norg,d)/ 1/1\n",
         );
-        let growth = compare(&Source::File(now), &before).unwrap();
+        let growth = compare(&Source::new(now), &before).unwrap();
         let places: Vec<(String, f64)> = growth
             .places
             .iter()

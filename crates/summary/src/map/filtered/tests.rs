@@ -173,7 +173,7 @@ proptest! {
             aside: true,
         };
         let mut cost = Cost::new(terms, [lambda]);
-        walk(&Source::File(path), Some(&sample_of(&asked)), &mut cost).unwrap();
+        walk(&Source::new(path), Some(&sample_of(&asked)), &mut cost).unwrap();
         let expected = brute(&nodes, lambda, &prices, row, &[ABSENT, usize::from(width), OPEN]);
         prop_assert!((cost.found[0].cost - expected).abs() < 1e-9, "{} but {}", cost.found[0].cost, expected);
     }
@@ -231,7 +231,7 @@ impl World {
         Input {
             temporary: self.folder.path().to_owned(),
             memory: 1 << 24,
-            ..Input::new(vec![Source::File(self.at("index.cdx"))])
+            ..Input::new(vec![Source::new(self.at("index.cdx"))])
         }
     }
 
@@ -250,7 +250,7 @@ impl World {
 
     fn compact(&self, from: &str, filtered: &Filtered, to: &str) -> PathBuf {
         let out = self.at(to);
-        let mut given = Given::open(&Source::File(self.at(from)), &Room::default()).unwrap();
+        let mut given = Given::open(&Source::new(self.at(from)), &Room::default()).unwrap();
         compact_filtered(&mut given, filtered, &out).unwrap();
         out
     }
@@ -363,7 +363,7 @@ fn filters_are_wrong_as_often_as_they_say() {
         std::fs::write(&rows, format!("* 1/1 {{\"filter\": {width}}}\n")).unwrap();
         let room = Room::default();
         let file = companion_of(&rows);
-        let full = Source::File(world.at("full.ukvs"));
+        let full = Source::new(world.at("full.ukvs"));
         super::companion::make(&rows, &full, &world.holdings(), &room, &file).unwrap();
         let map = Map::open(&rows, &room).unwrap();
         let tried = 200_000;
@@ -398,7 +398,7 @@ fn a_budget_of_bytes_is_met_within_three_percent_and_counts_all_that_is_shipped(
             "{size} of {allowed}"
         );
     }
-    let mut given = Given::open(&Source::File(world.at("full.ukvs")), &Room::default()).unwrap();
+    let mut given = Given::open(&Source::new(world.at("full.ukvs")), &Room::default()).unwrap();
     let filtered = world.filtered(FilteredBudget::Bytes(50), &in_vain(40));
     assert!(compact_filtered(&mut given, &filtered, &world.at("no.ukvs")).is_err());
     assert!(!world.at("no.ukvs").exists() && !world.at("no.ukvs.filter").exists());
@@ -473,11 +473,11 @@ fn hashes_of_what_is_held_do_as_well() {
         kind: crate::filter::Kind::Hashes,
         ..crate::filter::Recipe::default()
     };
-    let sources = [Source::File(world.at("index.cdx"))];
+    let sources = [Source::new(world.at("index.cdx"))];
     let hashes = world.at("hashes.filter");
     crate::filter::build(crate::filter::Input::new(&sources), &recipe, &hashes).unwrap();
     let mut filtered = world.filtered(FilteredBudget::Lambda(30.0), &in_vain(3_000));
-    filtered.holdings.sources = vec![Source::File(hashes)];
+    filtered.holdings.sources = vec![Source::new(hashes)];
     let map = world.compact("full.ukvs", &filtered, "small.ukvs");
     assert!(companion_of(&map).exists());
     all_present(&map, &held).unwrap();
@@ -490,7 +490,7 @@ fn holdings_that_lack_what_the_map_has_are_refused() {
     let less: BTreeSet<String> = world.held.iter().take(1_000).cloned().collect();
     let less = World::new(&less);
     filtered.holdings = less.holdings();
-    let mut given = Given::open(&Source::File(world.at("full.ukvs")), &Room::default()).unwrap();
+    let mut given = Given::open(&Source::new(world.at("full.ukvs")), &Room::default()).unwrap();
     let error = compact_filtered(&mut given, &filtered, &world.at("out.ukvs")).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Holdings(_)), "{error}");
     assert!(!world.at("out.ukvs").exists() && !world.at("out.ukvs.filter").exists());
@@ -504,7 +504,7 @@ fn holdings_that_the_map_does_not_have_are_refused() {
     let mut filtered = world.filtered(FilteredBudget::Lambda(50.0), &in_vain(200));
     filtered.top = Some(Top::SecondLevel);
     filtered.holdings.sources.extend(more.holdings().sources);
-    let mut given = Given::open(&Source::File(world.at("full.ukvs")), &Room::default()).unwrap();
+    let mut given = Given::open(&Source::new(world.at("full.ukvs")), &Room::default()).unwrap();
     let error = compact_filtered(&mut given, &filtered, &world.at("out.ukvs")).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Holdings(_)), "{error}");
     assert!(!world.at("out.ukvs").exists());

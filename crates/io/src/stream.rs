@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{self, Read};
 
-use super::codec::{Codec, Compression};
+use crate::compression::{Codec, Compression};
 use crate::error::{Error, ErrorKind, Result};
 
 /// How much is read from the source at a time.
@@ -63,11 +63,10 @@ impl Stream {
     }
 
     /// A stream over the rest of a gzip file, from `offset` on, where a member should begin.
-    pub(crate) fn gzip_at(
-        name: String,
-        source: Box<dyn Read + Send>,
-        offset: u64,
-    ) -> Result<Stream> {
+    ///
+    /// # Errors
+    /// When the first bytes cannot be read.
+    pub fn gzip_at(name: String, source: Box<dyn Read + Send>, offset: u64) -> Result<Stream> {
         let mut stream = Stream::new(name, source)?;
         stream.taken = offset;
         stream.compression = Compression::Gzip;

@@ -4,7 +4,7 @@
 //! A member can begin only where the bytes `1f 8b 08` and a flag byte with three zero bits stand,
 //! but these also occur inside compressed data, about once in 100 MB. So places found are only
 //! likely ones. A wrong place shows when the member before it cannot be inflated; then the two
-//! pieces are tried as one. What cannot be inflated so is left to a [`Stream`](super::Stream),
+//! pieces are tried as one. What cannot be inflated so is left to a [`Stream`](crate::Stream),
 //! which says exactly what is wrong.
 
 use std::ops::Range;
@@ -13,10 +13,10 @@ use libdeflater::Decompressor;
 use memchr::memmem;
 
 /// Members larger than this are not worth waiting for: their file is inflated as a stream.
-pub(crate) const LARGEST: usize = 2 * 1024 * 1024;
+pub const LARGEST: usize = 2 * 1024 * 1024;
 /// A group of members is inflated into at most this much, which bounds memory for gzip bombs. No
 /// more than the longest line, so that every line that is too long is met where lines are joined.
-const LARGEST_INFLATED: usize = crate::scan::LONGEST_LINE;
+const LARGEST_INFLATED: usize = crate::LONGEST_LINE;
 /// The shortest member: header, an empty block, trailer.
 const SHORTEST: usize = 18;
 
@@ -47,7 +47,7 @@ fn length(piece: &[u8]) -> Option<usize> {
 /// Cuts off the pieces at the start of `bytes` that are likely to be members and give about `group`
 /// bytes when inflated; at least one, if there is any. None if the first is too large, or may go on
 /// after the end of `bytes`, which is the end of the file if `ended`.
-pub(crate) fn pieces(bytes: &[u8], ended: bool, group: usize) -> Vec<Range<usize>> {
+pub fn pieces(bytes: &[u8], ended: bool, group: usize) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     let mut start = 0;
     let mut inflated = 0;
@@ -90,7 +90,7 @@ fn falsely_cut(bytes: &[u8], start: usize, end: usize) -> Vec<Range<usize>> {
 /// Inflates pieces one after the other into `out`, whose length is kept: a buffer used again need
 /// not be cleared. Gives how much of it was filled and how many pieces were used; fewer than all
 /// if one cannot be inflated.
-pub(crate) fn inflate(
+pub fn inflate(
     decompressor: &mut Decompressor,
     bytes: &[u8],
     pieces: &[Range<usize>],

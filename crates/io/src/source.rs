@@ -5,8 +5,8 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::stream::Stream;
 use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::stream::Stream;
 
 /// One thing to read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -22,7 +22,7 @@ pub enum Source {
 pub struct Expanded {
     /// What to read, in the order named; the files of a folder in the order of their names.
     pub sources: Vec<Source>,
-    /// Files in folders that do not look like an index by their name and are not read.
+    /// Files in folders that were not wanted, by their name.
     pub skipped: Vec<PathBuf>,
 }
 
@@ -80,12 +80,11 @@ impl fmt::Display for Source {
 }
 
 /// Turns names into sources. Folders are walked to any depth; in them, files are taken whose names
-/// are those of indexes: `*.cdx`, `*.cdxj`, `*.ndjson`, `*.jsonl`, `cdx-00000`, `part-00000`, each
-/// plain or with `.gz`, `.zst` or `.bz2`. Hidden files are passed over.
+/// are `wanted`. Hidden files are passed over.
 ///
 /// # Errors
-/// A name that does not exist, a folder without any index, standard input named twice.
-pub fn expand<I>(names: I) -> Result<Expanded>
+/// A name that does not exist, a folder without any such file, standard input named twice.
+pub fn expand<I>(names: I, wanted: impl Fn(&str) -> bool) -> Result<Expanded>
 where
     I: IntoIterator,
     I::Item: Into<PathBuf>,
@@ -105,7 +104,7 @@ where
             Source::File(path) => {
                 if fs::metadata(path).doing("open", path)?.is_dir() {
                     let before = expanded.sources.len();
-                    walk(path, &mut expanded)?;
+                    walk(path, &wanted, &mut expanded)?;
                     if expanded.sources.len() == before {
                         return Err(Error::new(ErrorKind::NoIndex).in_file(path.display()));
                     }
@@ -118,7 +117,7 @@ where
     Ok(expanded)
 }
 
-fn walk(folder: &Path, expanded: &mut Expanded) -> Result<()> {
+fn walk(folder: &Path, wanted: &dyn Fn(&str) -> bool, expanded: &mut Expanded) -> Result<()> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).doing("read the folder", folder)? {
         paths.push(entry.doing("read the folder", folder)?.path());
@@ -135,8 +134,8 @@ fn walk(folder: &Path, expanded: &mut Expanded) -> Result<()> {
         // Links to folders are not followed: they can lead in circles.
         let metadata = fs::symlink_metadata(&path).doing("read", &path)?;
         if metadata.is_dir() {
-            walk(&path, expanded)?;
-        } else if is_index_name(&name) && path.is_file() {
+            walk(&path, wanted, expanded)?;
+        } else if wanted(&name) && path.is_file() {
             expanded.sources.push(Source::File(path));
         } else {
             expanded.skipped.push(path);
@@ -145,50 +144,12 @@ fn walk(folder: &Path, expanded: &mut Expanded) -> Result<()> {
     Ok(())
 }
 
-/// Whether a file's name is that of an index.
-fn is_index_name(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let bare = [".gz", ".zst", ".bz2"]
-        .iter()
-        .find_map(|suffix| name.strip_suffix(suffix))
-        .unwrap_or(&name);
-    let numbered = |prefix: &str| {
-        bare.strip_prefix(prefix)
-            .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
-    };
-    [".cdx", ".cdxj", ".ndjson", ".jsonl"]
-        .iter()
-        .any(|suffix| bare.ends_with(suffix))
-        || numbered("cdx-")
-        || numbered("part-")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_files_of_an_index_are_told_by_name_from_those_beside_them() {
-        for name in [
-            "a.cdx",
-            "A.CDX.GZ",
-            "b.cdxj.zst",
-            "cdx-00012.gz",
-            "part-00001",
-            "x.ndjson.bz2",
-        ] {
-            assert!(is_index_name(name), "{name}");
-        }
-        for name in [
-            "cluster.idx",
-            "cluster.loc",
-            "a.warc.gz",
-            "cdx-.gz",
-            "readme.txt",
-            "metadata.yaml",
-        ] {
-            assert!(!is_index_name(name), "{name}");
-        }
+    fn is_cdx(name: &str) -> bool {
+        name.contains(".cdx")
     }
 
     #[test]
@@ -204,7 +165,7 @@ mod tests {
         ] {
             fs::write(folder.path().join(name), b"").unwrap();
         }
-        let expanded = expand([folder.path(), Path::new("-")]).unwrap();
+        let expanded = expand([folder.path(), Path::new("-")], is_cdx).unwrap();
         let names: Vec<String> = expanded
             .sources
             .iter()
@@ -221,11 +182,11 @@ mod tests {
     #[test]
     fn a_folder_without_an_index_and_a_missing_file_are_errors_with_a_hint() {
         let folder = tempfile::tempdir().unwrap();
-        let error = expand([folder.path()]).unwrap_err();
+        let error = expand([folder.path()], is_cdx).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::NoIndex), "{error}");
-        let error = expand([folder.path().join("missing.cdx")]).unwrap_err();
+        let error = expand([folder.path().join("missing.cdx")], is_cdx).unwrap_err();
         assert_eq!(error.hint(), Some("check the path"));
-        let error = expand(["-", "-"]).unwrap_err();
+        let error = expand(["-", "-"], is_cdx).unwrap_err();
         assert!(error.to_string().contains("only once"), "{error}");
     }
 }

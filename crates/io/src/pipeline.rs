@@ -5,24 +5,25 @@
 //! and slow workers stop the giver.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind};
 
 /// How much is done at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Width {
+pub struct Width {
     /// Workers.
-    pub(crate) threads: usize,
+    pub threads: usize,
     /// Pieces that were given and not taken yet. At least one.
-    pub(crate) pieces: usize,
+    pub pieces: usize,
 }
 
 impl Width {
     /// All cores, and for each some pieces that wait.
-    pub(crate) fn full() -> Width {
+    pub fn full() -> Width {
         let threads = rayon::current_num_threads();
         Width {
             threads,
@@ -31,7 +32,7 @@ impl Width {
     }
 
     /// All cores, as far as memory allows.
-    pub(crate) fn within(memory: usize, worker: usize, piece: usize) -> Width {
+    pub fn within(memory: usize, worker: usize, piece: usize) -> Width {
         Width::full().bounded(memory, worker, piece)
     }
 
@@ -50,15 +51,18 @@ impl Width {
 /// Takes pieces from `give` until there are no more. Each worker has a `worker()` of its own, which
 /// turns a piece into a result; `take` sees the results in the order of the pieces. The first error,
 /// in that order, ends everything.
-pub(crate) fn run<I: Send, O: Send, W: FnMut(I) -> Result<O>>(
+///
+/// # Errors
+/// Those of the stages; and one that says so when a stage has panicked.
+pub fn run<I: Send, O: Send, E: Send + From<Error>, W: FnMut(I) -> Result<O, E>>(
     width: Width,
-    mut give: impl FnMut() -> Result<Option<I>> + Send,
+    mut give: impl FnMut() -> Result<Option<I>, E> + Send,
     worker: impl Fn() -> W + Sync,
-    mut take: impl FnMut(O) -> Result<()>,
-) -> Result<()> {
+    mut take: impl FnMut(O) -> Result<(), E>,
+) -> Result<(), E> {
     // No channel is ever full: there are as many places as pieces.
     let (send_piece, pieces) = sync_channel::<(usize, I)>(width.pieces);
-    let (send_result, results) = sync_channel::<(usize, Result<O>)>(width.pieces);
+    let (send_result, results) = sync_channel::<(usize, Result<O, E>)>(width.pieces);
     let (give_place, places) = sync_channel::<()>(width.pieces);
     for _ in 0..width.pieces {
         let _ = give_place.send(());
@@ -71,7 +75,8 @@ pub(crate) fn run<I: Send, O: Send, W: FnMut(I) -> Result<O>>(
                 if places.recv().is_err() {
                     return;
                 }
-                let sent = match give() {
+                let given = caught(&mut give);
+                let sent = match given {
                     Ok(Some(piece)) => send_piece.send((number, piece)).is_ok(),
                     Ok(None) => false,
                     Err(error) => {
@@ -88,13 +93,18 @@ pub(crate) fn run<I: Send, O: Send, W: FnMut(I) -> Result<O>>(
             let send_result = send_result.clone();
             let (pieces, worker) = (&pieces, &worker);
             scope.spawn(move || {
-                let mut work = worker();
+                // A worker that cannot even start fails the first piece that it would have had.
+                let mut work = catch_unwind(AssertUnwindSafe(worker)).ok();
                 loop {
                     let piece = locked(pieces).recv();
                     let Ok((number, piece)) = piece else {
                         return;
                     };
-                    if send_result.send((number, work(piece))).is_err() {
+                    let result = match &mut work {
+                        Some(work) => caught(|| work(piece)),
+                        None => Err(panicked().into()),
+                    };
+                    if send_result.send((number, result)).is_err() {
                         return;
                     }
                 }
@@ -117,20 +127,38 @@ pub(crate) fn run<I: Send, O: Send, W: FnMut(I) -> Result<O>>(
     })
 }
 
+/// A panic as an error, so that it ends the run and neither hangs nor aborts it.
+fn caught<T, E: From<Error>>(work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(panicked().into()))
+}
+
+pub(crate) fn panicked() -> Error {
+    Error::new(ErrorKind::Panicked)
+}
+
 /// Things that can be used again.
-pub(crate) struct Pool<T>(Mutex<Vec<T>>);
+#[derive(Debug)]
+pub struct Pool<T>(Mutex<Vec<T>>);
+
+impl<T: Default> Default for Pool<T> {
+    fn default() -> Pool<T> {
+        Pool::new()
+    }
+}
 
 impl<T: Default> Pool<T> {
-    pub(crate) fn new() -> Pool<T> {
+    /// An empty pool.
+    pub fn new() -> Pool<T> {
         Pool(Mutex::default())
     }
 
     /// One that was put back, or a new one.
-    pub(crate) fn get(&self) -> T {
+    pub fn get(&self) -> T {
         locked(&self.0).pop().unwrap_or_default()
     }
 
-    pub(crate) fn put(&self, thing: T) {
+    /// Keeps a thing to be used again.
+    pub fn put(&self, thing: T) {
         locked(&self.0).push(thing);
     }
 }
@@ -143,7 +171,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Error;
+    use crate::error::{Error, ErrorKind, Result};
     use std::time::Duration;
 
     const WIDTH: Width = Width {
@@ -186,7 +214,7 @@ mod tests {
 
     #[test]
     fn the_first_error_in_order_ends_everything_wherever_it_happens() {
-        let fail = |number: u32| Error::invalid(number.to_string());
+        let fail = |number: u32| Error::new(ErrorKind::Invalid(number.to_string()));
         let mut given = 0;
         let ended = run(
             WIDTH,
@@ -225,6 +253,46 @@ mod tests {
         assert_eq!(taking.unwrap_err().to_string(), "17");
         let giving = run(WIDTH, || Err::<Option<u32>, _>(fail(5)), || Ok, |_| Ok(()));
         assert_eq!(giving.unwrap_err().to_string(), "5");
+    }
+
+    #[test]
+    fn a_panic_in_any_stage_ends_the_run_with_an_error() {
+        let boom = |number: u32| assert!(number != 20, "a panic that a test wants");
+        let ends = [
+            run(
+                WIDTH,
+                {
+                    let mut next = 0;
+                    move || {
+                        next += 1;
+                        boom(next);
+                        Ok(Some(next))
+                    }
+                },
+                || Ok::<u32, Error>,
+                |_| Ok(()),
+            ),
+            run(
+                WIDTH,
+                numbers(1000),
+                || {
+                    move |number| {
+                        boom(number);
+                        Ok::<u32, Error>(number)
+                    }
+                },
+                |_| Ok(()),
+            ),
+            run(
+                WIDTH,
+                numbers(1000),
+                || -> fn(u32) -> Result<u32> { panic!("a panic that a test wants") },
+                |_| Ok(()),
+            ),
+        ];
+        for end in ends {
+            assert!(matches!(end.unwrap_err().kind(), ErrorKind::Panicked));
+        }
     }
 
     #[test]

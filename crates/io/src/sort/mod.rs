@@ -7,7 +7,6 @@
 
 mod chunk;
 pub(crate) mod spill;
-mod stream;
 mod strings;
 mod tournament;
 
@@ -19,13 +18,13 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use rayon::{Scope, ThreadPoolBuilder};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::input;
-use crate::output::lines::LineWriter;
+use crate::lines::too_long;
+use crate::source::Source;
+use crate::writer::LineWriter;
 
 use chunk::{Chunk, ChunkLines};
 use spill::{Run, RunLines, RunWriter, Spill};
-pub(crate) use stream::{StreamLines, too_long};
-pub(crate) use tournament::{Source, Tournament};
+pub(crate) use tournament::{SortedLines, Tournament};
 
 /// The least memory that sorting and merging work with.
 pub const LEAST_MEMORY: usize = 4 << 20;
@@ -77,11 +76,7 @@ pub struct Report {
 /// # Errors
 /// A source that cannot be read, a disk that is full, a line that does not fit in the memory.
 /// Damaged compression is no error: see [`Report::damaged`].
-pub fn sort(
-    sources: &[input::Source],
-    options: &Options<'_>,
-    out: &mut LineWriter,
-) -> Result<Report> {
+pub fn sort(sources: &[Source], options: &Options<'_>, out: &mut LineWriter) -> Result<Report> {
     let memory = options.memory.max(LEAST_MEMORY);
     let threads = options.threads.max(1);
     let pool = ThreadPoolBuilder::new()
@@ -157,7 +152,7 @@ fn runs_at_once(memory: usize) -> usize {
 }
 
 /// Gives the lines of a merge to `take`; with `unique`, one of each. Returns how many.
-pub(crate) fn drain<S: Source>(
+pub(crate) fn drain<S: SortedLines>(
     lines: &mut S,
     unique: bool,
     mut take: impl FnMut(&[u8]) -> Result<()>,
@@ -196,7 +191,7 @@ enum Any {
     Run(RunLines),
 }
 
-impl Source for Any {
+impl SortedLines for Any {
     fn line(&self) -> &[u8] {
         match self {
             Any::Chunk(lines) => lines.line(),
@@ -239,12 +234,7 @@ struct Sorter<'a, 'scope> {
 
 impl<'scope> Sorter<'_, 'scope> {
     /// Reads all lines of `source`, from `chunk` on. Returns the chunk that is not full yet.
-    fn read(
-        &mut self,
-        source: &input::Source,
-        mut chunk: Chunk,
-        report: &mut Report,
-    ) -> Result<Chunk> {
+    fn read(&mut self, source: &Source, mut chunk: Chunk, report: &mut Report) -> Result<Chunk> {
         let mut stream = source.open()?;
         let mut lines = 0;
         let mut counted = chunk.lines();

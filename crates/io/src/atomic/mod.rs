@@ -5,10 +5,7 @@
 //! files without a name, it is written under a temporary name beside its place and renamed; so are
 //! folders, and for a moment what replaces an old file.
 
-pub(crate) mod lines;
 mod unnamed;
-
-pub use lines::{Format, LineWriter, Written};
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -20,7 +17,7 @@ use tempfile::NamedTempFile;
 use crate::error::{IoContext, Result};
 
 /// A file that is being written.
-pub struct Output {
+pub struct AtomicFile {
     path: PathBuf,
     inner: Inner,
 }
@@ -34,14 +31,14 @@ enum Inner {
     Direct(Box<dyn Write + Send>),
 }
 
-impl Output {
+impl AtomicFile {
     /// Starts to write `path`. `-` is standard output; devices and pipes are written directly.
     ///
     /// # Errors
     /// When the folder of `path` does not exist or cannot be written.
-    pub fn create(path: &Path) -> Result<Output> {
+    pub fn create(path: &Path) -> Result<AtomicFile> {
         if path.as_os_str() == "-" {
-            return Ok(Output {
+            return Ok(AtomicFile {
                 path: path.to_owned(),
                 inner: Inner::Direct(Box::new(io::stdout())),
             });
@@ -53,7 +50,7 @@ impl Output {
                 .write(true)
                 .open(&path)
                 .doing("write", &path)?;
-            return Ok(Output {
+            return Ok(AtomicFile {
                 path,
                 inner: Inner::Direct(Box::new(file)),
             });
@@ -62,7 +59,7 @@ impl Output {
             Some(file) => Inner::Unnamed(file),
             None => Inner::Beside(beside(&path)?),
         };
-        Ok(Output { path, inner })
+        Ok(AtomicFile { path, inner })
     }
 
     /// Puts the file in its place.
@@ -112,7 +109,7 @@ impl Output {
     }
 }
 
-impl Write for Output {
+impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.inner {
             Inner::Unnamed(file) => file.write(bytes),
@@ -148,14 +145,17 @@ fn rename<F>(temporary: NamedTempFile<F>, path: &Path) -> Result<()> {
 }
 
 /// A folder of files that belong together, which appears whole or not at all.
-pub(crate) struct OutputFolder {
+pub struct AtomicFolder {
     path: PathBuf,
     temporary: tempfile::TempDir,
 }
 
-impl OutputFolder {
+impl AtomicFolder {
     /// Starts to write the folder `path`, which must not exist or be empty.
-    pub(crate) fn create(path: &Path) -> Result<OutputFolder> {
+    ///
+    /// # Errors
+    /// When there is something, or nothing can be written there.
+    pub fn create(path: &Path) -> Result<AtomicFolder> {
         let taken = match fs::read_dir(path) {
             Ok(mut entries) => entries.next().is_some(),
             Err(error) => error.kind() != io::ErrorKind::NotFound,
@@ -169,19 +169,22 @@ impl OutputFolder {
             .permissions(Permissions::from_mode(0o777))
             .tempdir_in(folder_of(path))
             .doing("write", path)?;
-        Ok(OutputFolder {
+        Ok(AtomicFolder {
             path: path.to_owned(),
             temporary,
         })
     }
 
-    /// Where the files are to be written until [`OutputFolder::commit`].
-    pub(crate) fn inside(&self) -> &Path {
+    /// Where the files are to be written until [`AtomicFolder::commit`].
+    pub fn inside(&self) -> &Path {
         self.temporary.path()
     }
 
     /// Puts the folder in its place. All files must have been synced.
-    pub(crate) fn commit(self) -> Result<()> {
+    ///
+    /// # Errors
+    /// When it cannot be renamed.
+    pub fn commit(self) -> Result<()> {
         sync_folder(self.temporary.path())?;
         fs::rename(self.temporary.path(), &self.path).doing("rename to", &self.path)?;
         // The name is gone, so there is nothing to remove when the guard is dropped.
@@ -231,7 +234,7 @@ mod tests {
         for text in ["first", "second", "third"] {
             let before = names(folder.path());
             let old = fs::read(&path).ok();
-            let mut out = Output::create(&path).unwrap();
+            let mut out = AtomicFile::create(&path).unwrap();
             out.write_all(text.as_bytes()).unwrap();
             if matches!(out.inner, Inner::Unnamed(_)) {
                 assert_eq!(names(folder.path()), before);
@@ -246,7 +249,7 @@ mod tests {
     #[test]
     fn an_output_that_is_given_up_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let mut out = Output::create(&folder.path().join("out")).unwrap();
+        let mut out = AtomicFile::create(&folder.path().join("out")).unwrap();
         out.write_all(b"half").unwrap();
         drop(out);
         assert!(names(folder.path()).is_empty());
@@ -256,7 +259,7 @@ mod tests {
     fn others_may_read_an_output_as_far_as_the_user_lets_them() {
         let folder = tempfile::tempdir().unwrap();
         let (path, plain) = (folder.path().join("out"), folder.path().join("plain"));
-        Output::create(&path).unwrap().commit().unwrap();
+        AtomicFile::create(&path).unwrap().commit().unwrap();
         File::create(&plain).unwrap();
         let mode = |path| fs::metadata(path).unwrap().permissions().mode();
         assert_eq!(mode(&path), mode(&plain));

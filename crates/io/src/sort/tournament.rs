@@ -7,8 +7,8 @@
 use crate::error::Result;
 
 /// Lines that come in order.
-pub(crate) trait Source {
-    /// The current line, without its newline. Called only after a `true` of [`Source::advance`].
+pub(crate) trait SortedLines {
+    /// The current line, without its newline. Called only after a `true` of [`SortedLines::advance`].
     fn line(&self) -> &[u8];
 
     /// Moves to the next line; `false` when there is none.
@@ -24,7 +24,7 @@ pub(crate) struct Tournament<S> {
     started: bool,
 }
 
-impl<S: Source> Tournament<S> {
+impl<S: SortedLines> Tournament<S> {
     pub(crate) fn new(sources: Vec<S>) -> Tournament<S> {
         Tournament {
             over: vec![false; sources.len()],
@@ -83,7 +83,7 @@ impl<S: Source> Tournament<S> {
     }
 }
 
-impl<S: Source> Source for Tournament<S> {
+impl<S: SortedLines> SortedLines for Tournament<S> {
     fn line(&self) -> &[u8] {
         self.sources[self.winner()].line()
     }
@@ -124,7 +124,7 @@ mod tests {
         next: usize,
     }
 
-    impl Source for Given {
+    impl SortedLines for Given {
         fn line(&self) -> &[u8] {
             &self.lines[self.next - 1]
         }

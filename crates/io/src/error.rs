@@ -25,7 +25,7 @@ pub struct Place {
     pub byte: Option<u64>,
 }
 
-/// What can go wrong while an index is read or written.
+/// What can go wrong while a file is read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -57,7 +57,7 @@ pub enum ErrorKind {
         /// Which compression.
         compression: &'static str,
     },
-    /// A folder in which no file looks like an index.
+    /// A folder in which no file is to be read.
     #[error("no index in this folder")]
     NoIndex,
     /// A line that cannot be read, when the user asked to stop at the first.
@@ -82,10 +82,13 @@ pub enum ErrorKind {
         /// How much of it was read.
         bytes: usize,
     },
+    /// A thread has panicked. What it was doing is lost; the run cannot go on.
+    #[error("an internal error: a thread has panicked")]
+    Panicked,
     /// An option, filter or argument that makes no sense.
     #[error("{0}")]
     Invalid(String),
-    /// A file that is not what it should be, such as a ZipNum index.
+    /// A file that is not what it should be.
     #[error("{0}")]
     Format(String),
 }
@@ -102,6 +105,14 @@ impl Error {
     /// The operating system's answer while `doing` something with `file`.
     pub fn io(doing: &'static str, file: &Path, source: io::Error) -> Error {
         Error::new(ErrorKind::Io { doing, source }).in_file(file.display())
+    }
+
+    /// The error for `here`, a line that follows `before` and is smaller.
+    pub fn not_sorted(before: &[u8], here: &[u8]) -> Error {
+        Error::new(ErrorKind::NotSorted {
+            before: excerpt(before),
+            here: excerpt(here),
+        })
     }
 
     /// Names the file, unless it is named already.
@@ -173,7 +184,7 @@ impl Error {
             ),
             ErrorKind::NotSorted { .. } => Some("sort it first with `waypost index sort`"),
             ErrorKind::LineTooLong { .. } => Some("give more memory with --memory"),
-            ErrorKind::Invalid(_) | ErrorKind::Format(_) => None,
+            ErrorKind::Panicked | ErrorKind::Invalid(_) | ErrorKind::Format(_) => None,
         }
     }
 
@@ -235,9 +246,29 @@ impl fmt::Display for Place {
     }
 }
 
+/// The start of a line in printable characters: other bytes as `\x7f`.
+pub fn excerpt(line: &[u8]) -> String {
+    const MOST: usize = 100;
+    let mut text = String::new();
+    for &byte in line.iter().take(MOST) {
+        if (b' '..=b'~').contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    if line.len() > MOST {
+        text.push('…');
+    }
+    text
+}
+
 /// Adds the file to errors of the operating system.
-pub(crate) trait IoContext<T> {
+pub trait IoContext<T> {
     /// `doing` is a verb: `open`, `read`.
+    ///
+    /// # Errors
+    /// Those of the operating system, with the file.
     fn doing(self, doing: &'static str, file: impl Into<PathBuf>) -> Result<T>;
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::tournament::Source;
+use super::tournament::SortedLines;
 use crate::error::{Error, ErrorKind, IoContext, Result};
 
 /// A temporary file that holds runs. Any number of threads write to it at the same time.
@@ -173,7 +173,7 @@ impl RunLines {
     }
 }
 
-impl Source for RunLines {
+impl SortedLines for RunLines {
     fn line(&self) -> &[u8] {
         &self.block[self.start..self.end]
     }

@@ -2,9 +2,8 @@
 
 use std::io::{self, Read};
 
-use super::tournament::Source;
 use crate::error::{Error, ErrorKind, Result};
-use crate::search::not_sorted;
+use crate::sort::SortedLines;
 
 /// Reads lines from `R`. The last one need not end with a newline.
 pub(crate) struct StreamLines<R> {
@@ -51,7 +50,7 @@ impl<R: Read> StreamLines<R> {
         &self.reader
     }
 
-    /// Moves to the next line, like [`Source::advance`], and compares it with the one before.
+    /// Moves to the next line, like [`SortedLines::advance`], and compares it with the one before.
     ///
     /// # Errors
     /// When it is smaller.
@@ -70,7 +69,7 @@ impl<R: Read> StreamLines<R> {
         let before = &self.buffer[last_start - shift..last_end - shift];
         let here = &self.buffer[self.start..self.end];
         if here < before {
-            return Err(not_sorted(before, here).at_line(self.lines));
+            return Err(Error::not_sorted(before, here).at_line(self.lines));
         }
         Ok(true)
     }
@@ -117,7 +116,7 @@ pub(crate) fn too_long(bytes: usize) -> Error {
     Error::new(ErrorKind::LineTooLong { bytes })
 }
 
-impl<R: Read> Source for StreamLines<R> {
+impl<R: Read> SortedLines for StreamLines<R> {
     fn line(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }

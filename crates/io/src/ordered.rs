@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use crate::error::{Error, ErrorKind, Result};
 
 /// A line of workers between a giver of `I` and a taker of `O`.
-pub(crate) struct Ordered<I, T> {
+pub struct Ordered<I, T> {
     jobs: Option<Sender<(I, usize)>>,
     workers: Vec<JoinHandle<()>>,
     taker: Option<JoinHandle<Result<T>>>,
@@ -22,7 +22,10 @@ impl<I: Send + 'static, T: Send + 'static> Ordered<I, T> {
     /// Starts `threads` workers. Each gets its own `worker()`, which turns a piece into a result;
     /// `take` sees the results in the order of the pieces. `state` is what it works on, and what
     /// [`Ordered::finish`] gives back.
-    pub(crate) fn new<O, W>(
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn new<O, W>(
         threads: usize,
         mut worker: impl FnMut() -> W,
         mut state: T,
@@ -79,7 +82,7 @@ impl<I: Send + 'static, T: Send + 'static> Ordered<I, T> {
     ///
     /// # Errors
     /// The error with which taking an earlier result has failed.
-    pub(crate) fn give(&mut self, piece: I) -> Result<()> {
+    pub fn give(&mut self, piece: I) -> Result<()> {
         let number = self.given;
         self.given += 1;
         let given = self.places.recv().is_ok()
@@ -91,7 +94,10 @@ impl<I: Send + 'static, T: Send + 'static> Ordered<I, T> {
     }
 
     /// Waits for all work to be done and taken.
-    pub(crate) fn finish(mut self) -> Result<T> {
+    ///
+    /// # Errors
+    /// The first with which taking a result has failed.
+    pub fn finish(mut self) -> Result<T> {
         self.end()
     }
 
@@ -136,7 +142,7 @@ fn spawn<T: Send + 'static>(
 }
 
 fn lost() -> Error {
-    Error::new(ErrorKind::Format("a thread has panicked".to_owned()))
+    Error::new(ErrorKind::Panicked)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A part of the input that fits in memory: its bytes and where its lines begin.
 
 use super::strings::{self, Entry, SLACK};
-use super::tournament::Source;
+use super::tournament::SortedLines;
 use crate::error::Result;
 
 /// The most bytes that a chunk can hold: places of lines are 32 bits wide.
@@ -142,7 +142,7 @@ impl ChunkLines {
     }
 }
 
-impl Source for ChunkLines {
+impl SortedLines for ChunkLines {
     fn line(&self) -> &[u8] {
         self.chunk.entries[self.next - 1].line(&self.chunk.data)
     }

@@ -1,4 +1,4 @@
-//! Writing lines: flat, gzipped, or as ZipNum. Compression runs on all threads.
+//! Writing lines: plain, gzipped, or to a [`BlockSink`]. Compression runs on all threads.
 
 use std::io::Write;
 use std::path::Path;
@@ -6,16 +6,15 @@ use std::path::Path;
 use crossbeam_channel::{Receiver, unbounded};
 use libdeflater::{CompressionLvl, Compressor};
 
-use super::Output;
+use crate::atomic::AtomicFile;
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::ordered::Ordered;
-use crate::zipnum;
 
 /// How much is written at once, and how much goes into a member of a gzip file.
 const BLOCK: usize = 1 << 20;
 
 /// How lines are written.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// As they are.
     Plain,
@@ -24,8 +23,6 @@ pub enum Format {
         /// From 1, fast, to 12, small.
         level: u8,
     },
-    /// A folder of shards with an index of blocks.
-    ZipNum(zipnum::Options),
 }
 
 impl Format {
@@ -51,25 +48,33 @@ pub struct Written {
     pub bytes_in: u64,
     /// Bytes of the files.
     pub bytes_out: u64,
-    /// Blocks, for ZipNum.
+    /// Blocks, for a [`BlockSink`] that counts them.
     pub blocks: u64,
-    /// Shards, for ZipNum.
+    /// Files, for a [`BlockSink`] that writes several.
     pub shards: u64,
 }
 
 /// Some whole lines on their way to the disk.
-#[derive(Default)]
-pub(crate) struct Block {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) lines: u64,
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    /// The lines, each with its newline.
+    pub bytes: Vec<u8>,
+    /// How many there are.
+    pub lines: u64,
 }
 
-/// Takes the blocks in order, and in the end puts all in its place.
-pub(crate) trait Taker: Send {
-    /// Writes a block, of which `packed` is the compressed form where one was asked for.
+/// Where a [`LineWriter`] writes: takes the blocks in order, and in the end publishes the result.
+pub trait BlockSink: Send {
+    /// Writes a block, of which `packed` is a gzip member where compression was asked for.
+    ///
+    /// # Errors
+    /// When it cannot be written.
     fn take(&mut self, block: &Block, packed: Option<&[u8]>) -> Result<()>;
 
-    /// All blocks were taken: the files appear.
+    /// All blocks were taken: the files appear under their final names.
+    ///
+    /// # Errors
+    /// When the disk is full, or a file cannot be renamed.
     fn commit(self: Box<Self>, written: &mut Written) -> Result<()>;
 }
 
@@ -79,7 +84,7 @@ pub struct LineWriter {
     most_bytes: usize,
     most_lines: u64,
     written: Written,
-    ordered: Ordered<Block, Box<dyn Taker>>,
+    ordered: Ordered<Block, Box<dyn BlockSink>>,
     /// Buffers that were written, to be filled again.
     empty: Receiver<Vec<u8>>,
 }
@@ -90,21 +95,34 @@ impl LineWriter {
     /// # Errors
     /// When the file or folder cannot be made.
     pub fn create(path: &Path, format: &Format, threads: usize) -> Result<LineWriter> {
-        let (taker, level, most_bytes, most_lines): (Box<dyn Taker>, _, _, _) = match format {
-            Format::Plain => (Box::new(Flat::create(path, false)?), None, BLOCK, u64::MAX),
-            Format::Gzip { level } => (
-                Box::new(Flat::create(path, true)?),
-                Some(*level),
-                BLOCK,
-                u64::MAX,
-            ),
-            Format::ZipNum(options) => (
-                Box::new(zipnum::Writer::create(path, options)?),
-                Some(options.level),
-                usize::MAX,
-                options.lines.max(1),
-            ),
+        let level = match *format {
+            Format::Plain => None,
+            Format::Gzip { level } => Some(level),
         };
+        let flat = Flat::create(path, level.is_some())?;
+        LineWriter::start(Box::new(flat), level, BLOCK, u64::MAX, threads)
+    }
+
+    /// Writes blocks of `lines` lines, each compressed as a gzip member, to `sink`.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn to_sink(
+        sink: Box<dyn BlockSink>,
+        lines: u64,
+        level: u8,
+        threads: usize,
+    ) -> Result<LineWriter> {
+        LineWriter::start(sink, Some(level), usize::MAX, lines.max(1), threads)
+    }
+
+    fn start(
+        sink: Box<dyn BlockSink>,
+        level: Option<u8>,
+        most_bytes: usize,
+        most_lines: u64,
+        threads: usize,
+    ) -> Result<LineWriter> {
         let (give_back, empty) = unbounded();
         let ordered = Ordered::new(
             if level.is_some() { threads } else { 1 },
@@ -115,9 +133,10 @@ impl LineWriter {
                     (block, packed)
                 }
             },
-            taker,
-            move |taker, (block, packed): (Block, Option<Result<Vec<u8>>>)| {
-                taker.take(&block, packed.transpose()?.as_deref())?;
+            sink,
+            move |sink: &mut Box<dyn BlockSink>,
+                  (block, packed): (Block, Option<Result<Vec<u8>>>)| {
+                sink.take(&block, packed.transpose()?.as_deref())?;
                 let mut bytes = block.bytes;
                 bytes.clear();
                 // Nobody takes it back when the writer was dropped.
@@ -150,7 +169,10 @@ impl LineWriter {
     }
 
     /// Writes whole lines, each with its newline, but for the last of all maybe.
-    pub(crate) fn push_lines(&mut self, lines: &[u8]) -> Result<()> {
+    ///
+    /// # Errors
+    /// When what came before could not be written.
+    pub fn push_lines(&mut self, lines: &[u8]) -> Result<()> {
         if self.most_lines < u64::MAX {
             return lines
                 .split_inclusive(|&byte| byte == b'\n')
@@ -176,8 +198,8 @@ impl LineWriter {
         if self.block.lines > 0 {
             self.flush()?;
         }
-        let taker = self.ordered.finish()?;
-        taker.commit(&mut self.written)?;
+        let sink = self.ordered.finish()?;
+        sink.commit(&mut self.written)?;
         Ok(self.written)
     }
 
@@ -209,7 +231,7 @@ fn gzip(compressor: &mut Compressor, bytes: &[u8]) -> Result<Vec<u8>> {
 
 /// One file.
 struct Flat {
-    output: Output,
+    output: AtomicFile,
     gzip: bool,
     size: u64,
 }
@@ -217,7 +239,7 @@ struct Flat {
 impl Flat {
     fn create(path: &Path, gzip: bool) -> Result<Flat> {
         Ok(Flat {
-            output: Output::create(path)?,
+            output: AtomicFile::create(path)?,
             gzip,
             size: 0,
         })
@@ -231,7 +253,7 @@ impl Flat {
     }
 }
 
-impl Taker for Flat {
+impl BlockSink for Flat {
     fn take(&mut self, block: &Block, packed: Option<&[u8]>) -> Result<()> {
         self.write(packed.unwrap_or(&block.bytes))
     }

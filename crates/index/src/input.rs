@@ -1,0 +1,73 @@
+//! Where captures come from: files, folders, standard input; plain or compressed.
+//!
+//! [`expand`] turns what a user named into [`Source`]s. [`Source::open`] gives the decompressed
+//! bytes of one as a [`Stream`], whatever the compression, which is told by the first bytes and
+//! not by the name. A stream reads one file on one thread; [`scan`](crate::scan) is the fast way
+//! to read many captures and uses all cores on plain files and on gzip files of many members.
+
+use std::path::PathBuf;
+
+pub use waypost_io::{Compression, Expanded, Source, Stream};
+
+use crate::error::Result;
+
+/// Turns names into sources. Folders are walked to any depth; in them, files are taken whose names
+/// are those of indexes: `*.cdx`, `*.cdxj`, `*.ndjson`, `*.jsonl`, `cdx-00000`, `part-00000`, each
+/// plain or with `.gz`, `.zst` or `.bz2`. Hidden files are skipped.
+///
+/// # Errors
+/// A name that does not exist, a folder without any index, standard input named twice.
+pub fn expand<I>(names: I) -> Result<Expanded>
+where
+    I: IntoIterator,
+    I::Item: Into<PathBuf>,
+{
+    waypost_io::expand(names, is_index_name)
+}
+
+/// Whether a file's name is that of an index.
+fn is_index_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let bare = [".gz", ".zst", ".bz2"]
+        .iter()
+        .find_map(|suffix| name.strip_suffix(suffix))
+        .unwrap_or(&name);
+    let numbered = |prefix: &str| {
+        bare.strip_prefix(prefix)
+            .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+    };
+    [".cdx", ".cdxj", ".ndjson", ".jsonl"]
+        .iter()
+        .any(|suffix| bare.ends_with(suffix))
+        || numbered("cdx-")
+        || numbered("part-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_of_an_index_are_told_by_name_from_those_beside_them() {
+        for name in [
+            "a.cdx",
+            "A.CDX.GZ",
+            "b.cdxj.zst",
+            "cdx-00012.gz",
+            "part-00001",
+            "x.ndjson.bz2",
+        ] {
+            assert!(is_index_name(name), "{name}");
+        }
+        for name in [
+            "cluster.idx",
+            "cluster.loc",
+            "a.warc.gz",
+            "cdx-.gz",
+            "readme.txt",
+            "metadata.yaml",
+        ] {
+            assert!(!is_index_name(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What every file passes through, once: bytes in, work on all cores, bytes out.
+//!
+//! The parts that a program needs to process files larger than its memory, and nothing about what is
+//! in them:
+//!
+//! ```
+//! use std::io::Write;
+//! use waypost_io::{AtomicFile, Format, LineWriter, Source, sort};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let (unsorted, sorted) = (folder.path().join("a.txt"), folder.path().join("b.txt.gz"));
+//! let mut out = AtomicFile::create(&unsorted)?;
+//! out.write_all(b"pear\napple\nquince\n")?;
+//! out.commit()?;
+//!
+//! // Any size, in bounded memory; input and output compressed or not.
+//! let mut out = LineWriter::create(&sorted, &Format::of_name(&sorted), 2)?;
+//! let report = sort::sort(&[Source::new(&unsorted)], &sort::Options::default(), &mut out)?;
+//! out.finish()?;
+//! assert_eq!(report.lines_out, 3);
+//!
+//! let mut text = [0; 64];
+//! let (length, damage) = Source::new(&sorted).open()?.read_full(&mut text);
+//! assert_eq!(&text[..length], b"apple\npear\nquince\n");
+//! assert!(damage.is_none());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | module | subject |
+//! |---|---|
+//! | [`source`], [`stream`], [`compression`] | an input opened and decompressed; damage is reported and what came before it kept |
+//! | [`members`] | the members of a gzip file, found without inflating it, to inflate them in parallel |
+//! | [`lines`] | lines in a buffer of bounded size |
+//! | [`pipeline`], [`ordered`] | read, work and write at the same time; results in the order of the input |
+//! | [`sort`](mod@sort), [`merge`](mod@merge) | external sort and merge of byte rows, spilling to temporary files |
+//! | [`mapped`] | memory maps; all `unsafe` code is here |
+//! | [`atomic`], [`writer`] | files that appear whole or not at all; lines written plain, gzipped or in blocks |
+//! | [`resources`], [`progress`] | what a run may use; how far it has come |
+//! | [`error`] | what happened, and in which file, line and byte |
+
+pub mod atomic;
+pub mod compression;
+pub mod error;
+pub mod lines;
+pub mod mapped;
+pub mod members;
+pub mod merge;
+pub mod ordered;
+pub mod pipeline;
+pub mod progress;
+pub mod resources;
+pub mod sort;
+pub mod source;
+pub mod stream;
+pub mod writer;
+
+pub use atomic::{AtomicFile, AtomicFolder};
+pub use compression::Compression;
+pub use error::{Error, ErrorKind, IoContext, Place, Result};
+pub use mapped::Mapped;
+pub use ordered::Ordered;
+pub use progress::{Phase, Progress, Snapshot};
+pub use resources::Resources;
+pub use source::{Expanded, Source, expand};
+pub use stream::Stream;
+pub use writer::{Block, BlockSink, Format, LineWriter, Written};
+
+/// Lines longer than this are bad lines; what is longer is not kept in memory.
+pub const LONGEST_LINE: usize = 16 * 1024 * 1024;

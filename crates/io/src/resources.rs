@@ -1,0 +1,25 @@
+//! What a run may use.
+
+use std::path::PathBuf;
+
+/// How much memory and how many threads to use, and where to put what does not fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resources {
+    /// Bytes of memory. What exceeds it is spilled to temporary files.
+    pub memory: usize,
+    /// The folder for temporary files.
+    pub temporary: PathBuf,
+    /// Threads that work at the same time. At least one.
+    pub threads: usize,
+}
+
+/// A gibibyte, the system's folder for temporary files, and all cores.
+impl Default for Resources {
+    fn default() -> Resources {
+        Resources {
+            memory: 1 << 30,
+            temporary: std::env::temp_dir(),
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+}
