@@ -15,7 +15,7 @@
 
 use std::fmt;
 
-use memchr::memchr2;
+use memchr::{memchr, memchr2};
 
 use crate::surt::trim_slash;
 use crate::{Kind, Surt};
@@ -48,14 +48,14 @@ impl<'a> Key<'a> {
             .strip_suffix(b",*")
             .or(text.strip_suffix(b",*)/"))
             .or(text.strip_suffix(b",*)"))
-            // A comma and a star in a path are just that.
-            .filter(|host| memchr2(b')', b'/', host).is_none());
+            // A comma and a star in a path are just that, and so they are behind a bare scheme.
+            .filter(|host| memchr2(b')', b'/', host).is_none() && !is_bare(host));
         let (stem, reach) = if text == b"*" {
             (&b""[..], Reach::All)
         } else if let Some(host) = host {
             (host, Reach::Hosts)
-        } else if Surt::new(text).query().is_some() {
-            // So is a star in a query.
+        } else if Surt::new(text).query().is_some() || !has_host(text) {
+            // So is a star in a query, and behind a bare scheme.
             (text, Reach::Exact)
         } else if let Some(stem) = text.strip_suffix(b"/*") {
             (trim_root(stem), Reach::Paths)
@@ -124,6 +124,26 @@ impl fmt::Display for Key<'_> {
 impl fmt::Debug for Key<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Key({self})")
+    }
+}
+
+/// Whether a host ends in the text.
+fn has_host(text: &[u8]) -> bool {
+    memchr2(b')', b'/', text).is_some_and(|at| text[at] == b')')
+}
+
+/// Whether the start of a key is a scheme and what follows it (`urn:a`), not a host with its port
+/// (`localhost:8080`) or the start of an address (`fe80::1`).
+fn is_bare(text: &[u8]) -> bool {
+    match memchr(b':', text) {
+        Some(colon) => {
+            let (scheme, rest) = (&text[..colon], &text[colon + 1..]);
+            memchr2(b':', b',', scheme).is_none()
+                && !scheme.is_empty()
+                && memchr(b':', rest).is_none()
+                && !rest.iter().all(u8::is_ascii_digit)
+        }
+        None => false,
     }
 }
 
@@ -255,6 +275,24 @@ mod tests {
         assert!(covers("com,x)/a?b", "com,x)/a?b"));
         assert!(!covers("com,x)/a?b", "com,x)/a?c"));
         assert!(!covers("com,x)/a?b", "com,x)/a"));
+    }
+
+    #[test]
+    fn a_star_behind_a_bare_scheme_is_no_wildcard() {
+        for key in ["urn:a,*", "mailto:a/*", "urn:a/b,*"] {
+            assert_eq!(Key::new(key.as_bytes()).reach(), Reach::Exact, "{key}");
+            assert!(covers(key, key), "{key}");
+        }
+        for key in [
+            "localhost:8080,*",
+            "::1,*",
+            "fe80::1,*",
+            "com,x:81,*",
+            ",*",
+            "x,*",
+        ] {
+            assert_eq!(Key::new(key.as_bytes()).reach(), Reach::Hosts, "{key}");
+        }
     }
 
     #[test]

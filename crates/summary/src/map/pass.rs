@@ -6,7 +6,7 @@ use waypost_surt::{Key, Reach, Surt};
 use super::row::Row;
 use super::rows::{Order, Rows, Untidy};
 use super::sample::{Asked, Sample};
-use super::tree::{Visitor, Walk};
+use super::tree::{Spot, Visitor, Walk};
 use crate::error::Result;
 
 /// What is done with rows and lookups at their places.
@@ -65,8 +65,8 @@ fn walk_in<P: Pass>(
         while let Some((key, found)) = asked.next_if(|(key, _)| *key < row.key.as_ref()) {
             ask(&mut walk, key, found, pass);
         }
-        let (stem, reach, host) = place(&row.key);
-        let node = walk.at(stem, host, pass);
+        let (spot, reach) = place(&row.key);
+        let node = walk.at(spot, pass);
         pass.row(node, &row, reach)?;
         count += 1;
         if count % 4096 == 0 && (rows.untidy().is_some() || pass.gives_up()) {
@@ -84,23 +84,27 @@ fn walk_in<P: Pass>(
 }
 
 fn ask<P: Pass>(walk: &mut Walk<P::Node>, key: &[u8], asked: &Asked, pass: &mut P) {
-    let (stem, _, host) = place(key);
-    let node = walk.at(stem, host, pass);
+    let (spot, _) = place(key);
+    let node = walk.at(spot, pass);
     pass.lookups(node, asked);
 }
 
-/// The place of a key, how far it reaches, and whether it is on a host. Most keys need only a look at
-/// their last byte.
+/// Where a key is in the tree, and how far it reaches. Most keys need only a look at their last byte.
 #[inline]
-pub(crate) fn place(key: &[u8]) -> (&[u8], Reach, bool) {
-    match key.last() {
+pub(crate) fn place(key: &[u8]) -> (Spot<'_>, Reach) {
+    let (stem, reach) = match key.last() {
         None | Some(b'*' | b'/' | b')') => {
             let key = Key::new(key);
-            let host = key.reach() != Reach::Exact || has_host(key.stem());
-            (key.stem(), key.reach(), host)
+            (key.stem(), key.reach())
         }
-        Some(_) => (key, Reach::Exact, has_host(key)),
-    }
+        Some(_) => (key, Reach::Exact),
+    };
+    let spot = match reach {
+        Reach::All => Spot::Root,
+        Reach::Exact if !has_host(stem) => Spot::Bare(stem),
+        _ => Spot::Host(stem),
+    };
+    (spot, reach)
 }
 
 /// Whether a place is on a host: a `)` comes before the first slash.

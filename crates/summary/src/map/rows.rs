@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use waypost_index::Source;
 use waypost_index::input::Stream;
-use waypost_surt::{Key, Reach};
+use waypost_surt::Key;
 
 use super::row::{Row, tidy_key};
 use crate::error::{Error, ErrorKind, Result};
@@ -224,7 +224,7 @@ fn is_tidy_slowly(row: &Row<'_>) -> bool {
         return true;
     }
     tidy_key(&row.key, &mut tidy);
-    tidy == row.key.as_ref() && (!tidy.is_empty() || key.reach() == Reach::All)
+    tidy == row.key.as_ref()
 }
 
 /// Voids of single queries are kept as they are: without their query they would say more.

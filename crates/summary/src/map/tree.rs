@@ -65,6 +65,17 @@ impl Place<'_> {
     }
 }
 
+/// Where in the tree a key is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spot<'a> {
+    /// The root: `*`.
+    Root,
+    /// A host, or what is below one. The empty text is the host label that is empty: `,*`.
+    Host(&'a [u8]),
+    /// What has no host: `urn:a`.
+    Bare(&'a [u8]),
+}
+
 /// What is done at places.
 pub(crate) trait Visitor {
     /// What is known of an open place.
@@ -123,20 +134,14 @@ impl<N> Walk<N> {
         }
     }
 
-    /// Goes to a place below the root. `host` says that the text is of a host or below one.
+    /// Goes to the node of a key.
     #[inline]
-    pub(crate) fn at<V: Visitor<Node = N>>(
-        &mut self,
-        stem: &[u8],
-        host: bool,
-        visitor: &mut V,
-    ) -> &mut N {
-        if stem.is_empty() && host {
-            return &mut self.stack[0].node;
-        }
-        if !host {
-            return self.at_bare(stem, visitor);
-        }
+    pub(crate) fn at<V: Visitor<Node = N>>(&mut self, spot: Spot<'_>, visitor: &mut V) -> &mut N {
+        let stem = match spot {
+            Spot::Root => return &mut self.stack[0].node,
+            Spot::Bare(stem) => return self.at_bare(stem, visitor),
+            Spot::Host(stem) => stem,
+        };
         if self.bare.is_some() {
             self.close_bare(visitor);
         }
@@ -158,7 +163,7 @@ impl<N> Walk<N> {
             above -= 1;
         }
         let entry = &self.stack[above];
-        if entry.end == stem.len() {
+        if entry.end == stem.len() && entry.part != Part::Root {
             return &mut self.stack[above].node;
         }
         self.text.clear();
@@ -174,7 +179,8 @@ impl<N> Walk<N> {
             let Entry {
                 end, part, level, ..
             } = self.stack[above];
-            if end == self.text.len() {
+            // The empty label is a node of its own below the root: `,*` is not `*`.
+            if end == self.text.len() && part != Part::Root {
                 return;
             }
             let rest = &self.text[end..];
@@ -373,11 +379,11 @@ mod tests {
         let mut record = Record::default();
         let mut walk = Walk::new(&mut record);
         for key in keys {
-            walk.at(
-                key.as_bytes(),
-                Surt::new(key.as_bytes()).kind() != Kind::Bare,
-                &mut record,
-            );
+            let spot = match Surt::new(key.as_bytes()).kind() {
+                Kind::Bare => Spot::Bare(key.as_bytes()),
+                _ => Spot::Host(key.as_bytes()),
+            };
+            walk.at(spot, &mut record);
         }
         walk.finish(&mut record);
         record

@@ -51,8 +51,8 @@ fn compare(now: &Source, before: &Path) -> Result<Growth> {
     while now.more || before.more {
         let ours = now.more && (!before.more || now.key <= before.key);
         let from = if ours { &mut now } else { &mut before };
-        let (stem, _, host) = place(&from.key);
-        let node = walk.at(stem, host, &mut compare);
+        let (spot, _) = place(&from.key);
+        let node = walk.at(spot, &mut compare);
         *(if ours {
             &mut node.now
         } else {
