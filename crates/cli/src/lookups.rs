@@ -10,8 +10,8 @@ use clap::{Args, ValueEnum};
 use waypost_index::input::Source;
 use waypost_report::{Align, Cells, Columns, count, push_json_string};
 use waypost_summary::map::write_frequency;
-use waypost_summary::{Frequency, Number};
-use waypost_surt::{Canonicalizer, Dialect, Error, Surt, is_surt};
+use waypost_summary::{Frequency, LookupBatch, Number};
+use waypost_surt::Error;
 
 use crate::exit::Exit;
 use crate::hint::Hint;
@@ -356,61 +356,17 @@ pub(crate) fn push_cell(cell: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The SURTs of some lookups, or why there is none.
-pub(crate) struct Surts {
-    canonicalizer: Canonicalizer,
-    bytes: Vec<u8>,
-    spans: Vec<Result<(usize, usize), Error>>,
-}
-
-impl Surts {
-    pub(crate) fn new(dialect: Dialect) -> Surts {
-        Surts {
-            canonicalizer: Canonicalizer::new(dialect),
-            bytes: Vec::new(),
-            spans: Vec::new(),
+/// Rejects the lookups without a SURT, and answers each of the others by what `next` gives.
+pub(crate) fn answer_batch<'v>(
+    batch: LookupBatch<'_>,
+    answers: &mut Answers<'_>,
+    mut next: impl FnMut() -> anyhow::Result<Verdict<'v>>,
+) -> anyhow::Result<()> {
+    for (line, lookup) in batch.iter() {
+        match lookup {
+            Ok(_) => answers.push(line, &next()?),
+            Err(why) => answers.push(line, &Verdict::rejected(why)),
         }
     }
-
-    /// Forgets the SURTs before and makes those of `lookups`.
-    pub(crate) fn make(&mut self, lookups: &[&[u8]]) {
-        self.bytes.clear();
-        self.spans.clear();
-        for lookup in lookups {
-            let lookup = lookup.trim_ascii();
-            let start = self.bytes.len();
-            let made = if is_surt(lookup) {
-                self.bytes.extend_from_slice(lookup);
-                Ok(())
-            } else {
-                self.canonicalizer.canonicalize(lookup, &mut self.bytes)
-            };
-            if made.is_err() {
-                self.bytes.truncate(start);
-            }
-            self.spans.push(made.map(|()| (start, self.bytes.len())));
-        }
-    }
-
-    /// The SURTs that there are, in their order.
-    pub(crate) fn made(&self) -> impl Iterator<Item = Surt<'_>> {
-        let spans = self.spans.iter().filter_map(|span| span.as_ref().ok());
-        spans.map(|&(start, end)| Surt::new(&self.bytes[start..end]))
-    }
-
-    /// Rejects the lookups without a SURT, and of each of the others says what `next` says.
-    pub(crate) fn answer<'v>(
-        &self,
-        lookups: &[&[u8]],
-        answers: &mut Answers<'_>,
-        mut next: impl FnMut() -> anyhow::Result<Verdict<'v>>,
-    ) -> anyhow::Result<()> {
-        for (lookup, span) in lookups.iter().zip(&self.spans) {
-            match span {
-                Ok(_) => answers.push(lookup, &next()?),
-                Err(why) => answers.push(lookup, &Verdict::rejected(*why)),
-            }
-        }
-        Ok(())
-    }
+    Ok(())
 }

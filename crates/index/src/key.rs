@@ -13,6 +13,7 @@
 //! A URI-R is known by its SURT, so whoever counts or cuts keys asks a [`Rekeyer`] for it. Forms
 //! that only write the SURT in another way are rewritten; the others are made anew from the URL.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use memchr::{memchr, memchr2, memchr3};
@@ -145,13 +146,6 @@ impl Rekeyer {
         self.buffer.clear();
         match form {
             KeyForm::Surt => return key,
-            KeyForm::TrailingComma => without_comma(key, &mut self.buffer),
-            KeyForm::Parenthesis => without_comma(&key[1..], &mut self.buffer),
-            KeyForm::WithScheme => {
-                let open = memchr(b'(', key).unwrap_or(0);
-                without_comma(&key[open + 1..], &mut self.buffer);
-            }
-            KeyForm::PortBehind => port_before(key, &mut self.buffer),
             KeyForm::Host | KeyForm::Url => {
                 let url = capture.text(Field::Url);
                 let uri = url.as_deref().unwrap_or(key);
@@ -162,9 +156,37 @@ impl Rekeyer {
                 {
                     return key;
                 }
+                if let Cow::Owned(usual) = usual_form(&self.buffer) {
+                    self.buffer = usual;
+                }
             }
+            _ => self.buffer.extend_from_slice(&usual_form(key)),
         }
         &self.buffer
+    }
+}
+
+/// A SURT in its usual form: without commas behind its host, parentheses around it, the scheme before
+/// it, or a port behind it. What was rewritten may be rewritten again (`com,,)/`), so that two
+/// spellings of a SURT that differ only in these end as one. Keys that are not reversed are left.
+pub fn usual_form(surt: &[u8]) -> Cow<'_, [u8]> {
+    let mut usual = Cow::Borrowed(surt);
+    loop {
+        let mut next = Vec::with_capacity(usual.len());
+        match KeyForm::of(&usual) {
+            KeyForm::Surt | KeyForm::Host | KeyForm::Url => return usual,
+            KeyForm::TrailingComma => without_comma(&usual, &mut next),
+            KeyForm::Parenthesis => without_comma(&usual[1..], &mut next),
+            KeyForm::WithScheme => {
+                let open = memchr(b'(', &usual).unwrap_or(0);
+                without_comma(&usual[open + 1..], &mut next);
+            }
+            KeyForm::PortBehind => port_before(&usual, &mut next),
+        }
+        if next == *usual {
+            return usual;
+        }
+        usual = Cow::Owned(next);
     }
 }
 
@@ -215,6 +237,12 @@ mod tests {
             ),
             ("com,example:8080)/a", KeyForm::Surt, "com,example:8080)/a"),
             ("com,example,)/a", KeyForm::TrailingComma, "com,example)/a"),
+            ("com,,)/a", KeyForm::TrailingComma, "com)/a"),
+            (
+                "(com,example),)/a",
+                KeyForm::Parenthesis,
+                "com,example),)/a",
+            ),
             (
                 "com,example,:8080)/a",
                 KeyForm::TrailingComma,

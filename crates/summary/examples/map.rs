@@ -28,6 +28,7 @@ use waypost_summary::map::sample::Sample;
 use waypost_summary::map::{
     Budget, Finder, Given, LeastCost, Map, Prior, Room, Rule, Style, compact,
 };
+use waypost_summary::{Lookup, LookupBuffer};
 use waypost_surt::{Dialect, Surt};
 
 type Done = Result<(), Box<dyn std::error::Error>>;
@@ -68,11 +69,14 @@ fn told(name: &str, made: f64, size: u64, opened: f64, asked: usize, took: f64, 
 
 fn ways(path: &Path, asked: &Path) -> Done {
     let asked = std::fs::read(asked)?;
-    let surts: Vec<Surt<'_>> = asked
+    let lines: Vec<&[u8]> = asked
         .split(|&byte| byte == b'\n')
         .filter(|line| !line.is_empty())
-        .map(Surt::new)
         .collect();
+    let mut batch = LookupBuffer::new(Dialect::Ia);
+    let batch = batch.fill(&lines);
+    let lookups: Vec<Lookup<'_>> = batch.valid().collect();
+    let surts: Vec<Surt<'_>> = lookups.iter().map(|lookup| *lookup.surt()).collect();
     let beside = path.with_file_name(format!(
         "{}.wmap",
         path.file_name().unwrap_or_default().to_string_lossy()
@@ -86,7 +90,7 @@ fn ways(path: &Path, asked: &Path) -> Done {
     for _ in 0..2 {
         let (took, found) = seconds(|| {
             let mut count = 0;
-            Finder::new(&map).find_all(&surts, None, |found| {
+            Finder::new(&map).find_all(&lookups, None, |found| {
                 count += usize::from(black_box(found).is_some());
             });
             count
@@ -102,7 +106,9 @@ fn ways(path: &Path, asked: &Path) -> Done {
         );
     }
     let (took, found) = seconds(|| {
-        let found = surts.iter().filter(|surt| map.find(surt, None).is_some());
+        let found = lookups
+            .iter()
+            .filter(|lookup| Finder::new(&map).find(lookup, None).is_some());
         found.count()
     });
     told(
@@ -164,10 +170,7 @@ fn tune(map: &str, holdings: &str, price: &str, judge: &str) -> Done {
             let mut given = Given::open(&source(map), &Room::default())?;
             compact(&mut given, &rule, Style::Published, &out, false)?;
             let made = Map::open(&out, &Room::default())?;
-            let surts: Vec<Surt<'_>> = samples[1]
-                .iter()
-                .map(|(_, surt, _)| Surt::new(surt))
-                .collect();
+            let surts = samples[1].lookups();
             let (mut right, mut lost, mut at) = (0, 0, 0);
             Finder::new(&made).find_all(&surts, None, |found| {
                 let present = found.is_some_and(|found| !found.frequency.is_void());

@@ -9,7 +9,6 @@
 //! use waypost_summary::holdings::Input;
 //! use waypost_summary::profile::{self, Profile};
 //! use waypost_summary::{Answer, Archive, Lookup, Summary};
-//! use waypost_surt::Surt;
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let uris = folder.path().join("uris.txt");
@@ -25,7 +24,8 @@
 //! profile::build(&Input::new(vec![Source::new(uris)]), &options, None)?;
 //!
 //! let small = Profile::open(&folder.path().join("small.H3P0.cdxj"))?;
-//! let lookup = Lookup { uri: b"http://example.com/c", surt: Surt::new(b"com,example)/c") };
+//! let mut buffer = Vec::new();
+//! let lookup = Lookup::new(b"http://example.com/c", small.about().dialect, &mut buffer)?;
 //! let Answer::Present(found) = small.lookup(&lookup)? else { panic!("all of the host is present") };
 //! assert_eq!(found.key.as_deref(), Some(&b"com,example)/"[..]));
 //! assert_eq!(found.frequency.to_string(), "2/2");
@@ -49,6 +49,7 @@ pub mod evaluate;
 pub mod filter;
 pub mod frequency;
 pub mod holdings;
+mod lookup;
 pub mod map;
 mod open;
 pub mod profile;
@@ -58,5 +59,6 @@ pub mod ukvs;
 pub use about::{About, Archive, By, Texts};
 pub use error::{Error, ErrorKind, Place, Result};
 pub use frequency::{Frequency, Number, Sureness};
+pub use lookup::{Lookup, LookupBatch, LookupBuffer, SurtWriter};
 pub use open::{open, open_with};
-pub use summary::{Answer, Kind, Lookup, Match, Size, Summary};
+pub use summary::{Answer, Kind, Match, Size, Summary};

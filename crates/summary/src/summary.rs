@@ -3,20 +3,11 @@
 use std::fmt;
 
 use rayon::prelude::*;
-use waypost_surt::Surt;
 
 use crate::about::About;
 use crate::error::Result;
 use crate::frequency::Frequency;
-
-/// A URI that someone asks for: as it was asked, because some filters hash that, and its SURT.
-#[derive(Clone, Copy, Debug)]
-pub struct Lookup<'a> {
-    /// The URI as asked.
-    pub uri: &'a [u8],
-    /// Its SURT under the dialect of the summary.
-    pub surt: Surt<'a>,
-}
+use crate::lookup::Lookup;
 
 /// What a summary says of a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]

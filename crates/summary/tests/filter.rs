@@ -12,8 +12,8 @@ use waypost_summary::filter::check::{check, check_holdings};
 use waypost_summary::filter::{
     self, Budget, Filter, Hasher, Input, Keyer, Kind, Made, Metadata, Recipe, Secret,
 };
-use waypost_summary::{Answer, Lookup, Summary};
-use waypost_surt::{Policy, Surt};
+use waypost_summary::{Answer, Lookup, LookupBuffer, Summary};
+use waypost_surt::{Dialect, Policy};
 
 struct Place(TempDir);
 
@@ -575,13 +575,9 @@ fn a_filter_is_a_summary() {
     );
     let filter = Filter::open(&place.path("f")).unwrap();
     let surts = [&b"org,example)/a/7?y"[..], b"org,example)/b"];
-    let lookups: Vec<Lookup<'_>> = surts
-        .iter()
-        .map(|surt| Lookup {
-            uri: surt,
-            surt: Surt::new(surt),
-        })
-        .collect();
+    let mut batch = LookupBuffer::new(Dialect::Ia);
+    let batch = batch.fill(&surts);
+    let lookups: Vec<Lookup<'_>> = batch.valid().collect();
     let Answer::Present(found) = filter.lookup(&lookups[0]).unwrap() else {
         panic!("held, but called absent");
     };

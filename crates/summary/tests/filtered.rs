@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 
 use waypost_index::Source;
 use waypost_summary::holdings::Input;
-use waypost_summary::map::{self, Filters, Map, Room, companion_of};
+use waypost_summary::map::{self, Filters, Finder, Map, Room, companion_of};
 use waypost_summary::{Lookup, Summary};
-use waypost_surt::Surt;
 
 fn at(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
@@ -31,15 +30,22 @@ fn is_still_read(name: &str) {
     let index = std::fs::read_to_string(example()).unwrap();
     let (mut held, mut filtered) = (0, 0);
     for line in index.lines() {
-        let surt = Surt::new(line.split(' ').next().unwrap().as_bytes());
-        let lookup = Lookup { uri: b"", surt };
+        let surt = line.split(' ').next().unwrap().as_bytes();
+        let mut buffer = Vec::new();
+        let lookup = Lookup::of_surt(surt, &mut buffer);
         let answer = map.lookup(&lookup).unwrap();
         assert!(
             matches!(answer, waypost_summary::Answer::Present(_)),
             "{line}"
         );
         held += 1;
-        filtered += usize::from(map.find(&surt, None).unwrap().filter.is_some());
+        filtered += usize::from(
+            Finder::new(&map)
+                .find(&lookup, None)
+                .unwrap()
+                .filter
+                .is_some(),
+        );
     }
     assert!(held > 700 && filtered > 50, "{filtered} of {held}");
 }

@@ -10,11 +10,11 @@ use tempfile::TempDir;
 use waypost_index::Source;
 use waypost_summary::holdings::Input;
 use waypost_summary::map::{
-    self, Budget, Finder, Given, LeastCost, Map, Papers, Room, Rule, Span, Style,
+    self, Budget, Finder, Found, Given, LeastCost, Map, Papers, Room, Rule, Span, Style,
 };
 use waypost_summary::profile;
-use waypost_summary::{Archive, By};
-use waypost_surt::{Policy, Surt};
+use waypost_summary::{Archive, By, Lookup, LookupBuffer};
+use waypost_surt::{Dialect, Policy};
 
 fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/small.cdxj")
@@ -40,9 +40,13 @@ fn rows(path: &Path) -> Vec<String> {
     rows.map(str::to_owned).collect()
 }
 
+fn find<'m>(map: &'m Map, surt: &str, at: Option<&Span>) -> Option<Found<'m>> {
+    let mut buffer = Vec::new();
+    Finder::new(map).find(&Lookup::of_surt(surt.as_bytes(), &mut buffer), at)
+}
+
 fn is_present(map: &Map, surt: &str) -> bool {
-    map.find(&Surt::new(surt.as_bytes()), None)
-        .is_some_and(|found| !found.frequency.is_void())
+    find(map, surt, None).is_some_and(|found| !found.frequency.is_void())
 }
 
 fn papers(weight: f64) -> Rule {
@@ -137,7 +141,7 @@ fn a_map_with_years_is_compacted_by_year_and_answers_by_year() {
         let map = open(&out);
         let at = |surt: &str, year: &str| {
             let span = Span::parse(year.as_bytes()).unwrap();
-            map.find(&Surt::new(surt.as_bytes()), Some(&span)).is_some()
+            find(&map, surt, Some(&span)).is_some()
         };
         assert!(at("com,a)/p10", "2008") && at("com,a)/p10", "2010"));
         assert!(!at("com,a)/p10", "2013") && at("com,b)/", "2012") && !at("com,b)/", "2008"));
@@ -431,11 +435,14 @@ proptest! {
         let folder = TempDir::new().unwrap();
         let path = put(&folder, "m", text(&entries));
         let map = open(&path);
-        let taken: Vec<Surt<'_>> = asked.iter().map(|surt| Surt::new(surt.as_bytes())).collect();
+        let lines: Vec<&[u8]> = asked.iter().map(|surt| surt.as_bytes()).collect();
+        let mut batch = LookupBuffer::new(Dialect::Ia);
+    let batch = batch.fill(&lines);
+        let taken: Vec<Lookup<'_>> = batch.valid().collect();
         let mut at = 0;
         let mut same = true;
         Finder::new(&map).find_all(&taken, None, |found| {
-            same &= found == map.find(&taken[at], None);
+            same &= found == find(&map, &asked[at], None);
             at += 1;
         });
         prop_assert!(same);

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use waypost_index::Source;
 use waypost_summary::holdings::Input;
 use waypost_summary::profile::{self, Options, Profile, Report, Row};
-use waypost_summary::{Answer, Archive, By, Lookup, Summary};
-use waypost_surt::{Policy, Surt};
+use waypost_summary::{Answer, Archive, By, Lookup, LookupBuffer, Summary};
+use waypost_surt::{Dialect, Policy, Surt};
 
 fn options(folder: Option<&Path>, policies: &[Policy]) -> Options {
     Options {
@@ -147,9 +147,10 @@ proptest! {
             let packed = Profile::open(&gzipped.join(format!("a.{policy}.cdxj.gz"))).unwrap();
             let expected = expected(&captures, policy);
             prop_assert_eq!(plain.size().keys, expected.len() as u64);
-            let lookups: Vec<Lookup<'_>> = captures.iter().chain(&asked)
-                .map(|(surt, _)| Lookup { uri: surt.as_bytes(), surt: Surt::new(surt.as_bytes()) })
-                .collect();
+            let surts: Vec<&[u8]> = captures.iter().chain(&asked).map(|(surt, _)| surt.as_bytes()).collect();
+            let mut batch = LookupBuffer::new(Dialect::Ia);
+    let batch = batch.fill(&surts);
+            let lookups: Vec<Lookup<'_>> = batch.valid().collect();
             let all = plain.lookup_all(&lookups).unwrap();
             let packed_all = packed.lookup_all(&lookups).unwrap();
             prop_assert_eq!(&all, &packed_all);
@@ -159,7 +160,7 @@ proptest! {
                 prop_assert_eq!(&one, &packed.lookup(lookup).unwrap());
                 prop_assert_eq!(&one, &answers[index]);
                 let mut key = Vec::new();
-                policy.cut(&lookup.surt, &mut key);
+                policy.cut(lookup.surt(), &mut key);
                 let row = expected.get(std::str::from_utf8(&key).unwrap());
                 match one {
                     Answer::Absent => prop_assert!(row.is_none() && frequency.is_none() && index >= captures.len()),
@@ -248,7 +249,8 @@ proptest! {
             prop_assert_eq!(rows(&file), expected);
             let profile = Profile::open(&file).unwrap();
             for (surt, _) in &captures {
-                let lookup = Lookup { uri: b"", surt: Surt::new(surt.as_bytes()) };
+                let mut buffer = Vec::new();
+                let lookup = Lookup::of_surt(surt.as_bytes(), &mut buffer);
                 let Answer::Present(found) = profile.lookup(&lookup).unwrap() else { panic!("{surt}") };
                 prop_assert_eq!(Some(found.frequency), profile.lookup_all(&[lookup]).unwrap()[0]);
             }

@@ -8,11 +8,10 @@ use std::sync::Mutex;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::lookups::{Lookups, Shape};
+use super::lookups::Lookups;
 use crate::error::{Error, Result};
 use crate::holdings::{self, Consumer, Input, Reading, Run};
-use crate::summary::{Lookup, Summary};
-use waypost_surt::Surt;
+use crate::summary::Summary;
 
 /// How many URI-Rs are looked up, at most. Of more, a sample is taken by their hashes.
 const MOST: usize = 1_000_000;
@@ -60,7 +59,7 @@ pub fn later(input: &Input) -> Result<Later> {
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     let times: HashMap<Vec<u8>, u64> = gathered.kept.into_iter().map(|surt| (surt, 1)).collect();
     Ok(Later {
-        lookups: Lookups::new(times, Shape::List, input.dialect, 0),
+        lookups: Lookups::of_surts(times, input.dialect),
         urirs: gathered.urirs,
         reading,
     })
@@ -71,15 +70,8 @@ pub fn later(input: &Input) -> Result<Later> {
 /// # Errors
 /// When the summary cannot be read.
 pub fn foresee(summary: &dyn Summary, later: &Lookups, held: &[bool]) -> Result<Foreseen> {
-    let asked: Vec<Lookup<'_>> = later
-        .iter()
-        .map(|(uri, surt, _)| Lookup {
-            uri,
-            surt: Surt::new(surt),
-        })
-        .collect();
     let mut foreseen = Foreseen::default();
-    for (answer, held) in summary.lookup_all(&asked)?.iter().zip(held) {
+    for (answer, held) in summary.lookup_all(&later.lookups())?.iter().zip(held) {
         let count = |(all, present): &mut (u64, u64)| {
             *all += 1;
             *present += u64::from(answer.is_some());

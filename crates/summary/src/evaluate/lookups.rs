@@ -13,10 +13,11 @@ use std::collections::HashMap;
 
 use rayon::prelude::*;
 use waypost_index::input::Source;
-use waypost_surt::{Canonicalizer, Dialect, is_surt};
+use waypost_surt::Dialect;
 
 use crate::error::{Error, Result};
 use crate::holdings::Blocks;
+use crate::lookup::{Lookup, SurtWriter};
 
 /// What the lines of a file of lookups look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,9 @@ struct Asked {
     surt: u32,
     times: u64,
 }
+
+/// Writes the SURT of a lookup.
+type WriteSurt = fn(&mut SurtWriter, &[u8], &mut Vec<u8>) -> Result<(), waypost_surt::Error>;
 
 const REQUEST: &[u8] = b" \"";
 const AGGREGATING: &[u8] = b"Aggregating Mementos for ";
@@ -96,29 +100,33 @@ impl Lookups {
             shape.unwrap_or(Shape::List),
             dialect,
             passed_over,
+            SurtWriter::write,
         ))
     }
 
-    pub(super) fn new(
+    /// Lookups of these SURTs, as holdings spell them.
+    pub(super) fn of_surts(times: HashMap<Vec<u8>, u64>, dialect: Dialect) -> Lookups {
+        Lookups::new(times, Shape::List, dialect, 0, |writer, surt, out| {
+            writer.write_surt(surt, out);
+            Ok(())
+        })
+    }
+
+    fn new(
         times: HashMap<Vec<u8>, u64>,
         shape: Shape,
         dialect: Dialect,
         passed_over: u64,
+        write: WriteSurt,
     ) -> Lookups {
         let times: Vec<(Vec<u8>, u64)> = times.into_iter().collect();
         let surts: Vec<Option<Vec<u8>>> = times
             .par_iter()
             .map_init(
-                || Canonicalizer::new(dialect),
-                |canonicalizer, (uri, _)| {
-                    if is_surt(uri) {
-                        return Some(uri.clone());
-                    }
+                || SurtWriter::new(dialect),
+                |writer, (uri, _)| {
                     let mut surt = Vec::new();
-                    canonicalizer
-                        .canonicalize(uri, &mut surt)
-                        .ok()
-                        .map(|()| surt)
+                    write(writer, uri, &mut surt).ok().map(|()| surt)
                 },
             )
             .collect();
@@ -137,8 +145,6 @@ impl Lookups {
                 lookups.rejected_times += times;
                 continue;
             };
-            // What holdings make of white space in a SURT, lookups must make of it, too.
-            let surt = crate::holdings::escaped(surt);
             lookups.asked.push(Asked {
                 start: lookups.bytes.len(),
                 uri: uri.len() as u32,
@@ -146,7 +152,7 @@ impl Lookups {
                 times: *times,
             });
             lookups.bytes.extend_from_slice(uri);
-            lookups.bytes.extend_from_slice(&surt);
+            lookups.bytes.extend_from_slice(surt);
         }
         let bytes = &lookups.bytes;
         lookups.asked.par_sort_unstable_by(|a, b| {
@@ -196,6 +202,13 @@ impl Lookups {
         self.asked
             .iter()
             .map(|asked| (asked.uri(&self.bytes), asked.surt(&self.bytes), asked.times))
+    }
+
+    /// The same as lookups.
+    pub fn lookups(&self) -> Vec<Lookup<'_>> {
+        self.iter()
+            .map(|(uri, surt, _)| Lookup::spelled(uri, surt))
+            .collect()
     }
 
     /// The SURT of a lookup.

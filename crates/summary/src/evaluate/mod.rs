@@ -16,11 +16,11 @@ pub use later::{Foreseen, Later, foresee, later};
 pub use lookups::{Lookups, Shape};
 pub use truth::Holdings;
 
-use waypost_surt::{Dialect, Surt};
+use waypost_surt::Dialect;
 
 use crate::error::{Error, Result};
 use crate::frequency::{Frequency, Sureness};
-use crate::summary::{Lookup, Summary};
+use crate::summary::Summary;
 
 /// How often a summary was right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -114,14 +114,7 @@ pub fn judge(
             lookups.dialect()
         )));
     }
-    let asked: Vec<Lookup<'_>> = lookups
-        .iter()
-        .map(|(uri, surt, _)| Lookup {
-            uri,
-            surt: Surt::new(surt),
-        })
-        .collect();
-    let answers = summary.lookup_all(&asked)?;
+    let answers = summary.lookup_all(&lookups.lookups())?;
     let mut verdict = Verdict {
         confusion: Confusion::default(),
         by_frequency: least

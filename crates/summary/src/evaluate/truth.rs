@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::filter::{Filter, Hasher};
 use crate::holdings::{self, Consumer, Input, Reading, Run};
 use crate::profile::Profile;
-use crate::summary::{Lookup, Summary};
+use crate::summary::Summary;
 
 /// What is held: an index, a list of URIs, hashes of them, or a profile of whole URIs.
 #[derive(Clone, Debug)]
@@ -65,14 +65,15 @@ fn truth_of_profile(path: &Path, samples: &[Lookups]) -> Result<(Vec<Vec<bool>>,
     }
     let mut truths = Vec::new();
     for lookups in samples {
-        let asked: Vec<Lookup<'_>> = lookups
-            .iter()
-            .map(|(uri, surt, _)| Lookup {
-                uri,
-                surt: waypost_surt::Surt::new(surt),
-            })
-            .collect();
-        let answers = profile.lookup_all(&asked)?;
+        let dialect = profile.about().dialect;
+        if dialect != lookups.dialect() {
+            return Err(Error::invalid(format!(
+                "its SURTs are of the dialect {dialect}, but the lookups were read under {}",
+                lookups.dialect()
+            ))
+            .in_file(path.display()));
+        }
+        let answers = profile.lookup_all(&lookups.lookups())?;
         truths.push(answers.iter().map(Option::is_some).collect());
     }
     let reading = Reading {

@@ -1,7 +1,7 @@
 //! A filter as a summary like any other.
 
 use waypost_index::timestamp::Time;
-use waypost_surt::{Canonicalizer, Policy, Surt, is_surt};
+use waypost_surt::{Policy, Surt};
 
 use super::format::Layout;
 use super::hash::{Hash, Hasher};
@@ -9,12 +9,13 @@ use super::read::Filter;
 use crate::about::About;
 use crate::error::Result;
 use crate::frequency::{Frequency, Number, Sureness};
-use crate::summary::{Answer, Kind, Lookup, Match, Size, Summary};
+use crate::lookup::{Lookup, SurtWriter, escaped};
+use crate::summary::{Answer, Kind, Match, Size, Summary};
 
 /// Turns URIs and SURTs into the keys and hashes of a filter.
 #[derive(Clone, Debug)]
 pub struct Keyer {
-    canonicalizer: Canonicalizer,
+    writer: SurtWriter,
     policy: Policy,
     hasher: Hasher,
     surt: Vec<u8>,
@@ -25,7 +26,7 @@ impl Keyer {
     /// For keys of this dialect and policy.
     pub fn new(dialect: waypost_surt::Dialect, policy: Policy, hasher: Hasher) -> Keyer {
         Keyer {
-            canonicalizer: Canonicalizer::new(dialect),
+            writer: SurtWriter::new(dialect),
             policy,
             hasher,
             surt: Vec::new(),
@@ -54,11 +55,7 @@ impl Keyer {
     /// The SURT of a URI, or of a SURT, as lists have them.
     pub(super) fn surt(&mut self, uri: &[u8]) -> Result<&[u8], waypost_surt::Error> {
         self.surt.clear();
-        if is_surt(uri) {
-            self.surt.extend_from_slice(uri);
-        } else {
-            self.canonicalizer.canonicalize(uri, &mut self.surt)?;
-        }
+        self.writer.write(uri, &mut self.surt)?;
         Ok(&self.surt)
     }
 
@@ -72,9 +69,10 @@ impl Keyer {
         self.hasher.hash(&self.key)
     }
 
-    /// The hash of a SURT.
+    /// The hash of a SURT in the usual form.
     #[inline]
     pub fn hash_surt(&mut self, surt: &[u8]) -> Hash {
+        let surt: &[u8] = &escaped(surt);
         if self.policy == Policy::Whole {
             return self.hasher.hash(surt);
         }
@@ -153,7 +151,7 @@ impl Summary for Filter {
 
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer> {
         let mut key = Vec::new();
-        self.head().policy.cut(&lookup.surt, &mut key);
+        self.head().policy.cut(lookup.surt(), &mut key);
         Ok(if self.contains(self.hasher()?.hash(&key))? {
             Answer::Present(Match {
                 key: Some(key),
@@ -173,7 +171,7 @@ impl Summary for Filter {
                 let mut keyer = Keyer::new(self.head().dialect, self.head().policy, hasher);
                 let hashes: Vec<Hash> = lookups
                     .iter()
-                    .map(|lookup| keyer.hash_surt(lookup.surt.as_bytes()))
+                    .map(|lookup| keyer.hash_surt(lookup.surt().as_bytes()))
                     .collect();
                 let mut present = Vec::new();
                 self.contains_all(&hashes, &mut present)?;

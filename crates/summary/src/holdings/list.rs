@@ -11,12 +11,11 @@ use memchr::{memchr_iter, memrchr};
 use waypost_index::input::{Source, Stream};
 use waypost_index::rejects::{RejectsFile, printable};
 use waypost_index::select::Select;
-use waypost_surt::{Canonicalizer, is_surt};
 
-use super::run::escaped;
 use super::spool::{Spool, Spooled};
 use super::{Input, Reading};
 use crate::error::{Error, ErrorKind, Result};
+use crate::lookup::SurtWriter;
 use crate::ukvs::LONGEST;
 use waypost_io::pipeline::{self, Pool, Width};
 
@@ -185,19 +184,15 @@ pub(super) fn read(
     // A list knows neither times nor languages nor types.
     let second: &[u8] = if input.by.is_some() { b"-" } else { b"" };
     let worker = || {
-        let mut canonicalizer = Canonicalizer::new(input.dialect);
+        let mut writer = SurtWriter::new(input.dialect);
         let mut surt = Vec::new();
         move |lines: &mut Spooled, line: &[u8]| {
             surt.clear();
-            if is_surt(line) {
-                surt.extend_from_slice(line);
-            } else {
-                canonicalizer.canonicalize(line, &mut surt)?;
-            }
+            writer.write(line, &mut surt)?;
             if !input.select.accepts_uri(line, &surt) {
                 return Ok(false);
             }
-            lines.add(&escaped(&surt), second);
+            lines.add(&surt, second);
             Ok(true)
         }
     };

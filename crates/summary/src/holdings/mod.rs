@@ -29,10 +29,11 @@ use crate::about::By;
 use crate::error::{Error, Result};
 use crate::profile::records::Counts;
 
+pub(crate) use crate::lookup::escaped;
 pub use list::BadUri;
 pub(crate) use list::{Blocks, List, check_filters};
+pub(crate) use run::Run;
 use run::{Collect, Joiner};
-pub(crate) use run::{Run, escaped};
 pub use sniff::Content;
 pub(crate) use sniff::content_of;
 

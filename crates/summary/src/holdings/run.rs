@@ -1,6 +1,5 @@
 //! Captures of one URI-R, joined across the borders of blocks.
 
-use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Mutex;
 
@@ -10,7 +9,7 @@ use waypost_index::timestamp::Time;
 use waypost_index::{Capture, Field, Fields};
 use waypost_surt::Dialect;
 
-use super::{Consumer, once};
+use super::{Consumer, escaped, once};
 use crate::about::By;
 use crate::error::{Error, Result};
 use crate::profile::records::{Count, Counts};
@@ -337,20 +336,4 @@ pub(crate) fn second_key(by: Option<By>, capture: &Capture<'_>, out: &mut Vec<u8
         out.push(b'-');
     }
     true
-}
-
-/// A SURT without white space and control bytes, which rows could not hold.
-pub(crate) fn escaped(surt: &[u8]) -> Cow<'_, [u8]> {
-    if !surt.iter().any(|&byte| byte <= b' ' || byte == 0x7f) {
-        return Cow::Borrowed(surt);
-    }
-    let mut out = Vec::with_capacity(surt.len() + 8);
-    for &byte in surt {
-        if byte <= b' ' || byte == 0x7f {
-            out.extend_from_slice(format!("%{byte:02x}").as_bytes());
-        } else {
-            out.push(byte);
-        }
-    }
-    Cow::Owned(out)
 }

@@ -5,7 +5,7 @@ use waypost_index::key::Rekeyer;
 use waypost_index::layout::{FileLayout, Line};
 use waypost_index::{Error as IndexError, Field};
 
-use super::{Input, run::escaped};
+use super::{Input, escaped};
 use crate::error::{Error, ErrorKind, Result};
 use crate::filter::Filter;
 

@@ -18,7 +18,8 @@ use waypost_index::sort;
 use waypost_index::{Capture, Fields};
 use waypost_surt::Dialect;
 
-use super::run::{Block, Joiner, Span, escaped, fields_of, second_key};
+use super::escaped;
+use super::run::{Block, Joiner, Span, fields_of, second_key};
 use super::sniff::Content;
 use super::{Consumer, Input, Reading, list};
 use crate::about::By;

@@ -14,6 +14,7 @@ use super::row::trim_slashes;
 use super::store::{Map, Span};
 use super::table::{Levels, Prefix, Table};
 use crate::frequency::Frequency;
+use crate::lookup::Lookup;
 
 /// What a map says of a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,32 +87,37 @@ impl<'m> Finder<'m> {
         }
     }
 
-    /// Says of each SURT, in order, what the map says of it; at a time, if one is given and the map
-    /// knows times.
+    /// Gives `take` the row that decides on each lookup, in order; at a time, if one is given and the
+    /// map knows times.
     pub fn find_all(
         &mut self,
-        surts: &[Surt<'_>],
+        lookups: &[Lookup<'_>],
         at: Option<&Span>,
-        mut say: impl FnMut(Option<Found<'m>>),
+        mut take: impl FnMut(Option<Found<'m>>),
     ) {
-        for surts in surts.chunks(BATCH) {
-            self.prepare(surts);
+        for lookups in lookups.chunks(BATCH) {
+            self.prepare(lookups.iter().map(Lookup::surt));
             let mut start = 0;
-            for (surt, &end) in surts.iter().zip(&self.ends) {
-                say(self.decide(surt, &self.candidates[start..end], at));
+            for (lookup, &end) in lookups.iter().zip(&self.ends) {
+                take(self.decide(lookup.surt(), &self.candidates[start..end], at));
                 start = end;
             }
         }
     }
 
-    /// What the map says of one.
-    pub(crate) fn find(&mut self, surt: &Surt<'_>, at: Option<&Span>) -> Option<Found<'m>> {
-        self.prepare(std::slice::from_ref(surt));
+    /// The row that decides on one lookup.
+    pub fn find(&mut self, lookup: &Lookup<'_>, at: Option<&Span>) -> Option<Found<'m>> {
+        self.find_surt(lookup.surt(), at)
+    }
+
+    /// The row that decides on a SURT that is spelled as rows are.
+    pub(crate) fn find_surt(&mut self, surt: &Surt<'_>, at: Option<&Span>) -> Option<Found<'m>> {
+        self.prepare([surt].into_iter());
         self.decide(surt, &self.candidates, at)
     }
 
-    /// Has the memory bring all that a batch needs.
-    fn prepare(&mut self, surts: &[Surt<'_>]) {
+    /// Fetches everything that a batch needs, so that memory accesses overlap.
+    fn prepare<'s>(&mut self, surts: impl Iterator<Item = &'s Surt<'s>>) {
         let table = self.map.table();
         self.candidates.clear();
         self.ends.clear();
@@ -170,7 +176,8 @@ fn push_candidates(surt: &Surt<'_>, table: &Table, out: &mut Vec<Candidate>) {
         let mut level = 0;
         for (at, &byte) in place.iter().enumerate().take(authority) {
             if byte == b',' || byte == b':' {
-                if at > 0 && levels.has(Levels::hosts(level)) {
+                // The label may be empty: `,*` covers the hosts that start with `:`.
+                if levels.has(Levels::hosts(level)) {
                     add(at, Reach::Hosts, prefix);
                 }
                 level += 1;

@@ -24,7 +24,8 @@ use super::tidy::{Room, joined, joined_filter, tidied};
 use crate::about::About;
 use crate::error::{Error, Result};
 use crate::frequency::Frequency;
-use crate::summary::{Answer, Kind, Lookup, Match, Size, Summary};
+use crate::lookup::Lookup;
+use crate::summary::{Answer, Kind, Match, Size, Summary};
 use crate::ukvs::{Headers, Line};
 use waypost_io::Mapped;
 
@@ -121,10 +122,10 @@ impl Map {
         self.table.rows
     }
 
-    /// What the map says of a SURT; at a time, if one is given and the map knows times. A
-    /// [`Finder`] looks many up faster.
-    pub fn find(&self, surt: &Surt<'_>, at: Option<&Span>) -> Option<Found<'_>> {
-        Finder::new(self).find(surt, at)
+    /// What the map says of a SURT that is spelled as its rows are; at a time, if one is given and the
+    /// map knows times. A [`Finder`] looks many up faster.
+    pub(crate) fn find(&self, surt: &Surt<'_>, at: Option<&Span>) -> Option<Found<'_>> {
+        Finder::new(self).find_surt(surt, at)
     }
 
     /// The text, and where its rows are.
@@ -168,7 +169,7 @@ impl Map {
     ///
     /// # Errors
     /// When the filter beside it cannot be read.
-    pub fn is_present(&self, surt: &Surt<'_>) -> Result<bool> {
+    pub(crate) fn is_present(&self, surt: &Surt<'_>) -> Result<bool> {
         match self.find(surt, None) {
             Some(found) => self.confirms(&found, surt),
             None => Ok(false),
@@ -402,8 +403,8 @@ impl Summary for Map {
     }
 
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer> {
-        Ok(match self.find(&lookup.surt, None) {
-            Some(found) if self.confirms(&found, &lookup.surt)? => Answer::Present(Match {
+        Ok(match self.find(lookup.surt(), None) {
+            Some(found) if self.confirms(&found, lookup.surt())? => Answer::Present(Match {
                 key: Some(found.key.into_owned()),
                 frequency: found.frequency,
             }),
@@ -415,14 +416,15 @@ impl Summary for Map {
         let parts: Result<Vec<Vec<Option<Frequency>>>> = lookups
             .par_chunks(4096)
             .map(|lookups| {
-                let surts: Vec<Surt<'_>> = lookups.iter().map(|lookup| lookup.surt).collect();
-                let mut found = Vec::with_capacity(surts.len());
-                Finder::new(self).find_all(&surts, None, |row| found.push(row));
+                let mut found = Vec::with_capacity(lookups.len());
+                Finder::new(self).find_all(lookups, None, |row| found.push(row));
                 found
                     .into_iter()
-                    .zip(&surts)
-                    .map(|(found, surt)| match found {
-                        Some(found) if self.confirms(&found, surt)? => Ok(Some(found.frequency)),
+                    .zip(lookups)
+                    .map(|(found, lookup)| match found {
+                        Some(found) if self.confirms(&found, lookup.surt())? => {
+                            Ok(Some(found.frequency))
+                        }
                         _ => Ok(None),
                     })
                     .collect()

@@ -19,7 +19,8 @@ use super::row::Row;
 use crate::about::About;
 use crate::error::{Error, ErrorKind, Result};
 use crate::frequency::Frequency;
-use crate::summary::{Answer, Kind, Lookup, Match, Size, Summary};
+use crate::lookup::Lookup;
+use crate::summary::{Answer, Kind, Match, Size, Summary};
 use crate::ukvs::Reader;
 
 /// A profile in a file.
@@ -350,7 +351,7 @@ impl Summary for Profile {
 
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer> {
         let mut key = Vec::new();
-        self.policy.cut(&lookup.surt, &mut key);
+        self.policy.cut(lookup.surt(), &mut key);
         Ok(match self.find(&key)? {
             Some(frequency) if !frequency.is_void() => Answer::Present(Match {
                 key: Some(key),
@@ -402,7 +403,7 @@ impl Summary for Profile {
                 None => Answer::Absent,
                 Some(frequency) => {
                     let mut key = Vec::new();
-                    self.policy.cut(&lookup.surt, &mut key);
+                    self.policy.cut(lookup.surt(), &mut key);
                     Answer::Present(Match {
                         key: Some(key),
                         frequency,
@@ -454,7 +455,7 @@ impl Sought {
                 let mut keys: Vec<SoughtKey> = Vec::new();
                 for (index, lookup) in lookups.iter().enumerate() {
                     let start = bytes.len();
-                    policy.cut(&lookup.surt, &mut bytes);
+                    policy.cut(lookup.surt(), &mut bytes);
                     match keys.last_mut() {
                         Some(last) if last.slice(&bytes) == &bytes[start..] => {
                             last.count += 1;

@@ -2,12 +2,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use waypost_summary::Summary;
 use waypost_summary::map::{Finder, Map, Room, Span};
-use waypost_surt::Surt;
+use waypost_summary::{LookupBatch, LookupBuffer, Summary};
 
 use crate::exit::Exit;
-use crate::lookups::{Answers, Lookups, Surts, Verdict};
+use crate::lookups::{Answers, Lookups, Verdict, answer_batch};
 use crate::pipeline::PIECE;
 use crate::printer::Printer;
 
@@ -47,9 +46,9 @@ impl Lookup {
         let columns = &["depth", "distance", "filter"];
         self.lookups.answer(columns, PIECE, out, || {
             let mut finder = Finder::new(&map);
-            let mut surts = Surts::new(map.about().dialect);
+            let mut buffer = LookupBuffer::new(map.about().dialect);
             let (map, at) = (&map, at.as_ref());
-            move |lookups, answers| answer(map, &mut finder, at, &mut surts, lookups, answers)
+            move |lookups, answers| answer(map, &mut finder, at, buffer.fill(lookups), answers)
         })
     }
 }
@@ -59,17 +58,15 @@ fn answer<'m>(
     map: &'m Map,
     finder: &mut Finder<'m>,
     at: Option<&Span>,
-    surts: &mut Surts,
-    lookups: &[&[u8]],
+    batch: LookupBatch<'_>,
     answers: &mut Answers<'_>,
 ) -> anyhow::Result<()> {
-    surts.make(lookups);
-    let made: Vec<Surt<'_>> = surts.made().collect();
-    let mut rows = Vec::with_capacity(made.len());
-    finder.find_all(&made, at, |found| rows.push(found));
-    let mut found = made.iter().zip(rows);
+    let lookups: Vec<waypost_summary::Lookup<'_>> = batch.valid().collect();
+    let mut rows = Vec::with_capacity(lookups.len());
+    finder.find_all(&lookups, at, |found| rows.push(found));
+    let mut found = lookups.iter().map(|lookup| lookup.surt()).zip(rows);
     let more = answers.shows_more();
-    surts.answer(lookups, answers, || {
+    answer_batch(batch, answers, || {
         Ok(match found.next() {
             Some((surt, Some(found))) => Verdict {
                 present: map.confirms(&found, surt)?,

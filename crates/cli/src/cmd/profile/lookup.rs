@@ -2,10 +2,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use waypost_summary::profile::Profile;
-use waypost_summary::{Answer, Frequency, Summary};
+use waypost_summary::{Answer, Frequency, LookupBatch, LookupBuffer, Summary};
 
 use crate::exit::Exit;
-use crate::lookups::{Answers, Lookups, Surts, Verdict};
+use crate::lookups::{Answers, Lookups, Verdict, answer_batch};
 use crate::pipeline::PIECE;
 use crate::printer::Printer;
 
@@ -28,9 +28,9 @@ impl Lookup {
         let profile = Profile::open(&self.profile)?;
         // Many sorted lookups are answered by one pass over the profile.
         self.lookups.answer(&[], 16 * PIECE, out, || {
-            let mut surts = Surts::new(profile.about().dialect);
+            let mut buffer = LookupBuffer::new(profile.about().dialect);
             let profile = &profile;
-            move |lookups, answers| answer(profile, &mut surts, lookups, answers)
+            move |lookups, answers| answer(profile, buffer.fill(lookups), answers)
         })
     }
 }
@@ -38,20 +38,12 @@ impl Lookup {
 /// What the profile says of each lookup.
 fn answer(
     profile: &Profile,
-    surts: &mut Surts,
-    lookups: &[&[u8]],
+    batch: LookupBatch<'_>,
     answers: &mut Answers<'_>,
 ) -> anyhow::Result<()> {
-    surts.make(lookups);
-    let made: Vec<waypost_summary::Lookup<'_>> = surts
-        .made()
-        .map(|surt| waypost_summary::Lookup {
-            uri: surt.as_bytes(),
-            surt,
-        })
-        .collect();
-    let mut given = profile.answer_all(&made)?.into_iter();
-    surts.answer(lookups, answers, || {
+    let lookups: Vec<waypost_summary::Lookup<'_>> = batch.valid().collect();
+    let mut given = profile.answer_all(&lookups)?.into_iter();
+    answer_batch(batch, answers, || {
         Ok(match given.next() {
             Some(Answer::Present(found)) => Verdict {
                 present: true,

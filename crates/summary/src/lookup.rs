@@ -1,0 +1,241 @@
+//! Lookups, and the one spelling of SURTs that holdings and lookups share.
+//!
+//! A summary can only be asked for what it was built from if both are spelled alike. So every SURT,
+//! whether it enters a summary or is looked up in one, passes [`SurtWriter`] (or [`escaped`], when the
+//! index already had it as a key): other forms of a SURT become the usual one, and white space and
+//! control bytes, which rows cannot hold, become percent-escapes. [`Lookup`] has no other constructor.
+
+use std::borrow::Cow;
+
+use waypost_index::key::{KeyForm, usual_form};
+use waypost_surt::{Canonicalizer, Dialect, Error, Surt, is_surt};
+
+/// Writes the SURTs under which summaries hold URIs. Reuse it: after the first few URIs, nothing but
+/// the output allocates.
+#[derive(Clone, Debug)]
+pub struct SurtWriter {
+    canonicalizer: Canonicalizer,
+}
+
+impl SurtWriter {
+    /// Canonicalises URIs by the rules of `dialect`.
+    pub fn new(dialect: Dialect) -> SurtWriter {
+        SurtWriter {
+            canonicalizer: Canonicalizer::new(dialect),
+        }
+    }
+
+    /// Appends the SURT of a line that holds a URI or a SURT.
+    ///
+    /// # Errors
+    /// When the URI has no SURT; `out` is then as it was.
+    pub fn write(&mut self, line: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+        let line = line.trim_ascii();
+        if is_surt(line) {
+            self.write_surt(line, out);
+            return Ok(());
+        }
+        let start = out.len();
+        self.canonicalizer.canonicalize(line, out)?;
+        spell(out, start);
+        Ok(())
+    }
+
+    /// Appends what is known to be a SURT, in the spelling of summaries.
+    pub fn write_surt(&mut self, surt: &[u8], out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(surt);
+        spell(out, start);
+    }
+}
+
+/// Spells the SURT at the end of `out` as summaries do.
+fn spell(out: &mut Vec<u8>, start: usize) {
+    let surt = &out[start..];
+    if KeyForm::of(surt).is_surt() && !needs_escapes(surt) {
+        return;
+    }
+    let surt = usual_form(surt).into_owned();
+    out.truncate(start);
+    out.extend_from_slice(&escaped(&surt));
+}
+
+/// A SURT without white space and control bytes, which rows cannot hold.
+pub(crate) fn escaped(surt: &[u8]) -> Cow<'_, [u8]> {
+    if !needs_escapes(surt) {
+        return Cow::Borrowed(surt);
+    }
+    let mut out = Vec::with_capacity(surt.len() + 8);
+    for &byte in surt {
+        if is_escaped(byte) {
+            out.extend_from_slice(format!("%{byte:02x}").as_bytes());
+        } else {
+            out.push(byte);
+        }
+    }
+    Cow::Owned(out)
+}
+
+#[inline]
+fn needs_escapes(surt: &[u8]) -> bool {
+    // Without an early exit, so that the compiler can look at many bytes at once.
+    surt.iter()
+        .fold(false, |found, &byte| found | is_escaped(byte))
+}
+
+#[inline]
+fn is_escaped(byte: u8) -> bool {
+    byte <= b' ' || byte == 0x7f
+}
+
+/// A URI that someone asks for, and its SURT as summaries spell it.
+#[derive(Clone, Copy, Debug)]
+pub struct Lookup<'a> {
+    uri: &'a [u8],
+    surt: Surt<'a>,
+}
+
+impl<'a> Lookup<'a> {
+    /// The lookup of a URI, or of a SURT, in summaries of one dialect. Its SURT is written to
+    /// `buffer`. A [`LookupBuffer`] takes many at once.
+    ///
+    /// # Errors
+    /// When the URI has no SURT.
+    pub fn new(
+        uri: &'a [u8],
+        dialect: Dialect,
+        buffer: &'a mut Vec<u8>,
+    ) -> Result<Lookup<'a>, Error> {
+        buffer.clear();
+        SurtWriter::new(dialect).write(uri, buffer)?;
+        Ok(Lookup::spelled(uri, buffer))
+    }
+
+    /// The lookup of what is known to be a SURT. Of most lines [`Lookup::new`] can tell; it takes
+    /// `com,a/b)/` for a URI, though, because there is no `)` before the first slash.
+    pub fn of_surt(surt: &'a [u8], buffer: &'a mut Vec<u8>) -> Lookup<'a> {
+        buffer.clear();
+        buffer.extend_from_slice(surt);
+        spell(buffer, 0);
+        Lookup::spelled(surt, buffer)
+    }
+
+    /// A lookup whose SURT a [`SurtWriter`] wrote.
+    pub(crate) fn spelled(uri: &'a [u8], surt: &'a [u8]) -> Lookup<'a> {
+        Lookup {
+            uri,
+            surt: Surt::new(surt),
+        }
+    }
+
+    /// The URI or SURT as it was asked for.
+    pub fn uri(&self) -> &'a [u8] {
+        self.uri
+    }
+
+    /// Its SURT.
+    pub fn surt(&self) -> &Surt<'a> {
+        &self.surt
+    }
+}
+
+/// Where the SURTs of many lookups are written. Reuse it: nothing is allocated for each of them.
+#[derive(Clone, Debug)]
+pub struct LookupBuffer {
+    writer: SurtWriter,
+    bytes: Vec<u8>,
+    /// Where each SURT ends.
+    ends: Vec<Result<usize, Error>>,
+}
+
+impl LookupBuffer {
+    /// For lookups in summaries of one dialect.
+    pub fn new(dialect: Dialect) -> LookupBuffer {
+        LookupBuffer {
+            writer: SurtWriter::new(dialect),
+            bytes: Vec::new(),
+            ends: Vec::new(),
+        }
+    }
+
+    /// Forgets the lookups before and takes these lines, each a URI or a SURT.
+    pub fn fill<'a>(&'a mut self, uris: &'a [&'a [u8]]) -> LookupBatch<'a> {
+        self.bytes.clear();
+        self.ends.clear();
+        for uri in uris {
+            let written = self.writer.write(uri, &mut self.bytes);
+            self.ends.push(written.map(|()| self.bytes.len()));
+        }
+        LookupBatch {
+            uris,
+            bytes: &self.bytes,
+            ends: &self.ends,
+        }
+    }
+}
+
+/// Many lookups, with the SURTs of those that have one.
+#[derive(Clone, Copy, Debug)]
+pub struct LookupBatch<'a> {
+    uris: &'a [&'a [u8]],
+    bytes: &'a [u8],
+    ends: &'a [Result<usize, Error>],
+}
+
+impl<'a> LookupBatch<'a> {
+    /// Each line in order, with its lookup, or why it has no SURT.
+    pub fn iter(self) -> impl Iterator<Item = (&'a [u8], Result<Lookup<'a>, Error>)> {
+        let mut start = 0;
+        self.uris.iter().zip(self.ends).map(move |(&uri, end)| {
+            let lookup = end.map(|end| {
+                let surt = &self.bytes[std::mem::replace(&mut start, end)..end];
+                Lookup::spelled(uri, surt)
+            });
+            (uri, lookup)
+        })
+    }
+
+    /// The lookups that have a SURT, in order.
+    pub fn valid(self) -> impl Iterator<Item = Lookup<'a>> {
+        self.iter().filter_map(|(_, lookup)| lookup.ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn surt(line: &str, dialect: Dialect) -> String {
+        let mut buffer = Vec::new();
+        let lookup = Lookup::new(line.as_bytes(), dialect, &mut buffer).unwrap();
+        String::from_utf8(lookup.surt().as_bytes().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn lookups_are_spelled_as_rows_are() {
+        for (line, dialect, expected) in [
+            ("http://a.com/x\x7fy", Dialect::CommonCrawl, "com,a)/x%7fy"),
+            ("com,a)/x y\tz", Dialect::Ia, "com,a)/x%20y%09z"),
+            (" http://a.com/b \r", Dialect::Ia, "com,a)/b"),
+            ("com,a,)/b", Dialect::Ia, "com,a)/b"),
+            ("com,,)/b", Dialect::Ia, "com)/b"),
+            ("com,a):8080/b", Dialect::Ia, "com,a:8080)/b"),
+            ("http://[::1]/a", Dialect::Ia, "::1)/a"),
+        ] {
+            assert_eq!(surt(line, dialect), expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_batch_keeps_the_order_and_tells_what_has_no_surt() {
+        let uris: [&[u8]; 3] = [b"http://b.com/", b"http://b.com:99999/", b"com,a)/"];
+        let mut buffer = LookupBuffer::new(Dialect::Ia);
+        let batch = buffer.fill(&uris);
+        let surts: Vec<Option<&[u8]>> = batch
+            .iter()
+            .map(|(_, lookup)| lookup.ok().map(|lookup| lookup.surt().as_bytes()))
+            .collect();
+        assert_eq!(surts, [Some(&b"com,b)/"[..]), None, Some(b"com,a)/")]);
+        assert_eq!(batch.valid().count(), 2);
+    }
+}

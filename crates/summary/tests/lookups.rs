@@ -1,0 +1,364 @@
+//! Whatever enters a summary is found by the same URI: lists and indexes of odd URIs, built into every
+//! kind of summary under every dialect, and looked up by URI and by SURT.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+#[path = "../../surt/tests/generated/mod.rs"]
+#[allow(dead_code, reason = "shared with the tests of waypost-surt")]
+mod generated;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+use waypost_index::Source;
+use waypost_summary::filter::{self, Filter};
+use waypost_summary::holdings::Input;
+use waypost_summary::map::{self, Finder, Map, Room};
+use waypost_summary::profile::{self, Profile};
+use waypost_summary::{Answer, Archive, Lookup, LookupBuffer, Summary};
+use waypost_surt::{Canonicalizer, Dialect, Key, Policy, Surt};
+
+/// URIs that were lost once, and their relatives.
+const ODD: &[&str] = &[
+    "http://[::1]/a",
+    "http://[::1]:8080/a",
+    "http://[::]/",
+    "http://[2001:db8::1]/x/y?z",
+    "http://[::ffff:1.2.3.4]/",
+    "http://:80/a",
+    "http://,/",
+    "http://,,/a",
+    "http://com,,/a/b",
+    "http://a,.com/",
+    "http://a%2fb.com/x",
+    "http://a%2fb/",
+    "http://a.com:8080/x",
+    "http://com:8080/x",
+    "http://a.com):80/x",
+    "http://(a).com/",
+    "http://a.(com/x",
+    "http://a.com/x/*",
+    "http://a.com/*",
+    "http://a.com/x/*/y",
+    "http://a.com/x,*",
+    "http://*.a.com/",
+    "http://*/",
+    "urn:x/y/*",
+    "urn:isbn:123",
+    "mailto:a(b)c@d.e",
+    "javascript:f()",
+    "data:text/plain,a b",
+    "!a/b",
+    "@a/b",
+    "{a}/b",
+    "[a/b",
+    "\"a\"/b",
+    "\\a/b",
+    "http://!a/",
+    "http://x.!a/",
+    "http://{x}/",
+    "http://\"x\"/",
+    "http://\\x/",
+    "http://a.com/x\u{7f}y",
+    "http://a.com/x y",
+    "http://a.com/x\ty?a b",
+    "http://a.com/x%20y",
+    "http://a b.com/",
+    "http://a.com//x//",
+    "http://a.com/?",
+    "http://a.com/x?y/z/*",
+    "com,a)/x y",
+    "com,,)/",
+    "com,a,)/x",
+    "com,a):81/x",
+    ",)/",
+    ")/",
+    "::1)/a",
+    "*)/",
+];
+
+const DIALECTS: [Dialect; 3] = [
+    Dialect::Ia,
+    Dialect::CommonCrawl,
+    Dialect::CommonCrawlLegacy,
+];
+
+/// Lines of a list: odd URIs, and generated ones.
+fn lines() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let odd = prop::collection::vec(prop::sample::select(ODD), 0..20);
+    (odd, any::<u64>(), 0..40usize).prop_map(|(odd, seed, count)| {
+        let mut uris = generated::Uris::new(seed);
+        let odd = odd.into_iter().map(|uri| uri.as_bytes().to_vec());
+        odd.chain((0..count).map(|_| uris.next_uri())).collect()
+    })
+}
+
+/// The lines that a list can have, and that have a SURT.
+fn listed(lines: Vec<Vec<u8>>, dialect: Dialect) -> Vec<Vec<u8>> {
+    let mut writer = waypost_summary::SurtWriter::new(dialect);
+    lines
+        .into_iter()
+        .filter(|line| !line.contains(&b'\n') && !line.trim_ascii().starts_with(b"#"))
+        .filter(|line| !line.trim_ascii().is_empty())
+        .filter(|line| writer.write(line, &mut Vec::new()).is_ok())
+        .collect()
+}
+
+fn put(folder: &TempDir, name: &str, text: &[u8]) -> PathBuf {
+    let path = folder.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// Every kind of summary of one file.
+fn summaries(source: &Path, dialect: Dialect, folder: &Path) -> Vec<(String, Box<dyn Summary>)> {
+    let sources = vec![Source::File(source.to_owned())];
+    let mut input = Input::new(sources.clone());
+    input.dialect = dialect;
+    input.select.include_non_web(true);
+    let mut all: Vec<(String, Box<dyn Summary>)> = Vec::new();
+
+    let full = folder.join("full.ukvs");
+    map::build(&input, &Archive::default(), None, &full).unwrap();
+    let opened = Map::open(&full, &Room::default()).unwrap();
+    all.push(("map".into(), Box::new(opened)));
+
+    let policies: Vec<Policy> = Policy::ALL.to_vec();
+    let options = profile::Options {
+        policies: policies.clone(),
+        archive: Archive::default(),
+        date: None,
+        folder: Some(folder.to_owned()),
+        name: "p".into(),
+        gzip: false,
+    };
+    profile::build(&input, &options, None).unwrap();
+    for policy in policies {
+        let path = folder.join(format!("p.{policy}.cdxj"));
+        let opened = Profile::open(&path).unwrap();
+        all.push((format!("profile {policy}"), Box::new(opened)));
+    }
+
+    for policy in ["URIR", "HxP1"] {
+        let mut input = filter::Input::new(&sources);
+        input.dialect = dialect;
+        input.policy = policy.parse().unwrap();
+        input.select.include_non_web(true);
+        let path = folder.join("f.filter");
+        filter::build(input, &filter::Recipe::default(), &path).unwrap();
+        let opened = Filter::load(&path).unwrap();
+        all.push((format!("filter {policy}"), Box::new(opened)));
+    }
+    all
+}
+
+fn check(summary: &dyn Summary, name: &str, lookups: &[Lookup<'_>]) -> Result<(), TestCaseError> {
+    let all = summary.lookup_all(lookups).unwrap();
+    for (lookup, frequency) in lookups.iter().zip(all) {
+        let shown = lookup.uri().escape_ascii();
+        prop_assert!(frequency.is_some(), "{name}: {shown} is lost in a batch");
+        let answer = summary.lookup(lookup).unwrap();
+        let present = matches!(answer, Answer::Present(_));
+        prop_assert!(present, "{name}: {shown} is lost");
+    }
+    Ok(())
+}
+
+/// Looks up every line, and the SURT of every line.
+fn check_all(
+    lines: &[Vec<u8>],
+    dialect: Dialect,
+    summaries: &[(String, Box<dyn Summary>)],
+) -> Result<(), TestCaseError> {
+    let uris: Vec<&[u8]> = lines.iter().map(Vec::as_slice).collect();
+    let mut batch = LookupBuffer::new(dialect);
+    let batch = batch.fill(&uris);
+    let by_uri: Vec<Lookup<'_>> = batch.valid().collect();
+    let mut canonicalizer = Canonicalizer::new(dialect);
+    let surts: Vec<Vec<u8>> = uris
+        .iter()
+        .filter(|uri| !waypost_surt::is_surt(uri.trim_ascii()))
+        .map(|uri| {
+            let mut surt = Vec::new();
+            canonicalizer
+                .canonicalize(uri.trim_ascii(), &mut surt)
+                .unwrap();
+            surt
+        })
+        .collect();
+    let mut buffers: Vec<Vec<u8>> = vec![Vec::new(); surts.len()];
+    let by_surt: Vec<Lookup<'_>> = surts
+        .iter()
+        .zip(&mut buffers)
+        .map(|(surt, buffer)| Lookup::of_surt(surt, buffer))
+        .collect();
+    // Most SURTs are recognised without being told.
+    let told: Vec<&[u8]> = surts
+        .iter()
+        .map(Vec::as_slice)
+        .filter(|surt| waypost_surt::is_surt(surt))
+        .collect();
+    let mut recognised = LookupBuffer::new(dialect);
+    let recognised = recognised.fill(&told);
+    let recognised: Vec<Lookup<'_>> = recognised.valid().collect();
+    prop_assert_eq!(by_uri.len(), lines.len());
+    for (name, summary) in summaries {
+        for lookups in [&by_uri, &by_surt, &recognised] {
+            check(&**summary, name, lookups)?;
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn what_a_list_holds_is_found_by_uri_and_by_surt(
+        lines in lines(),
+        dialect in prop::sample::select(&DIALECTS[..]),
+    ) {
+        let lines = listed(lines, dialect);
+        let folder = TempDir::new().unwrap();
+        // Told by its first line: one that is a URI beyond doubt.
+        let mut text = b"http://example.com/\n".to_vec();
+        for line in &lines {
+            text.extend_from_slice(line);
+            text.push(b'\n');
+        }
+        let list = put(&folder, "list.txt", &text);
+        check_all(&lines, dialect, &summaries(&list, dialect, folder.path()))?;
+    }
+
+    #[test]
+    fn what_an_index_holds_is_found_by_uri_and_by_surt(
+        lines in lines(),
+        dialect in prop::sample::select(&DIALECTS[..]),
+    ) {
+        let mut canonicalizer = Canonicalizer::new(dialect);
+        let mut rows: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+        for uri in listed(lines, dialect) {
+            let uri = uri.trim_ascii();
+            let mut surt = Vec::new();
+            if waypost_surt::is_surt(uri) || canonicalizer.canonicalize(uri, &mut surt).is_err() {
+                continue;
+            }
+            // What a row of an index cannot hold, no index holds.
+            let white = |byte: &u8| byte.is_ascii_whitespace() || *byte < b' ';
+            if surt.is_empty() || surt.iter().any(white) || std::str::from_utf8(uri).is_err() || surt.starts_with(b"!") {
+                continue;
+            }
+            rows.insert(surt, uri.to_vec());
+        }
+        let mut text = Vec::new();
+        let example = (b"com,example)/".to_vec(), b"http://example.com/".to_vec());
+        let mut sorted: Vec<_> = rows.iter().map(|(a, b)| (a.clone(), b.clone())).chain([example]).collect();
+        sorted.sort();
+        for (surt, uri) in &sorted {
+            text.extend_from_slice(surt);
+            let uri = serde_json::Value::from(String::from_utf8(uri.clone()).unwrap());
+            text.extend_from_slice(format!(" 20040102030405 {{\"url\": {uri}, \"mime\": \"text/html\", \"status\": \"200\"}}\n").as_bytes());
+        }
+        let folder = TempDir::new().unwrap();
+        let index = put(&folder, "index.cdxj", &text);
+        let lines: Vec<Vec<u8>> = rows.into_values().collect();
+        check_all(&lines, dialect, &summaries(&index, dialect, folder.path()))?;
+    }
+}
+
+/// Labels of hosts, empty ones and ports among them.
+fn host() -> impl Strategy<Value = String> {
+    "(|a|b|\\*|::1|:)((,|:)(|a|b|8)){0,3}"
+}
+
+fn path() -> impl Strategy<Value = String> {
+    "((/|)(|a|b|\\*|a,\\*)){0,3}"
+}
+
+fn odd_surt() -> impl Strategy<Value = String> {
+    prop_oneof![
+        6 => (host(), path(), "(|\\?|\\?a|\\?/\\*)").prop_map(|(host, path, query)| format!("{host}){path}{query}")),
+        1 => "[!@{\\[\"\\\\](a|,b){0,2}\\)(/a){0,2}",
+        1 => "(a:|)(a|b|/|\\*){0,4}",
+    ]
+}
+
+fn odd_key() -> impl Strategy<Value = String> {
+    prop_oneof![
+        3 => odd_surt(),
+        2 => host().prop_map(|host| format!("{host},*")),
+        2 => (host(), path()).prop_map(|(host, path)| format!("{host}){path}/*")),
+        1 => Just("*".to_owned()),
+        1 => Just(",*".to_owned()),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// [`Surt::candidates`] says which keys speak of a SURT; the first that a map has decides.
+    #[test]
+    fn the_first_candidate_that_a_map_has_decides(
+        keys in prop::collection::vec(odd_key(), 0..12),
+        asked in prop::collection::vec(odd_surt(), 1..12),
+    ) {
+        let mut rows: Vec<String> = keys.into_iter().filter(|key| !key.is_empty() && !key.contains('?')).collect();
+        let mut canonical = std::collections::HashSet::new();
+        rows.retain(|row| canonical.insert(Key::new(row.as_bytes()).to_string().trim_end_matches('/').to_owned()));
+        let text: String = rows.iter().map(|key| match key.as_bytes()[0] {
+            b'!' | b'@' | b'{' | b'[' | b'"' | b'\\' => format!("\\{key} 1\n"),
+            _ => format!("{key} 1\n"),
+        }).collect();
+        let folder = TempDir::new().unwrap();
+        let map = Map::open(&put(&folder, "m.ukvs", text.as_bytes()), &Room::default()).unwrap();
+        for surt in &asked {
+            let mut buffer = Vec::new();
+            let lookup = Lookup::of_surt(surt.as_bytes(), &mut buffer);
+            let trim = |key: &Key<'_>| key.to_string().trim_end_matches('/').to_owned();
+            let expected = lookup.surt().candidates().find_map(|candidate| {
+                let candidate = trim(&candidate);
+                rows.iter().find(|row| trim(&Key::new(row.as_bytes())) == candidate)
+            });
+            let found = Finder::new(&map).find(&lookup, None);
+            let found = found.map(|found| trim(&Key::new(&found.key)));
+            let expected = expected.map(|row| trim(&Key::new(row.as_bytes())));
+            prop_assert_eq!(found, expected, "{} in {}", surt, text);
+        }
+    }
+}
+
+#[test]
+fn every_odd_uri_by_itself_is_found() {
+    for dialect in DIALECTS {
+        let lines: Vec<Vec<u8>> = ODD.iter().map(|uri| uri.as_bytes().to_vec()).collect();
+        for line in listed(lines, dialect) {
+            let folder = TempDir::new().unwrap();
+            let text = [b"http://example.com/\n", &line[..], b"\n"].concat();
+            let list = put(&folder, "list.txt", &text);
+            let summaries = summaries(&list, dialect, folder.path());
+            check_all(&[line], dialect, &summaries).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_wildcard_of_the_empty_label_covers_addresses() {
+    let folder = TempDir::new().unwrap();
+    let path = put(&folder, "m.ukvs", b",* 600/600\n");
+    let map = Map::open(&path, &Room::default()).unwrap();
+    for (uri, expected) in [
+        ("http://[::1]/a", true),
+        ("http://[::1]:8080/a", true),
+        ("http://a.com/", false),
+    ] {
+        let mut buffer = Vec::new();
+        let lookup = Lookup::new(uri.as_bytes(), Dialect::Ia, &mut buffer).unwrap();
+        let found = Finder::new(&map).find(&lookup, None).is_some();
+        assert_eq!(found, expected, "{uri}");
+        assert_eq!(
+            Key::new(b",*").covers(&Surt::new(lookup.surt().as_bytes())),
+            expected
+        );
+    }
+}
