@@ -1,20 +1,26 @@
-//! Groups of options that many commands share: inputs, filters of captures, bad lines, memory.
+//! Groups of options that many commands share: inputs, filters of captures, bad lines, resources.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use clap::{Args, ValueEnum};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum, ValueHint};
 use waypost_index::input::{self, Source};
 use waypost_index::rejects::RejectsFile;
 use waypost_index::select::{Revisits, Select};
+use waypost_io::Resources;
+use waypost_surt::Dialect;
 
+use crate::hint::Hint;
+use crate::plural;
 use crate::printer::Printer;
+use crate::time;
 
 /// Which indexes to read.
 #[derive(Args)]
 pub(crate) struct Inputs {
     /// Indexes: files, folders, or `-` for standard input; plain, gz, zst or bz2
-    #[arg(required = true, value_name = "INPUT")]
+    #[arg(required = true, value_name = "INPUT", value_hint = ValueHint::AnyPath)]
     inputs: Vec<PathBuf>,
 }
 
@@ -25,13 +31,13 @@ impl Inputs {
         match &expanded.skipped[..] {
             [] => {}
             [one] => out.note(format_args!(
-                "not read, by its name no index: {}",
+                "skipping {}: not an index file",
                 one.display()
             )),
             [first, rest @ ..] => out.note(format_args!(
-                "not read, by their names no indexes: {} and {} more",
+                "skipping {} and {}: not index files",
                 first.display(),
-                rest.len()
+                plural::of(rest.len() as u64, "other file")
             )),
         }
         Ok(expanded.sources)
@@ -48,11 +54,11 @@ pub(crate) struct Filters {
     /// Only captures of these media types: text/html,image/*
     #[arg(long, value_name = "LIST")]
     mime: Option<String>,
-    /// Only captures at this time or later: 2004, 20040131, …
-    #[arg(long, value_name = "TIME")]
+    /// Only captures at this time or later: 2004, 20040131, 2004-01-31
+    #[arg(long, value_name = "TIME", value_parser = time::digits)]
     from: Option<String>,
     /// Only captures at this time or earlier; 2004 is the end of 2004
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = time::digits)]
     to: Option<String>,
     /// Only captures whose key begins so: com,example) or com,example,; or ~REGEX over the URL.
     /// May be repeated: one is enough
@@ -61,7 +67,7 @@ pub(crate) struct Filters {
     /// No captures whose key begins so, or whose URL matches ~REGEX. May be repeated
     #[arg(long, value_name = "SURT|~REGEX")]
     exclude: Vec<String>,
-    /// Take rows that are no captures of the Web (dns:, warcinfo, screenshots, …), too
+    /// Include rows that are not captures of the Web (dns:, warcinfo, screenshots, …)
     #[arg(long)]
     include_non_web: bool,
     /// What to do with revisits
@@ -71,7 +77,7 @@ pub(crate) struct Filters {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum RevisitsArgument {
-    /// They are captures like others
+    /// Count them as captures
     Keep,
     /// Leave them out
     Drop,
@@ -94,6 +100,9 @@ impl Filters {
         if let Some(digits) = &self.to {
             select.to(digits).context("--to")?;
         }
+        let from = self.from.as_deref().map(time::first_of);
+        let to = self.to.as_deref().map(time::last_of);
+        time::check_span(from.and_then(Result::ok), to.and_then(Result::ok))?;
         for pattern in &self.include {
             select.include(pattern).context("--include")?;
         }
@@ -119,7 +128,7 @@ pub(crate) struct BadLines {
     #[arg(long)]
     pub(crate) strict: bool,
     /// Write the bad lines to a file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     rejects: Option<PathBuf>,
 }
 
@@ -133,28 +142,130 @@ impl BadLines {
     }
 }
 
-/// Reads a size of memory: `512M`, `4G`; K, M, G and T are powers of 1,024.
-pub(crate) fn memory(text: &str) -> Result<usize, String> {
-    let wrong = || format!("`{text}` is no size: write 512M or 4G");
-    let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
-    let power = match text[digits.len()..].to_ascii_uppercase().as_str() {
-        "" | "B" => 0,
-        "K" | "KB" | "KIB" => 1,
-        "M" | "MB" | "MIB" => 2,
-        "G" | "GB" | "GIB" => 3,
-        "T" | "TB" | "TIB" => 4,
-        _ => return Err(wrong()),
-    };
-    let number: usize = digits.parse().map_err(|_| wrong())?;
-    number.checked_mul(1024usize.pow(power)).ok_or_else(wrong)
+/// How much of the machine to use: the same options for every command.
+#[derive(Args)]
+#[command(next_help_heading = "Resources")]
+pub(crate) struct ResourceArgs {
+    /// Memory to use, at least 64M; what exceeds it goes to temporary files
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = memory)]
+    pub(crate) memory: usize,
+    /// Folder for temporary files [default: the folder of the output, else the system's]
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    temporary: Option<PathBuf>,
+    /// Threads to use [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
 }
 
-/// How much memory to use.
-#[derive(Args)]
-pub(crate) struct Memory {
-    /// How much memory to use; more is put in temporary files. K, M, G are powers of 1,024
-    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = memory)]
-    pub(crate) memory: usize,
+impl ResourceArgs {
+    /// What was asked for. Temporary files go beside `output` if there is one: there is space for
+    /// it. Call it before any work starts: it also sets how many threads the libraries use.
+    pub(crate) fn resources(&self, output: Option<&Path>) -> anyhow::Result<Resources> {
+        let temporary = match &self.temporary {
+            Some(folder) if !folder.is_dir() => {
+                return Err(anyhow::anyhow!(
+                    "--temporary: {} is not a folder",
+                    folder.display()
+                ))
+                .hint("name a folder that exists and that you may write to");
+            }
+            Some(folder) => folder.clone(),
+            None => folder_of(output).unwrap_or_else(std::env::temp_dir),
+        };
+        if let Some(threads) = self.threads {
+            rayon::ThreadPoolBuilder::new()
+                .num_threads(usize::from(threads))
+                .build_global()
+                .context("--threads")?;
+        }
+        Ok(Resources {
+            memory: self.memory,
+            temporary,
+            threads: rayon::current_num_threads(),
+        })
+    }
+}
+
+/// The folder that an output is in, if it is a file in a folder.
+fn folder_of(output: Option<&Path>) -> Option<PathBuf> {
+    let output = output.filter(|path| path.as_os_str() != "-" && !path.starts_with("/dev"))?;
+    if output.is_dir() {
+        return Some(output.to_owned());
+    }
+    match output.parent()? {
+        folder if folder.as_os_str().is_empty() => Some(PathBuf::from(".")),
+        folder => folder.is_dir().then(|| folder.to_owned()),
+    }
+}
+
+/// The least that `--memory` may be: every command keeps to it.
+const LEAST_MEMORY: u64 = 64_000_000;
+
+fn memory(text: &str) -> Result<usize, String> {
+    let bytes = size(text)?;
+    if bytes < LEAST_MEMORY {
+        return Err("must be at least 64M".to_owned());
+    }
+    usize::try_from(bytes).map_err(|_| format!("`{text}` is more than this machine can address"))
+}
+
+/// Reads a size: `200K`, `1.5M`, `4GiB`. K, M, G and T are powers of 1,000; KiB, MiB, GiB and TiB
+/// are powers of 1,024.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let invalid = || format!("invalid size `{text}`: write 200K, 512M or 4GiB");
+    let (number, unit) = split_unit(text);
+    let scale = match unit.as_str() {
+        "" | "B" => 1.0,
+        "K" | "KB" => 1e3,
+        "M" | "MB" => 1e6,
+        "G" | "GB" => 1e9,
+        "T" | "TB" => 1e12,
+        "KIB" => 1024.0,
+        "MIB" => 1024.0 * 1024.0,
+        "GIB" => 1024.0 * 1024.0 * 1024.0,
+        "TIB" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+        _ => return Err(invalid()),
+    };
+    scaled(number, scale)
+        .filter(|&bytes| bytes > 0)
+        .ok_or_else(invalid)
+}
+
+/// Reads a number: `800M`, `1.5G`, `200,000`; K, M, G and T are powers of 1,000.
+pub(crate) fn number(text: &str) -> Result<u64, String> {
+    let invalid = || format!("invalid number `{text}`: write 800M or 200000");
+    let (number, unit) = split_unit(text);
+    let scale = match unit.as_str() {
+        "" => 1.0,
+        "K" => 1e3,
+        "M" => 1e6,
+        "G" => 1e9,
+        "T" => 1e12,
+        _ => return Err(invalid()),
+    };
+    scaled(number, scale).ok_or_else(invalid)
+}
+
+fn split_unit(text: &str) -> (&str, String) {
+    let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    (number, text[number.len()..].to_ascii_uppercase())
+}
+
+fn scaled(number: &str, scale: f64) -> Option<u64> {
+    let plain = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b',' | b'_');
+    if !number.bytes().all(plain) {
+        return None;
+    }
+    let value: f64 = number.replace([',', '_'], "").parse().ok()?;
+    Some(value * scale)
+        .filter(|value| *value < 1e18)
+        .map(|value| value as u64)
+}
+
+/// Reads the name of a dialect, and tells completions which there are.
+pub(crate) fn dialects() -> impl TypedValueParser<Value = Dialect> {
+    PossibleValuesParser::new(Dialect::ALL.map(Dialect::name))
+        .try_map(|name| name.parse::<Dialect>())
 }
 
 /// How results look.
@@ -166,26 +277,15 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Reads a size of files: `200K`, `1.04M`; K, M and G are powers of 1,000.
-pub(crate) fn file_size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is no size: write 200K or 1.5M");
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let times = match text[digits.len()..].to_ascii_uppercase().as_str() {
-        "" | "B" => 1.0,
-        "K" | "KB" => 1e3,
-        "M" | "MB" => 1e6,
-        "G" | "GB" => 1e9,
-        _ => return Err(wrong()),
-    };
-    let number: f64 = digits
-        .replace([',', '_'], "")
-        .parse()
-        .map_err(|_| wrong())?;
-    let bytes = number * times;
-    if !bytes.is_finite() || !(1.0..1e18).contains(&bytes) {
-        return Err(wrong());
+/// Refuses a report in JSON where the output itself goes to stdout.
+pub(crate) fn refuse_json_on_stdout(format: Format, output: &Path) -> anyhow::Result<()> {
+    if format == Format::Json && output.as_os_str() == "-" {
+        return Err(anyhow::anyhow!(
+            "--format json and the output both go to stdout"
+        ))
+        .hint("write the output to a file with -o FILE");
     }
-    Ok(bytes as u64)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -193,15 +293,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_powers_of_1024() {
-        assert_eq!(memory("512"), Ok(512));
-        assert_eq!(memory("1K"), Ok(1024));
-        assert_eq!(memory("256m"), Ok(256 << 20));
-        assert_eq!(memory("4GiB"), Ok(4 << 30));
-        assert_eq!(file_size("1.04M"), Ok(1_040_000));
-        assert_eq!(file_size("200K"), Ok(200_000));
-        assert!(file_size("0").is_err() && file_size("1KiB").is_err());
-        for wrong in ["", "M", "1.5G", "-1", "1X", "99999999999T"] {
+    fn k_is_a_thousand_and_kib_is_1024() {
+        assert_eq!(size("512"), Ok(512));
+        assert_eq!(size("1K"), Ok(1_000));
+        assert_eq!(size("1KiB"), Ok(1_024));
+        assert_eq!(size("256m"), Ok(256_000_000));
+        assert_eq!(size("4GiB"), Ok(4 << 30));
+        assert_eq!(size("1.04M"), Ok(1_040_000));
+        assert_eq!(size("1.5GB"), Ok(1_500_000_000));
+        for wrong in [
+            "",
+            "M",
+            "0",
+            "-1",
+            "1X",
+            "99999999999T",
+            "nan",
+            "inf",
+            "1e3",
+        ] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(number("800M"), Ok(800_000_000));
+        assert_eq!(number("200,000"), Ok(200_000));
+        assert_eq!(number("0"), Ok(0));
+        for wrong in ["", "M", "-1", "1X", "9999999999T", "nan", "inf", "1KiB"] {
+            assert!(number(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn memory_has_a_floor() {
+        assert_eq!(memory("64M"), Ok(64_000_000));
+        for wrong in ["0", "1M", "63M", "lots"] {
             assert!(memory(wrong).is_err(), "{wrong}");
         }
     }

@@ -14,6 +14,7 @@ mod pipeline;
 mod plural;
 mod printer;
 mod progress;
+mod time;
 
 use exit::Exit;
 use printer::Printer;

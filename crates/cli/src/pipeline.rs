@@ -20,7 +20,7 @@ use anyhow::Context;
 pub(crate) const PIECE: usize = 256 << 10;
 
 /// Longer lines are skipped and counted as bad. No URI is this long.
-pub(crate) const LONGEST_LINE: usize = waypost_index::scan::LONGEST_LINE;
+pub(crate) const LONGEST_LINE: usize = waypost_io::LONGEST_LINE;
 
 /// How much of a line that is too long is kept, to show it.
 const EXCERPT: usize = 200;

@@ -5,12 +5,16 @@
 mod basics;
 #[path = "command/check.rs"]
 mod check;
+#[path = "command/examples.rs"]
+mod examples;
 #[path = "command/filter.rs"]
 mod filter;
 #[path = "command/keys.rs"]
 mod keys;
 #[path = "command/lookups.rs"]
 mod lookups;
+#[path = "command/options.rs"]
+mod options;
 #[path = "command/profile.rs"]
 mod profile;
 #[path = "command/sorting.rs"]

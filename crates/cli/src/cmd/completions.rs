@@ -9,9 +9,8 @@ use crate::printer::Printer;
 
 /// Print a script that completes waypost's commands in your shell
 #[derive(Args)]
-#[command(
-    after_help = "Example:\n  waypost completions bash > ~/.local/share/bash-completion/completions/waypost"
-)]
+#[command(after_help = "Example:\n\
+    \x20 waypost completions bash > waypost.bash")]
 pub(crate) struct Completions {
     /// The shell to complete for
     shell: Shell,

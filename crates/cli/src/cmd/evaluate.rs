@@ -6,6 +6,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use waypost_index::input::{self, Source};
+use waypost_io::Resources;
 use waypost_report::{Align, Page, Plot, Point, Table, bytes, count};
 use waypost_summary::Summary;
 use waypost_summary::evaluate::{self, Confusion, Foreseen, Holdings, Later, Lookups, Verdict};
@@ -13,7 +14,7 @@ use waypost_summary::holdings::Input;
 use waypost_surt::Dialect;
 
 use super::profile::tell_bad;
-use crate::args::{Filters, Memory};
+use crate::args::{Filters, ResourceArgs};
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::printer::Printer;
@@ -24,10 +25,13 @@ use crate::printer::Printer;
 /// unkeyed hashes (`waypost filter build --kind hashes`). Lookups are
 /// URIs, one a line, an access log of a Wayback Machine, or a log of MemGator.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  \
-    waypost evaluate profiles/*.cdxj --holdings archive.cdxj.gz --lookups log.txt\n  \
-    waypost evaluate a.H3P0.cdxj a.HxP1.cdxj --holdings a.URIR.cdxj --lookups dmoz.txt --lookups access.log --format json\n\n\
-    Ratios of nothing are 1: of no lookups none was wrong.\n\
+#[command(after_help = "Examples:\n\
+    \x20 waypost evaluate profiles/small.*.cdxj --holdings small.cdxj \\\n\
+    \x20   --lookups lookups.txt\n\
+    \x20 waypost evaluate small.ukvs small.filter --format json \\\n\
+    \x20   --holdings profiles/small.URIR.cdxj --lookups lookups.txt\n\
+    \n\
+    With no lookups, every ratio is 1.\n\
     Exit code 1: something that is held was called absent.")]
 pub(crate) struct Evaluate {
     /// Summaries
@@ -58,7 +62,7 @@ pub(crate) struct Evaluate {
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]
-    memory: Memory,
+    resources: ResourceArgs,
     #[command(flatten)]
     filters: Filters,
 }
@@ -89,6 +93,7 @@ struct Row {
 
 impl Evaluate {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let resources = self.resources.resources(None)?;
         let mut summaries: Vec<Box<dyn Summary>> = Vec::new();
         for path in &self.summaries {
             summaries.push(open(path, self.ignore_filter)?);
@@ -117,12 +122,13 @@ impl Evaluate {
             input: Input {
                 dialect,
                 select: self.filters.select()?,
-                memory: self.memory.memory,
+                memory: resources.memory,
+                temporary: resources.temporary.clone(),
                 progress: Arc::clone(progress.bytes()),
                 ..Input::new(sources)
             },
         };
-        let later = self.read_later(dialect, out)?;
+        let later = self.read_later(dialect, &resources, out)?;
         let later_urirs = later.as_ref().map(|later| later.urirs);
         let of_lookups = samples.len();
         samples.extend(later.map(|later| later.lookups));
@@ -182,14 +188,20 @@ impl Evaluate {
     }
 
     /// What was captured later, if it was named.
-    fn read_later(&self, dialect: Dialect, out: &Printer) -> anyhow::Result<Option<Later>> {
+    fn read_later(
+        &self,
+        dialect: Dialect,
+        resources: &Resources,
+        out: &Printer,
+    ) -> anyhow::Result<Option<Later>> {
         if self.later.is_empty() {
             return Ok(None);
         }
         let later = evaluate::later(&Input {
             dialect,
             select: self.filters.select()?,
-            memory: self.memory.memory,
+            memory: resources.memory,
+            temporary: resources.temporary.clone(),
             ..Input::new(input::expand(&self.later)?.sources)
         })?;
         tell_bad(&later.reading, out);

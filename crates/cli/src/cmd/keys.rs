@@ -5,6 +5,7 @@ use clap::{Args, ValueEnum};
 use waypost_report::{count, push_json_string};
 use waypost_surt::{Canonicalizer, Dialect, Policy, Surt, is_surt};
 
+use crate::args::dialects;
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::lookups::push_cell;
@@ -13,21 +14,21 @@ use crate::printer::Printer;
 
 /// Print the SURT of URIs and their keys under every policy
 #[derive(Args)]
-#[command(after_help = "\
-Without URIs they are read from stdin, one a line. A line with `)` before its first `/` and no \
-scheme is taken as a SURT. Lines without a SURT are counted and shown on stderr.
-
-Examples:
-  waypost keys 'https://www.News.BBC.co.uk/images/Logo.png?width=200&height=80#top'
-  printf 'http://example.com/a\\nhttp://example.org/b?c\\n' | waypost keys --policy H3P0,DDom --format tsv")]
+#[command(
+    after_help = "Without URIs they are read from stdin, one a line. A line with `)` before its first `/` and no scheme is taken as a SURT. Lines without a SURT are counted and shown on stderr.\n\
+    \n\
+    Examples:\n\
+    \x20 waypost keys 'https://www.News.BBC.co.uk/images/Logo.png?width=200#top'\n\
+    \x20 waypost keys --policy H3P0,DDom --format tsv < lookups.txt"
+)]
 pub(crate) struct Keys {
     /// URIs, or SURTs; none: read them from stdin
     uris: Vec<String>,
     /// Policies, separated by commas (H3P0,HxP1,DDom); `none` for the SURT alone [default: all 23]
     #[arg(long, value_name = "LIST")]
     policy: Option<String>,
-    /// The rules of canonicalisation: ia, commoncrawl or commoncrawl-legacy
-    #[arg(long, default_value_t)]
+    /// The canonicalisation rules
+    #[arg(long, default_value_t, value_parser = dialects())]
     dialect: Dialect,
     /// How to print them; tsv and json have a row for each URI and policy
     #[arg(long, value_enum, default_value_t = Format::Table)]

@@ -11,7 +11,8 @@ use crate::printer::Printer;
 
 /// Write the man pages, one for each command
 #[derive(Args)]
-#[command(after_help = "Example:\n  waypost man target/man && man target/man/waypost-keys.1")]
+#[command(after_help = "Example:\n\
+    \x20 waypost man man-pages")]
 pub(crate) struct Man {
     /// The folder to write into; made if missing
     dir: PathBuf,

@@ -161,7 +161,7 @@ fn folders_and_standard_input_are_read() {
         run.stdout
     );
     assert!(
-        run.stderr.contains("not read, by its name no index: "),
+        run.stderr.contains("cluster.idx: not an index file"),
         "{}",
         run.stderr
     );

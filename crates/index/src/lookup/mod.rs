@@ -74,7 +74,7 @@ pub struct Stats {
     pub blocks: u64,
     /// Lines in the ranges that are no captures, and were left out.
     pub bad_lines: u64,
-    /// The queries, by their place in the list, for which nothing was found.
+    /// The queries of the last batch, by their place in the list, for which nothing was found.
     pub missing: Vec<usize>,
 }
 
@@ -131,6 +131,7 @@ impl<'a> Lookup<'a> {
         queries: &[Query],
         mut take: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
+        self.stats.missing.clear();
         if self.wanted.order == Order::Forward {
             return self.sweep(queries, &mut take);
         }

@@ -4,8 +4,9 @@ use clap::Args;
 use waypost_report::count;
 use waypost_summary::filter::{self, Recipe};
 
-use super::options::{Holdings, KeyFile, Resources, percent, tell, tell_reading};
+use super::options::{Holdings, KeyFile, percent, tell, tell_reading};
 use crate::args::Inputs;
+use crate::args::ResourceArgs;
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::printer::Printer;
@@ -14,9 +15,9 @@ use crate::printer::Printer;
 ///
 /// Dialect and policy are those of the filter. The file is replaced as a whole when all is in.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  \
-    waypost filter add live.filter november.cdxj.gz\n  \
-    waypost filter add live.filter new-uris.txt -o newer.filter")]
+#[command(after_help = "Examples:\n\
+    \x20 waypost filter add live.filter 2021.cdxj\n\
+    \x20 waypost filter add live.filter lookups.txt -o newer.filter")]
 pub(crate) struct Add {
     /// A filter of kind bloom
     filter: PathBuf,
@@ -28,7 +29,7 @@ pub(crate) struct Add {
     #[command(flatten)]
     key_file: KeyFile,
     #[command(flatten)]
-    resources: Resources,
+    resources: ResourceArgs,
     #[command(flatten)]
     holdings: Holdings,
 }
@@ -38,9 +39,10 @@ impl Add {
         let filter = self.key_file.open(&self.filter)?;
         let sources = self.inputs.sources(out)?;
         let target = self.output.as_ref().unwrap_or(&self.filter);
+        let resources = self.resources.resources(Some(target))?;
         let recipe = Recipe {
-            memory: self.resources.memory(),
-            temporary: self.resources.temporary(),
+            memory: resources.memory,
+            temporary: resources.temporary,
             ..Recipe::default()
         };
         let (made, reading) = self.holdings.read(

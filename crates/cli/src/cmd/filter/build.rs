@@ -2,8 +2,9 @@ use clap::Args;
 use waypost_summary::filter::{self, Hasher, Input, Kind};
 use waypost_surt::{Dialect, Policy};
 
-use super::options::{Holdings, KeyFile, Make, decimal, tell, tell_reading};
+use super::options::{Holdings, KeyFile, Make, tell, tell_reading};
 use crate::args::Inputs;
+use crate::args::{dialects, number};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -12,11 +13,14 @@ use crate::printer::Printer;
 /// The same holdings give the same file, in whatever order they come. Unless it is made with
 /// --key-file, anybody can look up in it whatever they can guess: see `waypost filter privacy`.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  \
-    waypost filter build archive.cdxj.gz -o archive.filter\n  \
-    waypost filter build uris.txt --kind bloom --fpr 1% --room 300M -o live.filter\n  \
-    waypost filter build folder/ --status 200 --policy HxPx --bytes 200M -o small.filter\n  \
-    waypost filter build archive.cdxj.gz --kind hashes --key-file secret -o master.hashes")]
+#[command(after_help = "Examples:\n\
+    \x20 waypost filter build small.cdxj -o small.filter\n\
+    \x20 waypost filter build lookups.txt --kind bloom --fpr 1% --room 10K \\\n\
+    \x20   -o live.filter\n\
+    \x20 waypost filter build small.cdxj --status 200 --policy HxPx --bytes 1K \\\n\
+    \x20   -o pages.filter\n\
+    \x20 waypost filter build small.cdxj --kind hashes --key-file secret \\\n\
+    \x20   -o secret.hashes")]
 pub(crate) struct Build {
     #[command(flatten)]
     inputs: Inputs,
@@ -25,11 +29,11 @@ pub(crate) struct Build {
     /// How much of a SURT to keep: URIR (all), HxPx (without query), H3P0, …
     #[arg(long, default_value_t = Policy::Whole)]
     policy: Policy,
-    /// The rules for SURTs that must be made: ia, commoncrawl or commoncrawl-legacy
-    #[arg(long, default_value_t)]
+    /// The canonicalisation rules for SURTs that must be made
+    #[arg(long, default_value_t, value_parser = dialects())]
     dialect: Dialect,
     /// Make a bloom filter large enough for so many keys, to be added later: 300M
-    #[arg(long, value_name = "N", value_parser = decimal, default_value = "0")]
+    #[arg(long, value_name = "N", value_parser = number, default_value = "0")]
     room: u64,
     #[command(flatten)]
     key_file: KeyFile,

@@ -8,8 +8,8 @@ use waypost_report::{Align, Table, count};
 use waypost_summary::filter::Filter;
 use waypost_summary::filter::check::{self, Report};
 
-use super::options::{Holdings, KeyFile, Resources, decimal, percent, tell_reading};
-use crate::args::Format;
+use super::options::{Holdings, KeyFile, percent, tell_reading};
+use crate::args::{Format, ResourceArgs, number};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -18,9 +18,9 @@ use crate::printer::Printer;
 /// With holdings, every key of them is looked up, and so are keys that nobody holds, to measure how
 /// often the filter is wrong. Exit code 1 if a shard is damaged or anything held is called absent.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  \
-    waypost filter check archive.filter\n  \
-    waypost filter check archive.filter --holdings archive.cdxj.gz")]
+#[command(after_help = "Examples:\n\
+    \x20 waypost filter check small.filter\n\
+    \x20 waypost filter check small.filter --holdings small.cdxj --tries 100K")]
 pub(crate) struct Check {
     /// The filter
     filter: PathBuf,
@@ -28,7 +28,7 @@ pub(crate) struct Check {
     #[arg(long, value_name = "INPUT")]
     holdings: Vec<PathBuf>,
     /// How many keys that nobody holds to look up
-    #[arg(long, value_name = "N", value_parser = decimal, default_value = "10M")]
+    #[arg(long, value_name = "N", value_parser = number, default_value = "10M")]
     tries: u64,
     /// How to show the result
     #[arg(long, value_enum, default_value_t = Format::Table)]
@@ -36,13 +36,14 @@ pub(crate) struct Check {
     #[command(flatten)]
     key_file: KeyFile,
     #[command(flatten)]
-    resources: Resources,
+    resources: ResourceArgs,
     #[command(flatten)]
     reading: Holdings,
 }
 
 impl Check {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let resources = self.resources.resources(None)?;
         let mut filter = Filter::open(&self.filter)?;
         let mut report = check::check(&filter);
         if report.is_sound() && !self.holdings.is_empty() {
@@ -50,8 +51,8 @@ impl Check {
             let sources = input::expand(&self.holdings)?.sources;
             let holdings = self.reading.read(
                 &sources,
-                self.resources.memory(),
-                self.resources.temporary(),
+                resources.memory,
+                resources.temporary,
                 out,
                 |input| Ok(check::check_holdings(&filter, input, self.tries)?),
             )?;

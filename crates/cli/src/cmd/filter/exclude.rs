@@ -16,9 +16,10 @@ use crate::printer::Printer;
 /// The list has a URI in each line, as for a takedown. A published filter cannot forget: make it anew
 /// from the hashes. Exit code 1 if nothing of the list was held.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  \
-    waypost filter exclude master.hashes takedown.txt -o master.hashes\n  \
-    waypost filter exclude master.hashes takedown.txt --kind fuse --bits 8 -o archive.filter")]
+#[command(after_help = "Examples:\n\
+    \x20 waypost filter exclude 2020.hashes takedown.txt -o kept.hashes\n\
+    \x20 waypost filter exclude 2020.hashes takedown.txt --kind bloom --fpr 1% \\\n\
+    \x20   -o kept.filter")]
 pub(crate) struct Exclude {
     /// A filter of kind hashes
     filter: PathBuf,

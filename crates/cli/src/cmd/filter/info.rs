@@ -13,7 +13,8 @@ use crate::printer::Printer;
 
 /// Say what a filter is: its kind, its keys, its size, what is said of it
 #[derive(Args)]
-#[command(after_help = "Example:\n  waypost filter info archive.filter")]
+#[command(after_help = "Example:\n\
+    \x20 waypost filter info small.filter")]
 pub(crate) struct Info {
     /// The filter
     filter: PathBuf,

@@ -17,9 +17,10 @@ use crate::printer::Printer;
 /// looked up if it is present, and its frequency, which a filter does not know (`/`). Exit code 1 if
 /// nothing is present.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  \
-    waypost filter lookup archive.filter http://example.com/\n  \
-    waypost filter lookup archive.filter --batch lookups.txt --format tsv > answers.tsv")]
+#[command(after_help = "Examples:\n\
+    \x20 waypost filter lookup small.filter http://library.example.org/\n\
+    \x20 waypost filter lookup small.filter --batch lookups.txt \\\n\
+    \x20   --format tsv > answers.tsv")]
 pub(crate) struct Lookup {
     /// The filter
     filter: PathBuf,

@@ -3,7 +3,8 @@ use std::path::PathBuf;
 use clap::Args;
 use waypost_summary::filter::{self, Filter, Kind};
 
-use super::options::{Make, decimal, tell};
+use super::options::{Make, tell};
+use crate::args::number;
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::printer::Printer;
@@ -13,10 +14,10 @@ use crate::printer::Printer;
 /// Hashes are joined exactly, and what comes out is the same file as if all had been built at once.
 /// One file of hashes is enough: that is how a filter is made from it.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  \
-    waypost filter merge 2023.hashes 2024.hashes -o all.hashes\n  \
-    waypost filter merge all.hashes --kind fuse --bits 8 -o all.filter\n  \
-    waypost filter merge a.bloom b.bloom -o both.bloom")]
+#[command(after_help = "Examples:\n\
+    \x20 waypost filter merge 2020.hashes 2021.hashes -o both.hashes\n\
+    \x20 waypost filter merge 2020.hashes 2021.hashes --kind bloom --fpr 1% \\\n\
+    \x20   -o both.filter")]
 pub(crate) struct Merge {
     /// Filters of kind hashes, or of kind bloom and one size
     #[arg(required = true, value_name = "FILTER")]
@@ -24,7 +25,7 @@ pub(crate) struct Merge {
     #[command(flatten)]
     make: Make,
     /// Make a bloom filter large enough for so many keys, to be added later: 300M
-    #[arg(long, value_name = "N", value_parser = decimal, default_value = "0")]
+    #[arg(long, value_name = "N", value_parser = number, default_value = "0")]
     room: u64,
 }
 

@@ -4,14 +4,15 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueHint};
 use waypost_index::Source;
 use waypost_report::{bytes, count};
 use waypost_summary::filter::{
     Budget, Filter, Input, Kind, Made, Metadata, Reading, Recipe, Secret,
 };
 
-use crate::args::{BadLines, Filters, Memory};
+use crate::args::{BadLines, Filters, ResourceArgs, size};
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::printer::Printer;
@@ -22,8 +23,8 @@ pub(crate) struct Make {
     /// The file to write
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
-    /// fuse (smallest), bloom (can be added to and joined) or hashes (exact, to be kept in private)
-    #[arg(long, value_name = "KIND")]
+    /// fuse (smallest), bloom (can be added to and merged) or hashes (exact, to be kept private)
+    #[arg(long, value_name = "KIND", value_parser = kinds())]
     kind: Option<Kind>,
     /// The rate of false positives: 1%, 0.4%, 0.004 [default: one in 256]
     #[arg(long, value_name = "RATE", value_parser = rate, group = "size")]
@@ -31,33 +32,13 @@ pub(crate) struct Make {
     /// Bits of a fingerprint (fuse: 1 to 16), or for each key (bloom)
     #[arg(long, value_name = "N", group = "size")]
     bits: Option<f64>,
-    /// The most bytes that the file may have: 200M; K, M, G are powers of 1,000
-    #[arg(long, value_name = "SIZE", value_parser = decimal, group = "size")]
+    /// The most bytes that the file may have: 200M
+    #[arg(long, value_name = "SIZE", value_parser = size, group = "size")]
     bytes: Option<u64>,
     #[command(flatten)]
-    resources: Resources,
+    resources: ResourceArgs,
     #[command(flatten)]
     said: Said,
-}
-
-/// How much of the machine to use.
-#[derive(Args)]
-pub(crate) struct Resources {
-    #[command(flatten)]
-    memory: Memory,
-    /// The folder for temporary files; the system's if not given
-    #[arg(long, value_name = "FOLDER")]
-    temporary: Option<PathBuf>,
-}
-
-impl Resources {
-    pub(crate) fn memory(&self) -> usize {
-        self.memory.memory
-    }
-
-    pub(crate) fn temporary(&self) -> PathBuf {
-        self.temporary.clone().unwrap_or_else(std::env::temp_dir)
-    }
 }
 
 /// How holdings are read.
@@ -144,6 +125,7 @@ impl Make {
     /// `kind` is what is made if the user says nothing.
     pub(crate) fn recipe(&self, kind: Kind, capacity: u64) -> anyhow::Result<Recipe> {
         let kind = self.kind.unwrap_or(kind);
+        let resources = self.resources.resources(Some(&self.output))?;
         let budget = match (self.fpr, self.bits, self.bytes) {
             (Some(rate), ..) => Some(Budget::Rate(rate)),
             (_, Some(bits), _) => Some(Budget::Bits(bits)),
@@ -161,17 +143,22 @@ impl Make {
             budget: budget.unwrap_or_default(),
             capacity,
             metadata: self.said.metadata()?,
-            memory: self.resources.memory(),
-            temporary: self.resources.temporary(),
+            memory: resources.memory,
+            temporary: resources.temporary,
         })
     }
+}
+
+/// Reads a kind of filter, and tells completions which there are.
+fn kinds() -> impl TypedValueParser<Value = Kind> {
+    PossibleValuesParser::new(Kind::ALL.map(Kind::name)).try_map(|name| name.parse::<Kind>())
 }
 
 /// Which secret.
 #[derive(Args)]
 pub(crate) struct KeyFile {
     /// A file with a secret key, 32 hexadecimal digits: without it nothing can be looked up
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     key_file: Option<PathBuf>,
 }
 
@@ -217,30 +204,6 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
     let rate = rate / unit;
     if rate > 0.0 && rate < 1.0 {
         Ok(rate)
-    } else {
-        Err(wrong())
-    }
-}
-
-/// Reads a number with a unit of a thousand: `800M`, `1.5G`.
-pub(crate) fn decimal(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is no number: write 800M or 200000");
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let unit = match text[digits.len()..]
-        .to_ascii_uppercase()
-        .trim_end_matches('B')
-    {
-        "" => 1.0,
-        "K" => 1e3,
-        "M" => 1e6,
-        "G" => 1e9,
-        "T" => 1e12,
-        _ => return Err(wrong()),
-    };
-    let number: f64 = digits.parse().map_err(|_| wrong())?;
-    let value = number * unit;
-    if (0.0..1e18).contains(&value) {
-        Ok(value as u64)
     } else {
         Err(wrong())
     }
@@ -324,19 +287,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_and_numbers_are_read_as_people_write_them() {
+    fn rates_are_read_as_people_write_them() {
         assert_eq!(rate("0.4%"), Ok(0.004));
         assert_eq!(rate("1 %"), Ok(0.01));
         assert_eq!(rate("0.5"), Ok(0.5));
         for wrong in ["", "%", "0", "100%", "-1%", "nan", "1"] {
             assert!(rate(wrong).is_err(), "{wrong}");
-        }
-        assert_eq!(decimal("800M"), Ok(800_000_000));
-        assert_eq!(decimal("1.5G"), Ok(1_500_000_000));
-        assert_eq!(decimal("200MB"), Ok(200_000_000));
-        assert_eq!(decimal("17"), Ok(17));
-        for wrong in ["", "M", "-1", "1X", "9999999999T", "nan", "inf"] {
-            assert!(decimal(wrong).is_err(), "{wrong}");
         }
     }
 

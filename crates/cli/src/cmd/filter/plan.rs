@@ -5,22 +5,21 @@ use serde_json::json;
 use waypost_report::{Align, Table, bytes, count};
 use waypost_summary::filter::plan::{Way, Wish};
 
-use super::options::{decimal, percent, rate};
-use crate::args::Format;
+use super::options::{percent, rate};
+use crate::args::{Format, number};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
 /// Say how large filters of an archive would be, now and as it grows
 #[derive(Args)]
-#[command(
-    after_help = "Example:\n  waypost filter plan --uris 800M --growth 200M --years 10 --fpr 1%"
-)]
+#[command(after_help = "Example:\n\
+    \x20 waypost filter plan --uris 800M --growth 200M --years 10 --fpr 1%")]
 pub(crate) struct Plan {
     /// URI-Rs that are held now: 800M
-    #[arg(long, value_name = "N", value_parser = decimal)]
+    #[arg(long, value_name = "N", value_parser = number)]
     uris: u64,
     /// URI-Rs that come every year: 200M
-    #[arg(long, value_name = "N", value_parser = decimal, default_value = "0")]
+    #[arg(long, value_name = "N", value_parser = number, default_value = "0")]
     growth: u64,
     /// Years to look ahead
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(0..=1000))]

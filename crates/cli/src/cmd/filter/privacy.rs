@@ -12,7 +12,8 @@ use crate::printer::Printer;
 
 /// Say in plain numbers what a filter gives away
 #[derive(Args)]
-#[command(after_help = "Example:\n  waypost filter privacy archive.filter")]
+#[command(after_help = "Example:\n\
+    \x20 waypost filter privacy small.filter")]
 pub(crate) struct Privacy {
     /// The filter
     filter: PathBuf,

@@ -8,7 +8,7 @@ use waypost_index::rejects::printable;
 use waypost_report::{Align, Table, bytes, count};
 use waypost_surt::Dialect;
 
-use crate::args::{BadLines, Filters, Format, Inputs, Memory};
+use crate::args::{BadLines, Filters, Format, Inputs, ResourceArgs};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -17,9 +17,10 @@ use crate::printer::Printer;
 /// Finds the layout, counts captures, different URI-Rs and bad lines by kind, and looks whether the
 /// lines are sorted by their bytes. All counts are exact.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  \
-    waypost index check archive.cdxj.gz\n  \
-    waypost index check --keys --format json folder/ | jq .keys\n\n\
+#[command(after_help = "Examples:\n\
+    \x20 waypost index check small.cdxj\n\
+    \x20 waypost index check --keys --format json small.cdxj\n\
+    \n\
     Exit code 1: not sorted, damaged, with bad lines, with lines twice, or with wrong keys.")]
 pub(crate) struct Check {
     #[command(flatten)]
@@ -31,7 +32,7 @@ pub(crate) struct Check {
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]
-    memory: Memory,
+    resources: ResourceArgs,
     #[command(flatten)]
     filters: Filters,
     #[command(flatten)]
@@ -41,6 +42,7 @@ pub(crate) struct Check {
 impl Check {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let sources = self.inputs.sources(out)?;
+        let resources = self.resources.resources(None)?;
         let mut rejects = self.bad_lines.file()?;
         let total = sources.iter().map(Source::size).sum();
         let progress = out.progress("checking", total);
@@ -49,7 +51,7 @@ impl Check {
             check::Options {
                 select: self.filters.select()?,
                 keys: self.keys,
-                memory: self.memory.memory,
+                memory: resources.memory,
                 strict: self.bad_lines.strict,
                 rejects: rejects.as_mut(),
                 progress: Some(progress.bytes()),

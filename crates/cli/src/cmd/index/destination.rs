@@ -1,47 +1,29 @@
-//! What sorting, merging and zipping share: how much memory, where to, and what to say in the end.
+//! What sorting, merging and zipping share: where to write, and what to report.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use waypost_index::Source;
 use waypost_index::output::{Format, LineWriter, Written};
 use waypost_index::sort::{Options, Report};
 use waypost_index::zipnum::{self, Flavour};
-use waypost_report::{bytes, count};
+use waypost_io::Resources;
+use waypost_report::bytes;
 
-use crate::args::Memory;
 use crate::exit::Exit;
 use crate::hint::Hint;
+use crate::plural;
 use crate::printer::Printer;
 use crate::progress::Progress;
 
-/// How much of the machine to use.
-#[derive(Args)]
-pub(crate) struct Resources {
-    #[command(flatten)]
-    memory: Memory,
-    /// Threads to use; as many as there are cores if not given
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    threads: Option<u16>,
-    /// The folder for temporary files; the system's if not given
-    #[arg(long, value_name = "FOLDER")]
-    temporary: Option<PathBuf>,
-}
-
-impl Resources {
-    pub(crate) fn threads(&self) -> usize {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        self.threads.map_or(cores, usize::from)
-    }
-
-    pub(crate) fn options<'a>(&self, unique: bool, progress: &'a Progress) -> Options<'a> {
-        Options {
-            memory: self.memory.memory,
-            threads: self.threads(),
-            unique,
-            temporary: self.temporary.clone().unwrap_or_else(std::env::temp_dir),
-            progress: Some(progress.bytes()),
-        }
+/// How to sort with these resources.
+pub(crate) fn options(resources: Resources, unique: bool, progress: &Progress) -> Options<'_> {
+    Options {
+        memory: resources.memory,
+        threads: resources.threads,
+        unique,
+        temporary: resources.temporary,
+        progress: Some(progress.bytes()),
     }
 }
 
@@ -110,15 +92,20 @@ impl Destination {
         Ok(LineWriter::create(&path, &format, threads)?)
     }
 
-    /// What was written, to be told.
+    /// The output, if it is a file or folder.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.zipnum.as_deref().or(self.output.as_deref())
+    }
+
+    /// The name of what was written, to report it.
     pub(crate) fn name(&self) -> Option<String> {
-        let path = self.zipnum.as_ref().or(self.output.as_ref())?;
+        let path = self.path()?;
         (path.as_os_str() != "-").then(|| path.display().to_string())
     }
 }
 
 pub(crate) fn create_zipnum(
-    folder: &std::path::Path,
+    folder: &Path,
     shape: &Shape,
     threads: usize,
 ) -> anyhow::Result<LineWriter> {
@@ -143,12 +130,12 @@ pub(crate) fn tell(
         ));
     }
     if let Some(name) = name {
-        let mut message = format!("wrote {} lines to {name}", count(written.lines));
+        let mut message = format!("wrote {} to {name}", plural::of(written.lines, "line"));
         if written.blocks > 0 {
             message += &format!(
-                " ({} blocks, {} shards, {})",
-                count(written.blocks),
-                count(written.shards),
+                " ({}, {}, {})",
+                plural::of(written.blocks, "block"),
+                plural::of(written.shards, "shard"),
                 bytes(written.bytes_out)
             );
         } else if written.bytes_out != written.bytes_in {
@@ -156,14 +143,14 @@ pub(crate) fn tell(
         }
         if report.lines_out < report.lines_in {
             message += &format!(
-                "; {} lines were there more than once",
-                count(report.lines_in - report.lines_out)
+                "; removed {}",
+                plural::of(report.lines_in - report.lines_out, "duplicate line")
             );
         }
         if report.runs > 0 {
             message += &format!(
-                "; {} runs of {} did not fit in memory",
-                count(report.runs as u64),
+                "; spilled {} ({})",
+                plural::of(report.runs as u64, "run"),
                 bytes(report.spilled)
             );
         }

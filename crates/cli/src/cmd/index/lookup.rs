@@ -1,20 +1,24 @@
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::Context;
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use waypost_index::lookup::{Filter, Form, Index, Lookup as Search, Order, Query, Wanted};
 use waypost_index::output::AtomicFile;
 use waypost_index::range::{Match, pywb_range, ranges};
 use waypost_index::timestamp::Time;
-use waypost_index::{Error, ErrorKind};
-use waypost_report::count;
+use waypost_index::{Error, ErrorKind, Field, Source};
 use waypost_surt::{Canonicalizer, Dialect};
 
+use crate::args::{ResourceArgs, dialects};
 use crate::exit::Exit;
-use crate::hint::Hint;
+use crate::pipeline::{PIECE, Piece, Pieces};
+use crate::plural;
 use crate::printer::Printer;
+use crate::time::{check_span, first_of, last_of};
 
 /// Find the captures of URIs in a sorted index
 ///
@@ -28,11 +32,18 @@ use crate::printer::Printer;
 /// `mime:html` the media type contains html, `~url:http://[^/]*/a` the URL matches the regular
 /// expression from its start; `!` turns a filter round. Without FIELD: the whole line is searched.
 /// A capture must pass all filters.
+///
+/// The lookups of a file (--batch) are sorted, as many as fit in an eighth of --memory at a time, and
+/// answered in the order of the index: each capture once, and each block read once. A pipe that is
+/// silent for a tenth of a second has what it sent answered.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  \
-    waypost index lookup zipnum http://example.com/\n  \
-    waypost index lookup sorted.cdxj --match domain --filter =status:200 example.com\n  \
-    waypost index lookup zipnum --batch uris.txt --limit 1 --misses missing.txt\n\n\
+#[command(after_help = "Examples:\n\
+    \x20 waypost index lookup zipnum http://gazette.example.com/\n\
+    \x20 waypost index lookup sorted.cdxj --match domain \\\n\
+    \x20   --filter =status:200 example.com\n\
+    \x20 waypost index lookup zipnum --batch lookups.txt --limit 1 \\\n\
+    \x20   --misses misses.txt\n\
+    \n\
     Exit code 1: nothing was found.")]
 pub(crate) struct Lookup {
     /// The index: a sorted file, the folder of a ZipNum index, or its .idx file
@@ -41,19 +52,19 @@ pub(crate) struct Lookup {
     /// The URIs to look up
     #[arg(value_name = "URI", required_unless_present = "batch")]
     uris: Vec<String>,
-    /// Look up every line of this file, `-` for standard input; each block is read once
-    #[arg(long, value_name = "FILE", conflicts_with = "uris")]
+    /// Look up every line of this file, `-` for standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "uris", value_hint = ValueHint::FilePath)]
     batch: Option<PathBuf>,
-    /// Write the URIs for which there was nothing to this file
-    #[arg(long, value_name = "FILE")]
+    /// Write the URIs for which nothing was found to this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     misses: Option<PathBuf>,
-    /// What to find: exact, prefix, host or domain
-    #[arg(short = 'm', long = "match", value_name = "MATCH", value_parser = str::parse::<Match>)]
-    kind: Option<Match>,
-    /// Only captures at this time or later: 4 to 14 digits
+    /// What to find
+    #[arg(short = 'm', long = "match", value_name = "MATCH", value_enum)]
+    kind: Option<MatchArgument>,
+    /// Only captures at this time or later: 2004, 20040131, 2004-01-31
     #[arg(long, value_name = "TIME", value_parser = first_of)]
     from: Option<Time>,
-    /// Only captures at this time or earlier: 4 to 14 digits
+    /// Only captures at this time or earlier; 2004 is the end of 2004
     #[arg(long, value_name = "TIME", value_parser = last_of)]
     to: Option<Time>,
     /// Only captures that pass: =status:200, mime:html, !~url:.*login; may be repeated
@@ -72,18 +83,20 @@ pub(crate) struct Lookup {
     #[arg(long)]
     resolve_revisits: bool,
     /// How to write captures
-    #[arg(long, value_enum, default_value_t = Output::Cdxj)]
-    output: Output,
-    /// The rules by which the index's SURTs were made: ia, commoncrawl, commoncrawl-legacy
-    #[arg(long, default_value = "ia", value_parser = str::parse::<Dialect>)]
+    #[arg(long, value_enum, default_value_t = Format::Cdxj)]
+    format: Format,
+    /// The canonicalisation rules by which the index's SURTs were made
+    #[arg(long, default_value_t, value_parser = dialects())]
     dialect: Dialect,
     /// Ask for the same range of keys as pywb, which misses ports other than the scheme's own
     #[arg(long)]
     as_pywb: bool,
+    #[command(flatten)]
+    resources: ResourceArgs,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Output {
+enum Format {
     /// `key timestamp {json}`
     Cdxj,
     /// A JSON object a line
@@ -92,57 +105,115 @@ enum Output {
     Text,
 }
 
-fn first_of(digits: &str) -> Result<Time, String> {
-    Time::first_of(digits.as_bytes()).ok_or_else(|| "write 4 to 14 digits: 2004, 20040131".into())
+#[derive(Clone, Copy, ValueEnum)]
+enum MatchArgument {
+    /// The URI itself
+    Exact,
+    /// All that starts with the URI
+    Prefix,
+    /// All of the URI's host
+    Host,
+    /// All of the URI's domain and its subdomains
+    Domain,
 }
 
-fn last_of(digits: &str) -> Result<Time, String> {
-    Time::last_of(digits.as_bytes()).ok_or_else(|| "write 4 to 14 digits: 2004, 20040131".into())
+impl From<MatchArgument> for Match {
+    fn from(kind: MatchArgument) -> Match {
+        match kind {
+            MatchArgument::Exact => Match::Exact,
+            MatchArgument::Prefix => Match::Prefix,
+            MatchArgument::Host => Match::Host,
+            MatchArgument::Domain => Match::Domain,
+        }
+    }
 }
 
+/// Reads a filter, and refuses those that can never be meant: `status=200` would be searched for in
+/// the whole line.
 fn filter(text: &str) -> Result<Filter, String> {
+    let rest = text.strip_prefix('!').unwrap_or(text);
+    if !rest.contains(':') {
+        if let Some(value) = rest.strip_prefix('=') {
+            return Err(format!(
+                "no field: write FIELD:VALUE, as in `=status:{value}`"
+            ));
+        }
+        let name = rest.strip_prefix('~').unwrap_or(rest).split_once('=');
+        if let Some((name, value)) = name
+            && (Field::of_json(name.as_bytes()).is_some()
+                || ["urlkey", "key", "timestamp"].contains(&name))
+        {
+            return Err(format!("no field: write `={name}:{value}`"));
+        }
+    }
     Filter::parse(text).map_err(|error| error.to_string())
 }
 
+/// Lookups of a file that are answered together.
+#[derive(Default)]
+struct Batch {
+    uris: Vec<String>,
+    queries: Vec<Query>,
+    /// About how much memory they take.
+    bytes: usize,
+}
+
+/// What became of all lookups.
+#[derive(Default)]
+struct Tally {
+    found: u64,
+    missing: u64,
+    bad: u64,
+}
+
+/// How long a pipe may be silent before what it sent is answered.
+const SILENCE: Duration = Duration::from_millis(100);
+
+/// Bad lines that are shown.
+const SHOWN: u64 = 3;
+
 impl Lookup {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        check_span(self.from, self.to)?;
+        let resources = self.resources.resources(None)?;
         let index = Index::open(&self.index)?;
         let mut search = Search::new(&index, self.wanted());
-        let asked = self.asked(out)?;
-        let mut missing = Vec::new();
-        let mut take = |row: &[u8]| {
-            out.data().write_all(row).map_err(|source| {
-                let doing = "write to standard output";
-                Error::new(ErrorKind::Io { doing, source })
-            })
+        let mut misses = match &self.misses {
+            Some(path) => Some(AtomicFile::create(path)?),
+            None => None,
         };
-        if self.batch.is_some() {
-            let queries: Vec<Query> = asked.iter().map(|(_, query)| query.clone()).collect();
-            search.batch(&queries, take)?;
-            missing.clone_from(&search.stats().missing);
-        } else {
-            for (at, (_, query)) in asked.iter().enumerate() {
-                if search.one(query, &mut take)? == 0 {
-                    missing.push(at);
+        let mut tally = Tally::default();
+        match &self.batch {
+            Some(path) => {
+                let limit = resources.memory / 8;
+                self.answer_file(path, limit, &mut search, &mut misses, &mut tally, out)?;
+            }
+            None => {
+                let mut canonicalizer = Canonicalizer::new(self.dialect);
+                for uri in &self.uris {
+                    let query = self.query(&mut canonicalizer, uri)?;
+                    if search.one(&query, print_to(out))? == 0 {
+                        self.miss(uri, &mut misses)?;
+                    }
                 }
             }
         }
         let stats = search.stats();
         if stats.bad_lines > 0 {
             out.warn(format_args!(
-                "{} lines that are no captures were left out; `waypost index check` says why",
-                count(stats.bad_lines)
+                "left out {} of the index that are not captures; `waypost index check` says why",
+                plural::of(stats.bad_lines, "line")
             ));
         }
-        if let Some(path) = &self.misses {
-            write_misses(path, missing.iter().map(|&at| &asked[at].0))?;
+        if let Some(file) = misses {
+            file.commit()?;
         }
         if self.batch.is_some() {
             out.note(format_args!(
-                "found {} captures of {} URIs; nothing for {}",
-                count(stats.found),
-                count((asked.len() - missing.len()) as u64),
-                count(missing.len() as u64)
+                "found {} of {}; nothing for {}",
+                plural::of(stats.found, "capture"),
+                plural::of(tally.found, "URI"),
+                plural::of(tally.missing, "URI")
             ));
         }
         Ok(if stats.found == 0 {
@@ -164,53 +235,162 @@ impl Lookup {
                 None => Order::Forward,
             },
             resolve: self.resolve_revisits,
-            form: match self.output {
-                Output::Cdxj => Form::Cdxj,
-                Output::Json => Form::Json,
-                Output::Text => Form::Text,
+            form: match self.format {
+                Format::Cdxj => Form::Cdxj,
+                Format::Json => Form::Json,
+                Format::Text => Form::Text,
             },
         }
     }
 
-    /// The URIs that were asked for and what they ask for.
-    fn asked(&self, out: &Printer) -> anyhow::Result<Vec<(String, Query)>> {
-        let mut canonicalizer = Canonicalizer::new(self.dialect);
-        let Some(batch) = &self.batch else {
-            let ask = |uri: &String| Ok((uri.clone(), self.query(&mut canonicalizer, uri)?));
-            return self.uris.iter().map(ask).collect();
-        };
-        let mut asked = Vec::new();
-        let mut bad = 0;
-        for line in open(batch)?.split(b'\n') {
-            let line = line.with_context(|| format!("cannot read {}", batch.display()))?;
-            let uri = String::from_utf8_lossy(line.trim_ascii()).into_owned();
-            if uri.is_empty() {
-                continue;
+    /// Answers every line of a file, as many lines at a time as take `limit` bytes.
+    fn answer_file(
+        &self,
+        path: &Path,
+        limit: usize,
+        search: &mut Search<'_>,
+        misses: &mut Option<AtomicFile>,
+        tally: &mut Tally,
+        out: &mut Printer,
+    ) -> anyhow::Result<()> {
+        let source = Source::new(path);
+        // A pipe may be someone who waits for an answer; a file is always read to its end.
+        let is_file = matches!(&source, Source::File(path) if path.is_file());
+        let mut lines = Pieces::new(path.display().to_string(), source.open()?, PIECE);
+        let (send, pieces) = sync_channel(4);
+        // Not waited for if there is an error: it may wait for a pipe that stays silent.
+        thread::spawn(move || {
+            while let Some(piece) = lines.next().transpose() {
+                let last = piece.is_err();
+                if send.send(piece).is_err() || last {
+                    return;
+                }
             }
-            match self.query(&mut canonicalizer, &uri) {
-                Ok(query) => asked.push((uri, query)),
-                Err(error) => {
-                    bad += 1;
-                    if bad <= 3 {
-                        out.warn(format_args!("{error:#}"));
-                    }
+        });
+        let mut canonicalizer = Canonicalizer::new(self.dialect);
+        let mut batch = Batch::default();
+        let wait = match is_file {
+            true => Duration::MAX,
+            false => SILENCE,
+        };
+        loop {
+            let piece = match pieces.recv_timeout(if batch.queries.is_empty() {
+                Duration::MAX
+            } else {
+                wait
+            }) {
+                Ok(piece) => piece?,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.answer(&mut batch, search, misses, tally, out)?;
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            for (number, line) in (piece.first_line..).zip(piece.lines()) {
+                self.push(
+                    number,
+                    line,
+                    &piece,
+                    &mut canonicalizer,
+                    &mut batch,
+                    tally,
+                    out,
+                );
+                if batch.bytes > limit {
+                    self.answer(&mut batch, search, misses, tally, out)?;
                 }
             }
         }
-        if bad > 0 {
-            let bad = count(bad);
+        self.answer(&mut batch, search, misses, tally, out)?;
+        if tally.bad > SHOWN {
             out.warn(format_args!(
-                "{bad} lines of {} are no URIs",
-                batch.display()
+                "{}: {} could not be looked up; the first {SHOWN} are shown",
+                path.display(),
+                plural::of(tally.bad, "line")
             ));
         }
-        Ok(asked)
+        Ok(())
+    }
+
+    /// Adds a line of a file to a batch, if it is a URI.
+    #[expect(clippy::too_many_arguments, reason = "the state of one loop")]
+    fn push(
+        &self,
+        number: u64,
+        line: &[u8],
+        piece: &Piece,
+        canonicalizer: &mut Canonicalizer,
+        batch: &mut Batch,
+        tally: &mut Tally,
+        out: &Printer,
+    ) {
+        let uri = String::from_utf8_lossy(line.trim_ascii());
+        if uri.is_empty() {
+            return;
+        }
+        let query = if piece.too_long {
+            Err(anyhow::anyhow!("the line is too long: {uri}"))
+        } else {
+            self.query(canonicalizer, &uri)
+        };
+        match query {
+            Ok(query) => {
+                let keys: usize = query
+                    .ranges
+                    .iter()
+                    .map(|r| r.start.len() + r.end.len())
+                    .sum();
+                batch.bytes += uri.len() + keys + 192 * query.ranges.len() + 64;
+                batch.uris.push(uri.into_owned());
+                batch.queries.push(query);
+            }
+            Err(error) => {
+                tally.bad += 1;
+                if tally.bad <= SHOWN {
+                    out.warn(format_args!(
+                        "line {}: {error:#}",
+                        waypost_report::count(number)
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Prints the captures of a batch, writes down its misses and empties it.
+    fn answer(
+        &self,
+        batch: &mut Batch,
+        search: &mut Search<'_>,
+        misses: &mut Option<AtomicFile>,
+        tally: &mut Tally,
+        out: &mut Printer,
+    ) -> anyhow::Result<()> {
+        search.batch(&batch.queries, print_to(out))?;
+        out.flush()?;
+        let missing = &search.stats().missing;
+        for &at in missing {
+            self.miss(&batch.uris[at], misses)?;
+        }
+        tally.missing += missing.len() as u64;
+        tally.found += (batch.uris.len() - missing.len()) as u64;
+        batch.uris.clear();
+        batch.queries.clear();
+        batch.bytes = 0;
+        Ok(())
+    }
+
+    /// Writes down a URI for which nothing was found.
+    fn miss(&self, uri: &str, misses: &mut Option<AtomicFile>) -> anyhow::Result<()> {
+        if let (Some(file), Some(path)) = (misses, &self.misses) {
+            writeln!(file, "{uri}").with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(())
     }
 
     fn query(&self, canonicalizer: &mut Canonicalizer, uri: &str) -> anyhow::Result<Query> {
         let (kind, uri) = match (self.kind, Match::of_wildcard(uri)) {
             (None, Some(wildcard)) => wildcard,
-            (kind, _) => (kind.unwrap_or_default(), uri),
+            (kind, _) => (kind.map_or(Match::default(), Match::from), uri),
         };
         let mut surt = Vec::new();
         canonicalizer
@@ -225,20 +405,12 @@ impl Lookup {
     }
 }
 
-fn open(path: &Path) -> anyhow::Result<Box<dyn BufRead>> {
-    if path.as_os_str() == "-" {
-        return Ok(Box::new(BufReader::new(io::stdin())));
+/// Prints rows.
+fn print_to(out: &mut Printer) -> impl FnMut(&[u8]) -> waypost_index::error::Result<()> {
+    |row| {
+        out.data().write_all(row).map_err(|source| {
+            let doing = "write to standard output";
+            Error::new(ErrorKind::Io { doing, source })
+        })
     }
-    let file = File::open(path)
-        .with_context(|| format!("cannot open {}", path.display()))
-        .hint("name a file with a URI in each line")?;
-    Ok(Box::new(BufReader::new(file)))
-}
-
-fn write_misses<'a>(path: &Path, uris: impl Iterator<Item = &'a String>) -> anyhow::Result<()> {
-    let mut file = AtomicFile::create(path)?;
-    let text: String = uris.flat_map(|uri| [uri, "\n"]).collect();
-    file.write_all(text.as_bytes())
-        .with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(file.commit()?)
 }

@@ -1,8 +1,8 @@
 use clap::Args;
 use waypost_index::merge::{self, Addition};
 
-use super::destination::{Destination, Resources, progress, tell};
-use crate::args::Inputs;
+use super::destination::{Destination, options, progress, tell};
+use crate::args::{Inputs, ResourceArgs};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -11,8 +11,10 @@ use crate::printer::Printer;
 /// Every input is checked while it is read: the first line out of order ends the merge with an
 /// error that names it.
 #[derive(Args)]
-#[command(after_help = "Example:\n  \
-    waypost index merge --unique --add collection=2024 crawl-*.cdxj.gz -o all.cdxj\n\n\
+#[command(after_help = "Example:\n\
+    \x20 waypost index merge --unique --add collection=news 2020.cdxj 2021.cdxj \\\n\
+    \x20   -o all.cdxj\n\
+    \n\
     Exit code 1: an input was damaged, and what could be read of it was merged.")]
 pub(crate) struct Merge {
     #[command(flatten)]
@@ -26,7 +28,7 @@ pub(crate) struct Merge {
     #[command(flatten)]
     destination: Destination,
     #[command(flatten)]
-    resources: Resources,
+    resources: ResourceArgs,
 }
 
 fn addition(text: &str) -> Result<Addition, String> {
@@ -36,9 +38,10 @@ fn addition(text: &str) -> Result<Addition, String> {
 impl Merge {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let sources = self.inputs.sources(out)?;
-        let mut writer = self.destination.create(self.resources.threads())?;
+        let resources = self.resources.resources(self.destination.path())?;
+        let mut writer = self.destination.create(resources.threads)?;
         let progress = progress(out, "merging", &sources);
-        let options = self.resources.options(self.unique, &progress);
+        let options = options(resources, self.unique, &progress);
         let report = merge::merge(&sources, &options, self.add.as_ref(), &mut writer)?;
         drop(progress);
         let written = writer.finish()?;

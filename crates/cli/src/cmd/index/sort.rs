@@ -1,8 +1,8 @@
 use clap::Args;
 use waypost_index::sort;
 
-use super::destination::{Destination, Resources, progress, tell};
-use crate::args::Inputs;
+use super::destination::{Destination, options, progress, tell};
+use crate::args::{Inputs, ResourceArgs};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -11,8 +11,9 @@ use crate::printer::Printer;
 /// Inputs may be plain, gzipped, zst or bz2, and of any size. Sorting is by the whole line, which
 /// is the order that lookups, merges and ZipNum need.
 #[derive(Args)]
-#[command(after_help = "Example:\n  \
-    waypost index sort --unique archive.cdxj more/ -o sorted.cdxj\n\n\
+#[command(after_help = "Example:\n\
+    \x20 waypost index sort --unique 2020.cdxj 2021.cdxj -o sorted.cdxj\n\
+    \n\
     Exit code 1: an input was damaged, and what could be read of it was sorted.")]
 pub(crate) struct Sort {
     #[command(flatten)]
@@ -23,15 +24,16 @@ pub(crate) struct Sort {
     #[command(flatten)]
     destination: Destination,
     #[command(flatten)]
-    resources: Resources,
+    resources: ResourceArgs,
 }
 
 impl Sort {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let sources = self.inputs.sources(out)?;
-        let mut writer = self.destination.create(self.resources.threads())?;
+        let resources = self.resources.resources(self.destination.path())?;
+        let mut writer = self.destination.create(resources.threads)?;
         let progress = progress(out, "sorting", &sources);
-        let options = self.resources.options(self.unique, &progress);
+        let options = options(resources, self.unique, &progress);
         let report = sort::sort(&sources, &options, &mut writer)?;
         drop(progress);
         let written = writer.finish()?;

@@ -10,7 +10,8 @@ use crate::printer::Printer;
 
 /// Write a ZipNum index back as one flat file
 #[derive(Args)]
-#[command(after_help = "Example:\n  waypost index unzip zipnum -o flat.cdxj")]
+#[command(after_help = "Example:\n\
+    \x20 waypost index unzip zipnum -o flat.cdxj")]
 pub(crate) struct Unzip {
     /// The folder of a ZipNum index, or its .idx file
     #[arg(value_name = "ZIPNUM")]

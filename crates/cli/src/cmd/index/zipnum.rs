@@ -3,8 +3,8 @@ use std::path::PathBuf;
 use clap::Args;
 use waypost_index::merge;
 
-use super::destination::{Resources, Shape, create_zipnum, progress, tell};
-use crate::args::Inputs;
+use super::destination::{Shape, create_zipnum, options, progress, tell};
+use crate::args::{Inputs, ResourceArgs};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -13,9 +13,10 @@ use crate::printer::Printer;
 /// The folder gets cluster.idx, cluster.loc and the shards cdx-00000.gz, cdx-00001.gz, … that pywb
 /// and the Common Crawl index server read. Several inputs are merged. Lookups inflate one block.
 #[derive(Args)]
-#[command(after_help = "Example:\n  \
-    waypost index zipnum sorted.cdxj -o zipnum --shards 4\n  \
-    waypost index lookup zipnum http://example.com/\n\n\
+#[command(after_help = "Examples:\n\
+    \x20 waypost index zipnum sorted.cdxj -o blocks --shards 4\n\
+    \x20 waypost index lookup blocks http://gazette.example.com/\n\
+    \n\
     Exit code 1: an input was damaged, and what could be read of it was written.")]
 pub(crate) struct Zipnum {
     #[command(flatten)]
@@ -29,15 +30,16 @@ pub(crate) struct Zipnum {
     #[command(flatten)]
     shape: Shape,
     #[command(flatten)]
-    resources: Resources,
+    resources: ResourceArgs,
 }
 
 impl Zipnum {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let sources = self.inputs.sources(out)?;
-        let mut writer = create_zipnum(&self.output, &self.shape, self.resources.threads())?;
+        let resources = self.resources.resources(Some(&self.output))?;
+        let mut writer = create_zipnum(&self.output, &self.shape, resources.threads)?;
         let progress = progress(out, "zipping", &sources);
-        let options = self.resources.options(self.unique, &progress);
+        let options = options(resources, self.unique, &progress);
         let report = merge::merge(&sources, &options, None, &mut writer)?;
         drop(progress);
         let written = writer.finish()?;

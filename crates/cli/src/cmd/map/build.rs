@@ -1,15 +1,20 @@
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use waypost_report::{bytes, count};
+use serde_json::json;
+use waypost_report::bytes;
 use waypost_summary::holdings::Input;
 use waypost_summary::map;
 use waypost_surt::Dialect;
 
-use crate::args::{BadLines, Filters, Inputs, Memory};
+use crate::args::{
+    BadLines, Filters, Format, Inputs, ResourceArgs, dialects, refuse_json_on_stdout,
+};
 use crate::cmd::profile::{AboutOptions, ByArgument, tell_bad};
 use crate::exit::Exit;
+use crate::plural;
 use crate::printer::Printer;
 
 /// Make a map of what an archive holds: every place once, without wildcards
@@ -17,9 +22,11 @@ use crate::printer::Printer;
 /// Inputs are indexes, lists of URIs or HxPx profiles, in any order. Keys have no query; the
 /// frequency is captures/URI-Rs.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  \
-    waypost map build archive.cdxj.gz -o archive.ukvs\n  \
-    waypost map build --status 200 --mime text/html --by year 2023.cdx 2024.cdx -o pages.ukvs.gz\n\n\
+#[command(after_help = "Examples:\n\
+    \x20 waypost map build small.cdxj -o full.ukvs\n\
+    \x20 waypost map build --status 200 --mime text/html --by year small.cdxj \\\n\
+    \x20   -o pages.ukvs\n\
+    \n\
     Exit code 1: an input was damaged, or nothing was counted.")]
 pub(crate) struct Build {
     #[command(flatten)]
@@ -30,11 +37,14 @@ pub(crate) struct Build {
     /// A second key
     #[arg(long, value_name = "WHAT", value_enum)]
     by: Option<ByArgument>,
-    /// The rules of canonicalisation: ia, commoncrawl or commoncrawl-legacy
-    #[arg(long, default_value_t)]
+    /// The canonicalisation rules
+    #[arg(long, default_value_t, value_parser = dialects())]
     dialect: Dialect,
+    /// How to show the result
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
     #[command(flatten)]
-    memory: Memory,
+    resources: ResourceArgs,
     #[command(flatten)]
     about: AboutOptions,
     #[command(flatten)]
@@ -46,13 +56,15 @@ pub(crate) struct Build {
 impl Build {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let sources = self.inputs.sources(out)?;
+        refuse_json_on_stdout(self.format, &self.output)?;
+        let resources = self.resources.resources(Some(&self.output))?;
         let progress = out.reading(&sources);
         let input = Input {
             dialect: self.dialect,
             select: self.filters.select()?,
             by: self.by.map(Into::into),
-            memory: self.memory.memory,
-            temporary: temporary(&self.output),
+            memory: resources.memory,
+            temporary: resources.temporary,
             strict: self.bad_lines.strict,
             progress: Arc::clone(progress.bytes()),
             ..Input::new(sources)
@@ -74,33 +86,38 @@ impl Build {
                 "nothing was counted: is this an index or a list of URIs, and do the filters fit?",
             );
         }
-        out.note(format_args!(
-            "wrote {} keys ({}) of {} captures and {} URI-Rs to {}",
-            count(made.rows),
-            bytes(made.bytes),
-            count(made.reading.captures),
-            count(made.reading.urirs),
-            self.output.display()
-        ));
+        match self.format {
+            Format::Table => out.note(format_args!(
+                "wrote {} ({}) of {} and {} to {}",
+                plural::of(made.rows, "key"),
+                bytes(made.bytes),
+                plural::of(made.reading.captures, "capture"),
+                plural::of(made.reading.urirs, "URI-R"),
+                self.output.display()
+            )),
+            Format::Json => {
+                let bad: u64 = made
+                    .reading
+                    .rejected
+                    .iter()
+                    .map(|rejects| rejects.total())
+                    .sum();
+                let object = json!({
+                    "map": self.output.display().to_string(),
+                    "keys": made.rows,
+                    "bytes": made.bytes,
+                    "captures": made.reading.captures,
+                    "urirs": made.reading.urirs,
+                    "bad_lines": bad + made.reading.bad_uris.count,
+                    "damage": made.reading.damage.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                });
+                writeln!(out.data(), "{object:#}")?;
+            }
+        }
         Ok(if whole && made.rows > 0 {
             Exit::Yes
         } else {
             Exit::No
         })
-    }
-}
-
-/// Temporary files go where the output goes: there is room for it.
-pub(super) fn temporary(output: &Path) -> PathBuf {
-    match output.parent() {
-        Some(folder)
-            if folder.is_dir() && output.as_os_str() != "-" && !output.starts_with("/dev") =>
-        {
-            folder.to_owned()
-        }
-        Some(folder) if folder.as_os_str().is_empty() && output.as_os_str() != "-" => {
-            PathBuf::from(".")
-        }
-        _ => std::env::temp_dir(),
     }
 }

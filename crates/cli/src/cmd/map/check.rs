@@ -1,23 +1,27 @@
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde_json::{Value, json};
 use waypost_index::input::{self, Source};
 use waypost_report::{Align, Table, bytes, count};
 use waypost_summary::Summary;
 use waypost_summary::holdings::Input;
-use waypost_summary::map::{Counting, Room, check};
+use waypost_summary::map::check::{self, Checked};
+use waypost_summary::map::{Counting, Map};
 
 use super::lookup::open;
-use crate::args::Memory;
+use crate::args::{Format, ResourceArgs};
 use crate::exit::Exit;
+use crate::plural;
 use crate::printer::Printer;
 
 /// Look a map over: its format, its order, rows that say nothing; and prove it by what is held
 #[derive(Args)]
-#[command(after_help = "Examples:\n  \
-    waypost map check small.ukvs\n  \
-    waypost map check small.ukvs --holdings archive.cdxj.gz\n\n\
+#[command(after_help = "Examples:\n\
+    \x20 waypost map check small.ukvs\n\
+    \x20 waypost map check small.ukvs --holdings small.cdxj\n\
+    \n\
     Exit code 1: not in order, or a held URI is called absent.")]
 pub(crate) struct Check {
     /// The map
@@ -28,76 +32,133 @@ pub(crate) struct Check {
     /// Read the rows alone, without the filter beside them
     #[arg(long)]
     ignore_filter: bool,
+    /// How to show the result
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
     #[command(flatten)]
-    memory: Memory,
+    resources: ResourceArgs,
 }
 
 impl Check {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let resources = self.resources.resources(None)?;
         let checked = check::check(&Source::new(&self.map))?;
-        let mut fine = checked.disorder.is_none();
-        let mut table = Table::new(&[
-            ("map", Align::Left),
-            (&self.map.display().to_string(), Align::Left),
-        ]);
-        table.row(["keys", &count(checked.rows)]);
-        table.row(["wildcards", &count(checked.wildcards)]);
-        table.row(["voids", &count(checked.voids)]);
-        let room = Room {
-            memory: self.memory.memory,
-            ..Room::default()
-        };
+        let mut sound = checked.disorder.is_none();
         let mut map = None;
-        if checked.filtered > 0 {
-            table.row(["with a filter", &count(checked.filtered)]);
-            let opened = open(&self.map, self.ignore_filter, &room)?;
-            let filter = match opened.companion() {
-                Some((size, keys)) => format!("{}, {} URI-Rs", bytes(size), count(keys)),
-                None => "not looked at".to_owned(),
-            };
-            table.row(["filter beside it", &filter]);
-            map = Some(opened);
+        if checked.filtered > 0 || !self.holdings.is_empty() {
+            map = Some(open(&self.map, self.ignore_filter, &resources)?);
         }
-        let total = checked
-            .total
-            .map_or("-".to_owned(), |total| total.to_string());
-        table.row(["captures/URI-Rs in all rows", &total]);
-        let counting = match checked.counting {
-            Some(Counting::Partition) => "rows partition the holdings",
-            _ => "wildcards count what rows below them count",
-        };
-        table.row(["counting", counting]);
-        let order = match &checked.disorder {
-            None => "yes".to_owned(),
-            Some((line, key, why)) => format!("no: line {}: {key} {why}", count(*line)),
-        };
-        table.row(["in order, each key once", &order]);
-        table.row(["rows that change no answer", &count(checked.shadowed)]);
-        for (line, key) in &checked.shadowed_examples {
-            table.row(["", &format!("line {}: {key}", count(*line))]);
-        }
-        let mut missed = Vec::new();
-        if !self.holdings.is_empty() {
-            let map = match map {
-                Some(map) => map,
-                None => open(&self.map, self.ignore_filter, &room)?,
-            };
+        let companion = map.as_ref().and_then(Map::companion);
+        let mut proof = None;
+        if let (Some(map), false) = (map, self.holdings.is_empty()) {
             let holdings = Input {
                 dialect: map.about().dialect,
-                memory: self.memory.memory,
+                memory: resources.memory,
+                temporary: resources.temporary.clone(),
                 ..Input::new(input::expand(&self.holdings)?.sources)
             };
             let proved = check::prove(map, &holdings)?;
             crate::cmd::profile::tell_bad(&proved.reading, out);
-            table.row(["held URIs looked up", &count(proved.urirs)]);
-            table.row(["held, but called absent", &count(proved.missed)]);
-            fine &= proved.missed == 0;
-            missed = proved.examples;
+            sound &= proved.missed == 0;
+            proof = Some(Proof {
+                urirs: proved.urirs,
+                missed: proved.missed,
+                examples: proved.examples,
+            });
         }
-        write!(out.data(), "{table}")?;
-        for surt in missed {
+        match self.format {
+            Format::Table => {
+                let name = self.map.display().to_string();
+                let table = table(&name, &checked, companion, proof.as_ref());
+                write!(out.data(), "{table}")?;
+            }
+            Format::Json => {
+                let object = object(&self.map, &checked, companion, proof.as_ref());
+                writeln!(out.data(), "{object:#}")?;
+            }
+        }
+        for surt in proof.iter().flat_map(|proof| &proof.examples) {
             out.warn(format_args!("held, but called absent: {surt}"));
         }
-        Ok(if fine { Exit::Yes } else { Exit::No })
+        Ok(if sound { Exit::Yes } else { Exit::No })
     }
+}
+
+/// What became of the held URIs that were looked up.
+struct Proof {
+    urirs: u64,
+    missed: u64,
+    examples: Vec<String>,
+}
+
+fn table(
+    name: &str,
+    checked: &Checked,
+    companion: Option<(u64, u64)>,
+    proof: Option<&Proof>,
+) -> Table {
+    let mut table = Table::new(&[("map", Align::Left), (name, Align::Left)]);
+    table.row(["keys", &count(checked.rows)]);
+    table.row(["wildcards", &count(checked.wildcards)]);
+    table.row(["voids", &count(checked.voids)]);
+    if checked.filtered > 0 {
+        table.row(["with a filter", &count(checked.filtered)]);
+        let filter = match companion {
+            Some((size, keys)) => format!("{}, {}", bytes(size), plural::of(keys, "URI-R")),
+            None => "not read".to_owned(),
+        };
+        table.row(["filter beside it", &filter]);
+    }
+    let total = checked
+        .total
+        .map_or("-".to_owned(), |total| total.to_string());
+    table.row(["captures/URI-Rs in all rows", &total]);
+    let counting = match checked.counting {
+        Some(Counting::Partition) => "rows partition the holdings",
+        _ => "wildcards count what rows below them count",
+    };
+    table.row(["counting", counting]);
+    let order = match &checked.disorder {
+        None => "yes".to_owned(),
+        Some((line, key, why)) => format!("no: line {}: {key} {why}", count(*line)),
+    };
+    table.row(["in order, each key once", &order]);
+    table.row(["rows that change no answer", &count(checked.shadowed)]);
+    for (line, key) in &checked.shadowed_examples {
+        table.row(["", &format!("line {}: {key}", count(*line))]);
+    }
+    if let Some(proof) = proof {
+        table.row(["held URIs looked up", &count(proof.urirs)]);
+        table.row(["held, but called absent", &count(proof.missed)]);
+    }
+    table
+}
+
+fn object(
+    map: &Path,
+    checked: &Checked,
+    companion: Option<(u64, u64)>,
+    proof: Option<&Proof>,
+) -> Value {
+    let mut object = json!({
+        "map": map.display().to_string(),
+        "keys": checked.rows,
+        "wildcards": checked.wildcards,
+        "voids": checked.voids,
+        "keys_with_filter": checked.filtered,
+        "total": checked.total.map(|total| total.to_string()),
+        "partition": checked.counting == Some(Counting::Partition),
+        "disorder": checked.disorder.as_ref().map(|(line, key, why)| {
+            json!({"line": line, "key": key, "why": why})
+        }),
+        "rows_that_change_no_answer": checked.shadowed,
+    });
+    if let Some((bytes, keys)) = companion {
+        object["filter"] = json!({"bytes": bytes, "urirs": keys});
+    }
+    if let Some(proof) = proof {
+        object["held_looked_up"] = proof.urirs.into();
+        object["held_but_absent"] = proof.missed.into();
+    }
+    object
 }

@@ -9,10 +9,9 @@ use waypost_summary::map::{
     self, Budget, Given, LeastCost, Papers, PowerLaw, Report, Room, Rule, Style,
 };
 
-use super::build::temporary;
 use super::filtered::FilteredOptions;
 use super::price::Priced;
-use crate::args::Memory;
+use crate::args::ResourceArgs;
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::printer::Printer;
@@ -23,11 +22,13 @@ use crate::printer::Printer;
 /// positives on the lookups given, or those to be expected. What the map called present stays
 /// present.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  \
-    waypost map compact full.ukvs --keys 1.5% --lookups log.txt --holdings archive.cdxj.gz -o small.ukvs\n  \
-    waypost map compact full.ukvs --bytes 200K -o small.ukvs.gz\n  \
-    waypost map compact full.ukvs --filters --bytes 200K --lookups log.txt --holdings archive.cdxj.gz -o small.ukvs\n  \
-    waypost map compact full.ukvs --rule papers --wh 4 --wp 2 -o small.ukvs")]
+#[command(after_help = "Examples:\n\
+    \x20 waypost map compact full.ukvs --keys 10% -o small.ukvs\n\
+    \x20 waypost map compact full.ukvs --bytes 2K --lookups lookups.txt \\\n\
+    \x20   --holdings small.cdxj -o small.ukvs.gz\n\
+    \x20 waypost map compact full.ukvs --filters --bytes 1K --lookups lookups.txt \\\n\
+    \x20   --holdings small.cdxj -o filtered.ukvs\n\
+    \x20 waypost map compact full.ukvs --rule papers --wh 4 --wp 2 -o papers.ukvs")]
 pub(crate) struct Compact {
     /// The map to make smaller
     map: PathBuf,
@@ -41,7 +42,7 @@ pub(crate) struct Compact {
     #[arg(long, value_name = "N|N%", conflicts_with_all = ["bytes", "lambda"])]
     keys: Option<String>,
     /// As many bytes as this, gzipped, filter and all: 200K, 1.5M; K is 1,000
-    #[arg(long, value_name = "SIZE", conflicts_with = "lambda", value_parser = crate::args::file_size)]
+    #[arg(long, value_name = "SIZE", conflicts_with = "lambda", value_parser = crate::args::size)]
     bytes: Option<u64>,
     /// What a false positive costs: in keys, and in bytes with --filters
     #[arg(long, value_name = "PRICE")]
@@ -63,7 +64,7 @@ pub(crate) struct Compact {
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     #[command(flatten)]
-    memory: Memory,
+    resources: ResourceArgs,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -159,14 +160,10 @@ impl PapersOptions {
 
 impl Compact {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
-        let room = Room {
-            memory: self.memory.memory,
-            temporary: temporary(&self.output),
-            ..Room::default()
-        };
+        let room = self.resources.resources(Some(&self.output))?;
         let mut given = Given::open(&Source::new(&self.map), &room)?;
         if self.filtered.is_wanted() {
-            return self.run_filtered(&mut given, out);
+            return self.run_filtered(&mut given, &room, out);
         }
         self.filtered.must_not_be_given()?;
         if given.has_filters() && !self.filtered.is_ignored() {
@@ -180,9 +177,7 @@ impl Compact {
             RuleArgument::Papers => Rule::Papers(self.papers.papers()?),
             RuleArgument::LeastCost => Rule::LeastCost(Box::new(LeastCost {
                 budget: self.budget()?,
-                sample: self
-                    .priced
-                    .sample(given.dialect()?, self.memory.memory, out)?,
+                sample: self.priced.sample(given.dialect()?, room.memory, out)?,
                 voids: self.voids,
                 prior: None,
                 top: None,
@@ -211,7 +206,12 @@ impl Compact {
         Ok(Exit::Yes)
     }
 
-    fn run_filtered(&self, given: &mut Given, out: &mut Printer) -> anyhow::Result<Exit> {
+    fn run_filtered(
+        &self,
+        given: &mut Given,
+        room: &Room,
+        out: &mut Printer,
+    ) -> anyhow::Result<Exit> {
         let unfit = [
             (self.rule == RuleArgument::Papers, "--rule papers"),
             (self.style == StyleArgument::Reference, "--style reference"),
@@ -226,14 +226,8 @@ impl Compact {
             }
         }
         let budget = self.filtered.budget(self.bytes, self.lambda)?;
-        self.filtered.run(
-            given,
-            budget,
-            &self.priced,
-            self.memory.memory,
-            &self.output,
-            out,
-        )
+        self.filtered
+            .run(given, budget, &self.priced, room, &self.output, out)
     }
 
     fn budget(&self) -> anyhow::Result<Budget> {

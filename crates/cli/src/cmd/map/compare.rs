@@ -2,20 +2,23 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
+use serde_json::json;
 use waypost_report::{Align, Table, count};
-use waypost_summary::map::{Room, compare};
+use waypost_summary::map::compare;
 
+use crate::args::{Format, ResourceArgs};
 use crate::exit::Exit;
+use crate::plural;
 use crate::printer::Printer;
 
 /// Show what one archive holds that another does not, by domain
 ///
 /// For crawls that are shared out: what is in A and in no row of B.
 #[derive(Args)]
-#[command(
-    after_help = "Example:\n  waypost map compare ours.ukvs theirs.ukvs --top 20\n\n\
-    Exit code 1: B covers all that A holds."
-)]
+#[command(after_help = "Example:\n\
+    \x20 waypost map compare 2021.ukvs 2020.ukvs --top 20\n\
+    \n\
+    Exit code 1: B covers all that A holds.")]
 pub(crate) struct Compare {
     /// The map of which rows are looked up
     a: PathBuf,
@@ -24,11 +27,45 @@ pub(crate) struct Compare {
     /// How many domains to show, those with most captures first
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
+    /// How to show the result
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    #[command(flatten)]
+    resources: ResourceArgs,
 }
 
 impl Compare {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
-        let compared = compare::compare(&self.a, &self.b, &Room::default())?;
+        let resources = self.resources.resources(None)?;
+        let compared = compare::compare(&self.a, &self.b, &resources)?;
+        let exit = if compared.only > 0 {
+            Exit::Yes
+        } else {
+            Exit::No
+        };
+        if self.format == Format::Json {
+            let domains: Vec<_> = compared
+                .domains
+                .iter()
+                .take(self.top)
+                .map(|domain| {
+                    json!({
+                        "domain": String::from_utf8_lossy(&domain.name),
+                        "keys_only_in_a": domain.only,
+                        "keys": domain.keys,
+                        "captures_only_in_a": domain.captures,
+                    })
+                })
+                .collect();
+            let object = json!({
+                "keys_only_in_a": compared.only,
+                "keys": compared.keys,
+                "domains": compared.domains.len(),
+                "top": domains,
+            });
+            writeln!(out.data(), "{object:#}")?;
+            return Ok(exit);
+        }
         let mut table = Table::new(&[
             ("domain", Align::Left),
             ("keys only in A", Align::Right),
@@ -46,15 +83,11 @@ impl Compare {
         write!(out.data(), "{table}")?;
         writeln!(
             out.data(),
-            "{} of {} keys of A, in {} domains, are nowhere in B",
+            "{} of {} of A, in {}, are not covered by B",
             count(compared.only),
-            count(compared.keys),
-            count(compared.domains.len() as u64)
+            plural::of(compared.keys, "key"),
+            plural::of(compared.domains.len() as u64, "domain")
         )?;
-        Ok(if compared.only > 0 {
-            Exit::Yes
-        } else {
-            Exit::No
-        })
+        Ok(exit)
     }
 }

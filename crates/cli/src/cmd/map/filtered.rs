@@ -8,7 +8,6 @@ use waypost_report::{Align, Table, bytes, count};
 use waypost_summary::holdings::Input;
 use waypost_summary::map::{self, Built, Filtered, FilteredBudget, Given, Growth, Room};
 
-use super::build::temporary;
 use super::price::Priced;
 use crate::exit::Exit;
 use crate::hint::Hint;
@@ -85,23 +84,23 @@ impl FilteredOptions {
         given: &mut Given,
         budget: FilteredBudget,
         priced: &Priced,
-        memory: usize,
+        room: &Room,
         output: &Path,
         out: &mut Printer,
     ) -> anyhow::Result<Exit> {
         let dialect = given.dialect()?;
-        let Some(holdings) = priced.holdings(dialect, memory)? else {
+        let Some(holdings) = priced.holdings(dialect, room.memory)? else {
             return Err(anyhow::anyhow!("filters are made of what is held"))
                 .hint("say where that is: --holdings archive.cdxj.gz");
         };
-        let sample = priced.sample(dialect, memory, out)?;
+        let sample = priced.sample(dialect, room.memory, out)?;
         if matches!(budget, FilteredBudget::Accuracy(_)) && sample.is_none() {
             return Err(anyhow::anyhow!(
                 "how often a map will be right cannot be told without lookups"
             ))
             .hint("say what people look up: --lookups access.log");
         }
-        let growth = self.growth(given, memory, output)?;
+        let growth = self.growth(given, room)?;
         if let Some(growth) = &growth {
             out.note(format_args!(
                 "{} URI-Rs came since the earlier state",
@@ -131,12 +130,7 @@ impl FilteredOptions {
         Ok(if whole { Exit::Yes } else { Exit::No })
     }
 
-    fn growth(
-        &self,
-        given: &mut Given,
-        memory: usize,
-        output: &Path,
-    ) -> anyhow::Result<Option<Growth>> {
+    fn growth(&self, given: &mut Given, room: &Room) -> anyhow::Result<Option<Growth>> {
         if self.earlier.is_empty() {
             return Ok(None);
         }
@@ -146,18 +140,13 @@ impl FilteredOptions {
                 self.miss_price
             ));
         }
-        let room = Room {
-            memory,
-            temporary: temporary(output),
-            ..Room::default()
-        };
         let earlier = Input {
             dialect: given.dialect()?,
-            memory,
+            memory: room.memory,
             temporary: room.temporary.clone(),
             ..Input::new(input::expand(&self.earlier)?.sources)
         };
-        Ok(Some(map::growth(given, &earlier, &room)?))
+        Ok(Some(map::growth(given, &earlier, room)?))
     }
 }
 

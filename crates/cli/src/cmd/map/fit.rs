@@ -12,9 +12,10 @@ use crate::printer::Printer;
 
 /// Fit the power laws of the papers' rule to a map's own mean children per depth
 #[derive(Args)]
-#[command(after_help = "Examples:\n  \
-    waypost map fit full.ukvs\n  \
-    waypost map compact full.ukvs --rule papers $(waypost map fit full.ukvs --options) -o small.ukvs")]
+#[command(after_help = "Examples:\n\
+    \x20 waypost map fit full.ukvs\n\
+    \x20 waypost map compact full.ukvs --rule papers -o fitted.ukvs \\\n\
+    \x20   $(waypost map fit full.ukvs --options)")]
 pub(crate) struct Fit {
     /// The map, with exact keys
     map: PathBuf,

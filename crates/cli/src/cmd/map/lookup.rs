@@ -2,9 +2,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use waypost_summary::map::{Finder, Map, Room, Span};
+use waypost_io::Resources;
+use waypost_summary::map::{Finder, Map, Span};
 use waypost_summary::{LookupBatch, LookupBuffer, Summary};
 
+use crate::args::ResourceArgs;
 use crate::exit::Exit;
 use crate::lookups::{Answers, Lookups, Verdict, answer_batch};
 use crate::pipeline::PIECE;
@@ -16,9 +18,10 @@ use crate::printer::Printer;
 /// `*`. A key with frequency 0 is a void: absent. If the key has a filter, the filter beside the map
 /// says whether the URI is present.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  \
-    waypost map lookup small.ukvs http://example.com/ 'com,example)/page'\n  \
-    waypost map lookup small.ukvs --batch uris.txt --format tsv\n\n\
+#[command(after_help = "Examples:\n\
+    \x20 waypost map lookup small.ukvs http://library.example.org/ 'org,example)/'\n\
+    \x20 waypost map lookup small.ukvs --batch lookups.txt --format tsv\n\
+    \n\
     tsv has no header: the lookup as given, present, absent or rejected, the matched key, the frequency.\n\
     Exit code 1: nothing is present.")]
 pub(crate) struct Lookup {
@@ -32,6 +35,8 @@ pub(crate) struct Lookup {
     /// Read the rows alone: a key with a filter calls everything present that it covers
     #[arg(long)]
     ignore_filter: bool,
+    #[command(flatten)]
+    resources: ResourceArgs,
 }
 
 impl Lookup {
@@ -42,7 +47,8 @@ impl Lookup {
                 format!("--at: `{text}` is no time: write 2012, 201203 or 2012:2014")
             })?),
         };
-        let map = open(&self.map, self.ignore_filter, &Room::default())?;
+        let resources = self.resources.resources(None)?;
+        let map = open(&self.map, self.ignore_filter, &resources)?;
         let columns = &["depth", "distance", "filter"];
         self.lookups.answer(columns, PIECE, out, || {
             let mut finder = Finder::new(&map);
@@ -88,9 +94,9 @@ fn answer<'m>(
 }
 
 /// Opens a map, with the filter beside it or without.
-pub(super) fn open(path: &Path, ignore_filter: bool, room: &Room) -> anyhow::Result<Map> {
+pub(super) fn open(path: &Path, ignore_filter: bool, resources: &Resources) -> anyhow::Result<Map> {
     Ok(match ignore_filter {
-        true => Map::open_rows(path, room)?,
-        false => Map::open(path, room)?,
+        true => Map::open_rows(path, resources)?,
+        false => Map::open(path, resources)?,
     })
 }

@@ -1,16 +1,18 @@
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
+use serde_json::json;
 use waypost_index::input;
 use waypost_report::{bytes, count};
 use waypost_summary::Summary;
 use waypost_summary::holdings::Input;
-use waypost_summary::map::{self, Filters, Map, Room};
+use waypost_summary::map::{self, Filters, Map};
 use waypost_surt::Dialect;
 
-use super::build::temporary;
-use crate::args::Memory;
+use crate::args::{Format, ResourceArgs, refuse_json_on_stdout};
 use crate::exit::Exit;
+use crate::plural;
 use crate::printer::Printer;
 
 /// Make one map of several: what either calls present stays present
@@ -19,7 +21,8 @@ use crate::printer::Printer;
 /// that another map speaks against is dropped. Filters of two maps cannot be joined: they are made anew
 /// from --holdings.
 #[derive(Args)]
-#[command(after_help = "Example:\n  waypost map merge 2023.ukvs 2024.ukvs -o both.ukvs")]
+#[command(after_help = "Example:\n\
+    \x20 waypost map merge 2020.ukvs 2021.ukvs -o both.ukvs")]
 pub(crate) struct Merge {
     /// The maps
     #[arg(required = true, value_name = "MAP")]
@@ -33,25 +36,25 @@ pub(crate) struct Merge {
     /// Merge the rows alone: keys with filters lose them and call everything present
     #[arg(long, conflicts_with = "holdings")]
     ignore_filter: bool,
+    /// How to show the result
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
     #[command(flatten)]
-    memory: Memory,
+    resources: ResourceArgs,
 }
 
 impl Merge {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
-        let room = Room {
-            memory: self.memory.memory,
-            temporary: temporary(&self.output),
-            ..Room::default()
-        };
+        refuse_json_on_stdout(self.format, &self.output)?;
+        let resources = self.resources.resources(Some(&self.output))?;
         let dialect = match self.holdings.is_empty() {
             true => Dialect::default(),
-            false => Map::open_rows(&self.maps[0], &room)?.about().dialect,
+            false => Map::open_rows(&self.maps[0], &resources)?.about().dialect,
         };
         let holdings = Input {
             dialect,
-            memory: self.memory.memory,
-            temporary: room.temporary.clone(),
+            memory: resources.memory,
+            temporary: resources.temporary.clone(),
             ..Input::new(input::expand(&self.holdings)?.sources)
         };
         let filters = match (self.holdings.is_empty(), self.ignore_filter) {
@@ -59,19 +62,30 @@ impl Merge {
             (true, true) => Filters::Drop,
             (true, false) => Filters::Refuse,
         };
-        let merged = map::merge(&self.maps, filters, &room, &self.output)?;
+        let merged = map::merge(&self.maps, filters, &resources, &self.output)?;
+        if self.format == Format::Json {
+            let object = json!({
+                "map": self.output.display().to_string(),
+                "keys": merged.rows,
+                "keys_in": merged.rows_in,
+                "voids_dropped": merged.dropped,
+                "filter_bytes": merged.filter_bytes,
+            });
+            writeln!(out.data(), "{object:#}")?;
+            return Ok(Exit::Yes);
+        }
         if let Some(size) = merged.filter_bytes {
-            out.note(format_args!("made the filter anew: {}", bytes(size)));
+            out.note(format_args!("rebuilt the filter: {}", bytes(size)));
         }
         if merged.dropped > 0 {
             out.note(format_args!(
-                "{} voids were dropped: another map holds something there",
-                count(merged.dropped)
+                "dropped {}: another map holds something there",
+                plural::of(merged.dropped, "void")
             ));
         }
         out.note(format_args!(
-            "wrote {} keys of {} to {}",
-            count(merged.rows),
+            "wrote {} of {} to {}",
+            plural::of(merged.rows, "key"),
             count(merged.rows_in),
             self.output.display()
         ));

@@ -2,19 +2,22 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde_json::{Value, json};
 use waypost_index::input::Source;
 use waypost_index::output::AtomicFile;
 use waypost_report::{Piece, count, icicle};
-use waypost_summary::map::{Room, show};
+use waypost_summary::map::show;
 
+use crate::args::{Format, ResourceArgs};
 use crate::exit::Exit;
+use crate::plural;
 use crate::printer::Printer;
 
 /// Show the largest subtrees of a map
 #[derive(Args)]
-#[command(after_help = "Examples:\n  \
-    waypost map show small.ukvs --depth 3 --top 5\n  \
-    waypost map show small.ukvs --html small.html")]
+#[command(after_help = "Examples:\n\
+    \x20 waypost map show small.ukvs --depth 3 --top 5\n\
+    \x20 waypost map show small.ukvs --html small.html")]
 pub(crate) struct Show {
     /// The map
     map: PathBuf,
@@ -27,6 +30,11 @@ pub(crate) struct Show {
     /// Write a page instead, in which a click goes into a subtree
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// How to show the subtrees
+    #[arg(long, value_enum, default_value_t = Format::Table, conflicts_with = "html")]
+    format: Format,
+    #[command(flatten)]
+    resources: ResourceArgs,
 }
 
 const BAR: usize = 24;
@@ -40,16 +48,21 @@ const PLACES: usize = 4_000;
 impl Show {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let paged = self.html.is_some();
+        let resources = self.resources.resources(None)?;
         let mut tree = show::tree(
             &Source::new(&self.map),
             self.depth.unwrap_or(if paged { 12 } else { 6 }),
             self.top.unwrap_or(if paged { 200 } else { 24 }),
-            &Room::default(),
+            &resources,
         )?;
         if let Some(path) = &self.html {
             tree.keep_largest(PLACES);
             write_page(&self.map, &tree, path)?;
             out.note(format_args!("wrote {}", path.display()));
+            return Ok(Exit::Yes);
+        }
+        if self.format == Format::Json {
+            writeln!(out.data(), "{:#}", object(&tree))?;
             return Ok(Exit::Yes);
         }
         if self.depth.is_none() && self.top.is_none() {
@@ -82,9 +95,9 @@ fn write_page(map: &Path, tree: &show::Tree, path: &Path) -> anyhow::Result<()> 
 
 fn piece(tree: &show::Tree) -> Piece {
     let mut note = format!(
-        "{} captures, {} keys",
-        count(tree.captures),
-        count(tree.keys)
+        "{}, {}",
+        plural::of(tree.captures, "capture"),
+        plural::of(tree.keys, "key")
     );
     if tree.left_out > 0 {
         note += &format!(", {} smaller places not drawn", count(tree.left_out));
@@ -97,6 +110,17 @@ fn piece(tree: &show::Tree) -> Piece {
     }
 }
 
+fn object(tree: &show::Tree) -> Value {
+    json!({
+        "name": String::from_utf8_lossy(&tree.name),
+        "captures": tree.captures,
+        "keys": tree.keys,
+        "keys_with_filter": tree.filtered,
+        "children_left_out": tree.left_out,
+        "children": tree.children.iter().map(object).collect::<Vec<_>>(),
+    })
+}
+
 fn print(tree: &show::Tree, indent: usize, whole: u64, out: &mut Printer) -> anyhow::Result<()> {
     let filled = (tree.captures as f64 / whole as f64 * BAR as f64).round() as usize;
     let name = format!(
@@ -106,10 +130,10 @@ fn print(tree: &show::Tree, indent: usize, whole: u64, out: &mut Printer) -> any
     );
     writeln!(
         out.data(),
-        "{:BAR$} {name}  {} captures, {} keys{}",
+        "{:BAR$} {name}  {}, {}{}",
         "█".repeat(filled.min(BAR)),
-        count(tree.captures),
-        count(tree.keys),
+        plural::of(tree.captures, "capture"),
+        plural::of(tree.keys, "key"),
         match tree.filtered {
             0 => String::new(),
             filtered => format!(", {} with a filter", count(filtered)),

@@ -6,17 +6,16 @@ use clap::Args;
 use waypost_index::input::Source;
 use waypost_report::{Align, Table, bytes, count};
 use waypost_summary::Summary;
-use waypost_summary::map::{self, Given, Map, Papers, Room, Rule, Style};
+use waypost_summary::map::{self, Given, Map, Papers, Rule, Style};
 
-use crate::args::Memory;
+use crate::args::ResourceArgs;
 use crate::exit::Exit;
 use crate::printer::Printer;
 
 /// Compact a map at many weights of the papers' rule, each map made from the next larger one
 #[derive(Args)]
-#[command(
-    after_help = "Example:\n  waypost map sweep full.ukvs --wh 4,1,0.25,0 --wp 4,1,0.25,0 -o maps"
-)]
+#[command(after_help = "Example:\n\
+    \x20 waypost map sweep full.ukvs --wh 4,1,0 --wp 4,1,0 -o maps")]
 pub(crate) struct Sweep {
     /// The map, with exact keys
     map: PathBuf,
@@ -40,7 +39,7 @@ pub(crate) struct Sweep {
     #[arg(short, long, value_name = "FOLDER")]
     output: PathBuf,
     #[command(flatten)]
-    memory: Memory,
+    resources: ResourceArgs,
 }
 
 impl Sweep {
@@ -57,11 +56,7 @@ impl Sweep {
         // From the largest down: each map is made from the one before it.
         self.wh.sort_by(|a, b| b.total_cmp(a));
         self.wp.sort_by(|a, b| b.total_cmp(a));
-        let room = Room {
-            memory: self.memory.memory,
-            temporary: self.output.clone(),
-            ..Room::default()
-        };
+        let room = self.resources.resources(Some(&self.output))?;
         let mut table = Table::new(&[
             ("Wh", Align::Right),
             ("Wp", Align::Right),

@@ -12,7 +12,7 @@ use waypost_summary::profile::{self, Options, Report};
 use waypost_surt::Dialect;
 
 use super::options::{AboutOptions, ByArgument, DateOption, Preset, policies, tell_bad};
-use crate::args::{BadLines, Filters, Format, Inputs, Memory};
+use crate::args::{BadLines, Filters, Format, Inputs, ResourceArgs, dialects};
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::printer::Printer;
@@ -48,8 +48,8 @@ pub(crate) struct Build {
     /// Gzip the files
     #[arg(long)]
     gzip: bool,
-    /// The rules of canonicalisation: ia, commoncrawl or commoncrawl-legacy
-    #[arg(long, default_value_t)]
+    /// The canonicalisation rules
+    #[arg(long, default_value_t, value_parser = dialects())]
     dialect: Dialect,
     #[command(flatten)]
     date: DateOption,
@@ -57,7 +57,7 @@ pub(crate) struct Build {
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]
-    memory: Memory,
+    resources: ResourceArgs,
     #[command(flatten)]
     about: AboutOptions,
     #[command(flatten)]
@@ -69,6 +69,8 @@ pub(crate) struct Build {
 impl Build {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let sources = self.inputs.sources(out)?;
+        let output = self.output.as_deref().filter(|_| !self.dry_run);
+        let resources = self.resources.resources(output)?;
         let mut select = self.filters.select()?;
         if let Some(preset) = self.preset {
             preset.apply(&mut select)?;
@@ -82,13 +84,8 @@ impl Build {
             select,
             by: self.by.map(Into::into),
             each_a_source: self.sources,
-            memory: self.memory.memory,
-            temporary: self
-                .output
-                .as_ref()
-                .filter(|folder| !self.dry_run && folder.is_dir())
-                .cloned()
-                .unwrap_or_else(std::env::temp_dir),
+            memory: resources.memory,
+            temporary: resources.temporary,
             strict: self.bad_lines.strict,
             progress: Arc::clone(progress.bytes()),
         };

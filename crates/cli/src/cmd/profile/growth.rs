@@ -8,7 +8,7 @@ use waypost_summary::profile;
 use waypost_surt::{Dialect, Policy};
 
 use super::options::policies;
-use crate::args::{Filters, Format, Inputs, Memory};
+use crate::args::{Filters, Format, Inputs, ResourceArgs, dialects};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -17,33 +17,34 @@ use crate::printer::Printer;
 /// Inputs are added one after the other, in the order in which they are named. Fits Heaps' law,
 /// URI-Rs = K · captures^β, and for each policy the Relative Cost φ, keys over URI-Rs.
 #[derive(Args)]
-#[command(
-    after_help = "Example:\n  waypost profile growth 1996.cdx.gz 1997.cdx.gz 1998.cdx.gz --policy H1P0,H3P0,HxP1"
-)]
+#[command(after_help = "Example:\n\
+    \x20 waypost profile growth 2020.cdxj 2021.cdxj --policy H1P0,H3P0,HxP1")]
 pub(crate) struct Growth {
     #[command(flatten)]
     inputs: Inputs,
     /// Policies, separated by commas [default: all 23]
     #[arg(long, value_name = "LIST")]
     policy: Option<String>,
-    /// The rules of canonicalisation: ia, commoncrawl or commoncrawl-legacy
-    #[arg(long, default_value_t)]
+    /// The canonicalisation rules
+    #[arg(long, default_value_t, value_parser = dialects())]
     dialect: Dialect,
     /// How to show the result
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]
-    memory: Memory,
+    resources: ResourceArgs,
     #[command(flatten)]
     filters: Filters,
 }
 
 impl Growth {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let resources = self.resources.resources(None)?;
         let input = Input {
             dialect: self.dialect,
             select: self.filters.select()?,
-            memory: self.memory.memory,
+            memory: resources.memory,
+            temporary: resources.temporary,
             ..Input::new(self.inputs.sources(out)?)
         };
         let policies: Vec<Policy> = policies(self.policy.as_deref())?;

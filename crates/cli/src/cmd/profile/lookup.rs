@@ -11,9 +11,11 @@ use crate::printer::Printer;
 
 /// Ask a profile whether an archive may have URIs
 #[derive(Args)]
-#[command(after_help = "Examples:\n  \
-    waypost profile lookup profiles/a.HxP1.cdxj http://example.com/ https://example.org/page\n  \
-    waypost profile lookup profiles/a.HxP1.cdxj --batch uris.txt --format tsv\n\n\
+#[command(after_help = "Examples:\n\
+    \x20 waypost profile lookup profiles/small.HxP1.cdxj http://library.example.org/\n\
+    \x20 waypost profile lookup profiles/small.HxP1.cdxj --batch lookups.txt \\\n\
+    \x20   --format tsv\n\
+    \n\
     tsv has no header: the lookup as given, present, absent or rejected, the matched key, the frequency.\n\
     Exit code 1: nothing is present.")]
 pub(crate) struct Lookup {

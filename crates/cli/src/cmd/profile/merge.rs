@@ -14,9 +14,11 @@ use crate::printer::Printer;
 /// Frequencies and spreads are added up. URI-Rs too, but what two profiles both hold is then counted
 /// twice: such sums are upper bounds and say so ("900-").
 #[derive(Args)]
-#[command(after_help = "Examples:\n  \
-    waypost profile merge 2023/a.H3P1.cdxj 2024/a.H3P1.cdxj -o a.H3P1.cdxj\n  \
-    waypost profile merge --policy H3P0 2023/a.HxP1.cdxj 2024/a.H3P1.cdxj.gz -o a.H3P0.cdxj.gz")]
+#[command(after_help = "Examples:\n\
+    \x20 waypost profile merge profiles/2020.H3P1.cdxj profiles/2021.H3P1.cdxj \\\n\
+    \x20   -o H3P1.cdxj\n\
+    \x20 waypost profile merge --policy H3P0 -o H3P0.cdxj.gz \\\n\
+    \x20   profiles/2020.HxP1.cdxj profiles/2021.H3P1.cdxj")]
 pub(crate) struct Merge {
     /// Profiles
     #[arg(required = true, value_name = "PROFILE")]

@@ -22,10 +22,11 @@ pub(crate) use options::{AboutOptions, ByArgument, tell_bad};
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "Examples:\n  \
-    waypost profile archive.cdxj.gz -o profiles\n  \
-    waypost profile --policy H3P0,HxP1,DDom --preset pages --name 'My Archive' 2023.cdx 2024.cdx -o profiles\n  \
-    waypost profile uris.txt --dry-run"
+    after_help = "Examples:\n\
+    \x20 waypost profile small.cdxj -o profiles\n\
+    \x20 waypost profile --policy H3P0,HxP1,DDom --preset pages --name 'My Archive' \\\n\
+    \x20   small.cdxj -o pages\n\
+    \x20 waypost profile lookups.txt --dry-run"
 )]
 pub(crate) struct Profile {
     #[command(subcommand)]

@@ -13,6 +13,7 @@ use waypost_surt::Policy;
 
 use crate::hint::Hint;
 use crate::printer::Printer;
+use crate::time;
 
 /// Policies from a list with commas; all 23 without one.
 pub(crate) fn policies(list: Option<&str>) -> anyhow::Result<Vec<Policy>> {
@@ -87,7 +88,7 @@ impl AboutOptions {
 /// When the profile is made.
 #[derive(Args)]
 pub(crate) struct DateOption {
-    /// When it is made: digits or ISO 8601. Else SOURCE_DATE_EPOCH, else the newest capture
+    /// When it was made: 20240131, 2024-01-31 [default: SOURCE_DATE_EPOCH, else the newest capture]
     #[arg(long, value_name = "TIME")]
     date: Option<String>,
 }
@@ -95,51 +96,10 @@ pub(crate) struct DateOption {
 impl DateOption {
     pub(crate) fn time(&self) -> anyhow::Result<Option<Time>> {
         if let Some(text) = &self.date {
-            let time = Time::parse(text.as_bytes())
-                .with_context(|| format!("`{text}` is no time"))
-                .hint("write 2024, 20240131 or 2024-01-31T12:00:00Z")?;
-            return Ok(Some(time));
+            return Ok(Some(time::first_of(text).map_err(anyhow::Error::msg)?));
         }
-        let Ok(seconds) = std::env::var("SOURCE_DATE_EPOCH") else {
-            return Ok(None);
-        };
-        let seconds: i64 = seconds
-            .parse()
-            .with_context(|| format!("SOURCE_DATE_EPOCH is `{seconds}`, which is no number"))?;
-        Ok(Some(of_unix(seconds).with_context(|| {
-            format!("SOURCE_DATE_EPOCH {seconds} is out of range")
-        })?))
+        time::source_date_epoch()
     }
-}
-
-/// The time so many seconds after 1970.
-fn of_unix(seconds: i64) -> Option<Time> {
-    let (days, clock) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Civil from days: years begin in March, so that the leap day is the last one.
-    let z = days.checked_add(719_468)?;
-    let era = z.div_euclid(146_097);
-    let day_of_era = z.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    if !(0..=9999).contains(&year) {
-        return None;
-    }
-    let digits = format!(
-        "{year:04}{month:02}{day:02}{:02}{:02}{:02}",
-        clock / 3600,
-        clock / 60 % 60,
-        clock % 60
-    );
-    Time::parse(digits.as_bytes())
 }
 
 /// A second key.
@@ -225,17 +185,4 @@ pub(crate) fn tell_bad(reading: &Reading, out: &Printer) -> bool {
         }
     }
     reading.damage.is_empty()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn seconds_become_the_time_that_has_them() {
-        for seconds in [0, 951_825_600, 1_754_303_609, 4_102_444_799, -2_208_988_800] {
-            assert_eq!(of_unix(seconds).unwrap().unix(), seconds);
-        }
-        assert_eq!(of_unix(i64::MAX), None);
-    }
 }
