@@ -29,14 +29,14 @@ fn try_all(bytes: Vec<u8>) {
 
 /// Gives shard and head the checksums that they should have.
 fn seal(bytes: &mut [u8]) {
-    bytes[..10].copy_from_slice(b"WPFILTER\x01\0");
+    bytes[..10].copy_from_slice(b"WPFILTER\x02\0");
     let number = |bytes: &[u8], at: usize| {
         u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]) as usize
     };
     let shards = number(bytes, 60).min(8);
     bytes[60..64].copy_from_slice(&(shards as u32).to_le_bytes());
     let table = 128 + number(bytes, 56);
-    let end = table + 32 * shards;
+    let end = table + 32 * shards + number(bytes, 96);
     if end > bytes.len() {
         return;
     }

@@ -2,7 +2,7 @@
 //! what the rows alone call absent, the filter does not call present.
 //!
 //! Rows end at the first zero byte. What follows describes a filter: a byte for what is wrong with it,
-//! six for each shard up to one of width zero, and slots. Its checksums are made to hold, so that what
+//! six for each shard up to one of width zero, and what is in the shards. Its checksums are made to hold, so that what
 //! lies behind them is reached; some are then broken again.
 #![no_main]
 
@@ -50,29 +50,32 @@ fn filter(bytes: &[u8]) -> Vec<u8> {
         return rest.to_vec();
     }
     let described: Vec<&[u8]> = rest.chunks(6).take_while(|shard| shard.len() == 6 && shard[0] > 0).take(20).collect();
-    let slots = &rest[6 * described.len()..];
-    let pattern = if slots.is_empty() { b"\x5a" } else { slots };
+    let inside = &rest[6 * described.len()..];
+    let pattern = if inside.is_empty() { b"\x5a" } else { inside };
     let mut head = vec![0; 128];
-    head[..13].copy_from_slice(b"WPFILTER\x01\0\x01\x01\x01");
+    head[..13].copy_from_slice(b"WPFILTER\x02\0\x04\x01\x01");
     head[64..68].copy_from_slice(b"URIR");
     head[60..64].copy_from_slice(&(described.len() as u32).to_le_bytes());
-    let mut offset = 128 + 32 * described.len();
-    let (mut table, mut shards, mut keys) = (Vec::new(), Vec::new(), 0u64);
+    let inner = |shard: &[u8]| u32::from_le_bytes([shard[5], shard[4] % 64, 0, 0]).div_ceil(1024).saturating_sub(1);
+    let all_inner: u32 = described.iter().map(|shard| inner(shard)).sum();
+    head[96..100].copy_from_slice(&all_inner.to_le_bytes());
+    let mut offset = 128 + 32 * described.len() + all_inner as usize;
+    let (mut table, mut shards, mut keys) = (Vec::<u8>::new(), Vec::new(), 0u64);
+    let mut boundaries = Vec::new();
     for shard in &described {
-        let &[width, log, low, high, attempt, count] = *shard else { continue };
-        let segments = u32::from(u16::from_le_bytes([low, high]));
-        let all = match segments {
-            0 => 0,
-            _ => (u64::from(segments) + 2) << (log % 64),
-        };
-        let length = (all.saturating_mul(u64::from(width)).div_ceil(8)).min(1 << 12) as usize;
+        let &[width, narrow, low, high, many, count] = *shard else { continue };
+        let rows = u32::from(u16::from_le_bytes([low, high]));
+        let count = u32::from_le_bytes([count, many % 64, 0, 0]);
+        let length = (u64::from(rows) / 8 * u64::from(width)).saturating_sub(8 * u64::from(narrow));
+        let length = length.min(1 << 12) as usize;
+        boundaries.extend(std::iter::repeat_n(narrow ^ low, inner(shard) as usize));
         let mut filled = pattern.repeat(length / pattern.len() + 1);
         filled.truncate(length);
         table.extend_from_slice(&(offset as u64).to_le_bytes());
         table.extend_from_slice(&xxh3_64(&filled).to_le_bytes());
-        table.extend_from_slice(&u32::from(count).to_le_bytes());
-        table.extend_from_slice(&segments.to_le_bytes());
-        table.extend_from_slice(&[attempt, 0, width, log, 0, 0, 0, 0]);
+        table.extend_from_slice(&count.to_le_bytes());
+        table.extend_from_slice(&rows.to_le_bytes());
+        table.extend_from_slice(&[width, 0, 0, 0, narrow, 0, 0, 0]);
         offset += length;
         keys += u64::from(count);
         shards.extend(filled);
@@ -84,8 +87,9 @@ fn filter(bytes: &[u8]) -> Vec<u8> {
     // One byte of the head or the table is another one.
     if wrong > 128 {
         let at = usize::from(wrong) % 120;
-        head[at] ^= slots.first().copied().unwrap_or(1);
+        head[at] ^= inside.first().copied().unwrap_or(1);
     }
+    table.extend(boundaries);
     let sum = xxh3_64(&[&head[..120], &table].concat());
     head[120..].copy_from_slice(&sum.to_le_bytes());
     let mut all = [head, table, shards].concat();

@@ -234,12 +234,12 @@ fn filters_are_not_made_from_less_than_the_map_holds() {
     let secret = ["--kind", "hashes", "--key-file", secret.to_str().unwrap()];
     hashes(&place, &secret, "keyed");
     hashes(&place, &["--kind", "hashes", "--policy", "HxPx"], "cut");
-    hashes(&place, &[], "fuse");
+    hashes(&place, &[], "ribbon");
     for (holdings, why) in [
         ("half.cdxj", "the holdings only"),
         ("keyed", "--kind hashes"),
         ("cut", "--kind hashes"),
-        ("fuse", "--kind hashes"),
+        ("ribbon", "--kind hashes"),
     ] {
         let output = waypost()
             .args(["map", "compact", "--filters", "--bytes", "1K"])

@@ -208,10 +208,10 @@ fn rates(count: u64, tries: u64) -> Done {
         ..Recipe::default()
     };
     filter::build(Input::new(&sources), &recipe(Kind::Hashes, 1.0), &master)?;
-    let fuse = (1..=16).map(|width| (Kind::Fuse, f64::from(width)));
+    let ribbon = (1..=16).map(|width| (Kind::Ribbon, f64::from(width)));
     let bloom = [6.0, 8.0, 10.94, 12.0, 12.2, 16.0, 20.0].map(|bits| (Kind::Bloom, bits));
     let mut wrong = 0;
-    for (kind, bits) in fuse.chain(bloom).chain([(Kind::Hashes, 1.0)]) {
+    for (kind, bits) in ribbon.chain(bloom).chain([(Kind::Hashes, 1.0)]) {
         let path = folder.path().join("filter");
         filter::merge(&[Filter::open(&master)?], &recipe(kind, bits), &path)?;
         let filter = Filter::open(&path)?;

@@ -142,8 +142,8 @@ proptest! {
     #[test]
     fn nothing_held_is_ever_called_absent(
         list in proptest::collection::vec(any_uri(), 0..300),
-        kind in prop_oneof![Just(Kind::Fuse), Just(Kind::Bloom), Just(Kind::Hashes)],
-        width in 1u8..=16,
+        kind in prop_oneof![Just(Kind::Ribbon), Just(Kind::Bloom), Just(Kind::Hashes)],
+        width in 1.0f64..=32.0,
         policy in prop_oneof![Just("URIR"), Just("HxPx"), Just("H3P1"), Just("DSub")],
         keyed in any::<bool>(),
     ) {
@@ -158,7 +158,7 @@ proptest! {
         };
         let sources = [Source::new(&path)];
         let input = Input { hasher, policy, ..Input::new(&sources) };
-        let built = filter::build(input, &recipe(kind, (kind != Kind::Hashes).then_some(f64::from(width))), &place.path("f"));
+        let built = filter::build(input, &recipe(kind, (kind != Kind::Hashes).then_some(width)), &place.path("f"));
         let (made, _) = built.unwrap();
         let mut filter = Filter::open(&place.path("f")).unwrap();
         let ranged = Filter::open_by_range(&place.path("f")).unwrap();
@@ -191,9 +191,9 @@ proptest! {
 fn false_positives_are_within_three_sigma_for_every_kind_and_width() {
     let place = Place::new();
     let list = place.write("list", uris(60_000, "example").join("\n"));
-    let fuse = (1..=16).map(|width| (Kind::Fuse, f64::from(width)));
+    let ribbon = (2..=32).map(|halves| (Kind::Ribbon, f64::from(halves) / 2.0));
     let bloom = [4.0, 8.0, 10.94, 12.0, 16.0, 24.0].map(|bits| (Kind::Bloom, bits));
-    for (kind, bits) in fuse.chain(bloom) {
+    for (kind, bits) in ribbon.chain(bloom) {
         build_from(
             std::slice::from_ref(&list),
             &recipe(kind, Some(bits)),
@@ -312,7 +312,7 @@ proptest! {
     ) {
         let place = Place::new();
         let list = place.write("list", uris(keys, "example").join("\n"));
-        for kind in [Kind::Fuse, Kind::Bloom] {
+        for kind in [Kind::Ribbon, Kind::Bloom] {
             let mut recipe = recipe(kind, None);
             recipe.metadata.add("title", &title).unwrap();
             recipe.budget = Budget::Bytes(most);
@@ -361,7 +361,7 @@ fn merging_and_taking_out_give_what_building_gives() {
     let open = |name: &str| Filter::open(&place.path(name)).unwrap();
     filter::merge(&[open("a.h"), open("b.h")], &hashes, &place.path("m.h")).unwrap();
     assert!(bytes(&place.path("m.h")) == bytes(&place.path("both.h")));
-    for kind in [Kind::Fuse, Kind::Bloom] {
+    for kind in [Kind::Ribbon, Kind::Bloom] {
         filter::merge(
             &[open("m.h")],
             &recipe(kind, Some(9.0)),
@@ -458,9 +458,9 @@ fn what_does_not_go_together_is_refused() {
     );
     build_from(
         lists,
-        &recipe(Kind::Fuse, None),
+        &recipe(Kind::Ribbon, None),
         |_| {},
-        &place.path("fuse"),
+        &place.path("ribbon"),
     );
     build_from(
         lists,
@@ -480,8 +480,8 @@ fn what_does_not_go_together_is_refused() {
         ("plain", "h3p0", Kind::Hashes),
         ("plain", "bloom8", Kind::Hashes),
         ("bloom8", "bloom80", Kind::Bloom),
-        ("fuse", "fuse", Kind::Fuse),
-        ("bloom8", "bloom8", Kind::Fuse),
+        ("ribbon", "ribbon", Kind::Ribbon),
+        ("bloom8", "bloom8", Kind::Ribbon),
     ] {
         assert!(
             filter::merge(&[open(a), open(b)], &recipe(kind, None), &place.path("out")).is_err(),
@@ -491,7 +491,7 @@ fn what_does_not_go_together_is_refused() {
     let sources = [Source::new(&list)];
     assert!(
         filter::add(
-            &open("fuse"),
+            &open("ribbon"),
             Input::new(&sources),
             &Recipe::default(),
             &place.path("out")
@@ -500,7 +500,7 @@ fn what_does_not_go_together_is_refused() {
     );
     assert!(
         filter::exclude(
-            &open("fuse"),
+            &open("ribbon"),
             Input::new(&sources),
             &Recipe::default(),
             &place.path("out")
@@ -542,7 +542,7 @@ fn small_filters_stay_small_and_a_budget_of_bytes_is_kept() {
     let place = Place::new();
     let list = place.write("list", uris(10_000, "example").join("\n"));
     for most in [6_000, 13_000, 20_000] {
-        for kind in [Kind::Fuse, Kind::Bloom] {
+        for kind in [Kind::Ribbon, Kind::Bloom] {
             let recipe = Recipe {
                 budget: Budget::Bytes(most),
                 ..recipe(kind, None)
@@ -569,7 +569,7 @@ fn a_filter_is_a_summary() {
     let list = place.write("list", uris(100, "example").join("\n"));
     build_from(
         std::slice::from_ref(&list),
-        &recipe(Kind::Fuse, Some(16.0)),
+        &recipe(Kind::Ribbon, Some(16.0)),
         |input| input.policy = "HxPx".parse().unwrap(),
         &place.path("f"),
     );
@@ -597,7 +597,9 @@ fn a_filter_is_a_summary() {
 fn every_kind_is_still_written_as_its_golden_file_and_read_from_it() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let place = Place::new();
-    let list = place.write("list", uris(40, "example").join("\n"));
+    // Enough for two buckets, a block that is cut short, and blocks of different widths.
+    let held = uris(1_100, "example");
+    let list = place.write("list", held.join("\n"));
     let mut metadata = Metadata::default();
     for (element, value) in [
         ("title", "Golden"),
@@ -607,8 +609,8 @@ fn every_kind_is_still_written_as_its_golden_file_and_read_from_it() {
         metadata.add(element, value).unwrap();
     }
     let kinds = [
-        ("fuse-8.filter", Kind::Fuse, Some(8.0), false),
-        ("fuse-3-keyed.filter", Kind::Fuse, Some(3.0), true),
+        ("ribbon-8.filter", Kind::Ribbon, Some(8.0), false),
+        ("ribbon-2.5-keyed.filter", Kind::Ribbon, Some(2.5), true),
         ("bloom.filter", Kind::Bloom, Some(12.0), false),
         ("hashes.filter", Kind::Hashes, None, false),
     ];
@@ -636,7 +638,7 @@ fn every_kind_is_still_written_as_its_golden_file_and_read_from_it() {
             filter = filter.with_secret(secret()).unwrap();
         }
         let mut keyer = Keyer::of(&filter).unwrap();
-        for uri in uris(40, "example") {
+        for uri in &held {
             assert!(
                 filter
                     .contains(keyer.hash(uri.as_bytes()).unwrap())

@@ -71,8 +71,3 @@ fn filters_of_several_widths_are_still_written_as_they_were() {
 fn filters_of_several_widths_are_still_read() {
     is_still_read("widths.ukvs");
 }
-
-#[test]
-fn a_filter_that_was_packed_less_tightly_is_still_read() {
-    is_still_read("filtered.ukvs");
-}

@@ -285,7 +285,7 @@ fn hashes_become_any_filter_and_forget_what_is_taken_down() {
         "merge",
         "@all.hashes",
         "--kind",
-        "fuse",
+        "ribbon",
         "--bits",
         "16",
         "-o",
@@ -330,7 +330,7 @@ fn a_plan_shows_every_kind_and_the_papers_filters() {
     );
     assert_eq!(plan.code, 0, "{}", plan.stderr);
     for word in [
-        "fuse",
+        "ribbon",
         "bloom",
         "hashes",
         "the paper's 16 filters",

@@ -8,10 +8,10 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use super::bloom::{self, BLOCK};
 use super::format::{self, Entry, Head, Kind, Metadata, Writer};
-use super::fuse::{WORKSHOP_PER_HASH, Workshop, tight};
 use super::hash::{Hash, HashFunction, Hasher};
 use super::input::{self, Input, Reading};
 use super::read::Filter;
+use super::ribbon::{self, WORKSHOP_PER_HASH, Workshop};
 use super::run::{self, Cursor, Run, RunReader, RunWriter, write_hashes};
 use super::size::{self, BLOOM_SHARD, Budget};
 use crate::error::{Error, Result};
@@ -114,7 +114,7 @@ impl Keys {
 /// When the input cannot be read, the filter not be written, or the recipe makes no sense.
 pub fn build(input: Input<'_>, recipe: &Recipe, out: &Path) -> Result<(Made, Reading)> {
     // What makes no sense should be said before hours are spent.
-    if recipe.kind == Kind::Fuse && !matches!(recipe.budget, Budget::Bytes(_)) {
+    if recipe.kind == Kind::Ribbon && !matches!(recipe.budget, Budget::Bytes(_)) {
         size::width(recipe.budget, 1)?;
     }
     format::check_place(out)?;
@@ -146,30 +146,33 @@ pub(crate) fn encode(run: &Run, keys: Keys, recipe: &Recipe, out: &Path) -> Resu
     let mut head = keys.head(recipe.kind, run.count());
     let metadata = recipe.metadata.encode().len() as u64;
     let bytes = match recipe.kind {
-        Kind::Fuse => {
+        Kind::Ribbon => {
             let budget = match recipe.budget {
                 Budget::Bytes(most) => Budget::Bytes(most.saturating_sub(metadata)),
                 budget => budget,
             };
             let mut width = size::width(budget, run.count())?;
-            let writer = loop {
-                let writer = fuse(&[(width, run)], Packing::Quick, recipe)?;
-                let size = writer.size(Kind::Fuse, &recipe.metadata)?;
-                match recipe.budget {
-                    Budget::Bytes(most) if size > most && width > 1 => width -= 1,
-                    Budget::Bytes(most) if size > most => {
-                        return Err(Error::invalid(format!(
-                            "{} keys do not fit in {most} bytes: the smallest filter takes {size}",
-                            run.count()
-                        )));
-                    }
-                    _ => break writer,
+            let (writer, rate) = loop {
+                let (writer, rate) = ribbons(&[(width, run)], recipe)?;
+                let size = writer.size(Kind::Ribbon, &recipe.metadata)?;
+                let over = match recipe.budget {
+                    Budget::Bytes(most) => size.saturating_sub(most),
+                    _ => 0,
+                };
+                if over == 0 {
+                    break (writer, rate);
                 }
+                // How many keys each shard has, and so how large it is, was not known before.
+                let less = over as f64 * 8.0 / run.count().max(1) as f64 + 0.002;
+                width = ribbon::Width::of_bits(width.bits() - less).ok_or_else(|| {
+                    Error::invalid(format!(
+                        "{} keys do not fit in {} bytes: the smallest filter takes {size}",
+                        run.count(),
+                        size - over
+                    ))
+                })?;
             };
-            head.rate = 0.5f64.powi(i32::from(width));
-            if run.count() == 0 {
-                head.rate = 0.0;
-            }
+            head.rate = rate;
             writer.finish(&head, &recipe.metadata, out)?
         }
         Kind::Bloom => {
@@ -193,26 +196,15 @@ pub(crate) fn encode(run: &Run, keys: Keys, recipe: &Recipe, out: &Path) -> Resu
     Ok(Made { head, bytes })
 }
 
-/// How fuse filters are packed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Packing {
-    /// In about 1.125 slots a key, or more if there are few.
-    Quick,
-    /// In about 1.1, at a few microseconds a key.
-    Tight,
-}
-
-/// Fuse filters of several widths, narrow ones first, for one file.
-pub(crate) fn fuse(parts: &[(u8, &Run)], packing: Packing, recipe: &Recipe) -> Result<Writer> {
+/// Ribbon filters of several widths, narrow ones first, for one file, and the rate of the first.
+pub(crate) fn ribbons(parts: &[(ribbon::Width, &Run)], recipe: &Recipe) -> Result<(Writer, f64)> {
+    let mut first = None;
     let mut writer = Writer::new(&recipe.temporary);
     for &(width, run) in parts {
-        let (shards, workshop) = match packing {
-            Packing::Quick => (size::shards(Kind::Fuse, run.count()), WORKSHOP_PER_HASH),
-            Packing::Tight => (tight::shards(run.count()), tight::WORKSHOP_PER_HASH),
-        };
+        let shards = ribbon::shards(run.count());
         let keys = (run.count() / shards + 1) as usize;
         let hashes: Pool<Vec<Hash>> = Pool::new();
-        let slots: Pool<Vec<u8>> = Pool::new();
+        let buffers: Pool<(Vec<u8>, Vec<i8>)> = Pool::new();
         let mut reader = run.reader();
         let mut next = 0..shards;
         let give = || {
@@ -225,47 +217,39 @@ pub(crate) fn fuse(parts: &[(u8, &Run)], packing: Packing, recipe: &Recipe) -> R
         };
         let worker = || {
             let mut workshop = Workshop::default();
-            let (hashes, slots) = (&hashes, &slots);
+            let (hashes, buffers) = (&hashes, &buffers);
             move |mut held: Vec<Hash>| {
-                let mut bytes = slots.get();
-                let entry = fuse_entry(&mut workshop, packing, &held, width, &mut bytes)
-                    .ok_or_else(|| Error::format("a shard could not be built"))?;
+                let (mut rows, mut boundaries) = buffers.get();
+                let built = workshop.build(&held, shards, width, &mut rows, &mut boundaries)?;
+                let entry = Entry {
+                    offset: 0,
+                    checksum: 0,
+                    count: held.len() as u32,
+                    extent: built.rows,
+                    width: width.columns(),
+                    narrow: built.narrow,
+                };
                 held.clear();
                 hashes.put(held);
-                Ok((entry, bytes))
+                Ok((entry, built.rate, rows, boundaries))
             }
         };
-        let at_once = Width::within(recipe.memory / 2, keys * workshop, keys * (16 + 4));
-        pipeline::run(at_once, give, worker, |(entry, mut bytes)| {
-            writer.shard(entry, &bytes)?;
-            bytes.clear();
-            slots.put(bytes);
+        let piece = keys * (16 + usize::from(width.columns()).div_ceil(8) + 1);
+        let at_once = Width::within(recipe.memory / 2, keys * WORKSHOP_PER_HASH, piece);
+        let mut rates = 0.0;
+        pipeline::run(at_once, give, worker, |done| {
+            let (entry, rate, mut rows, mut boundaries) = done;
+            rates += rate;
+            writer.ribbon(entry, &rows, &boundaries)?;
+            rows.clear();
+            boundaries.clear();
+            buffers.put((rows, boundaries));
             Ok(())
         })?;
+        // As many hashes fall on each shard.
+        first.get_or_insert(rates / shards as f64);
     }
-    Ok(writer)
-}
-
-fn fuse_entry(
-    workshop: &mut Workshop,
-    packing: Packing,
-    hashes: &[Hash],
-    width: u8,
-    bytes: &mut Vec<u8>,
-) -> Option<Entry> {
-    let built = match packing {
-        Packing::Quick => workshop.build(hashes, width, bytes)?,
-        Packing::Tight => workshop.build_tight(hashes, width, bytes)?,
-    };
-    Some(Entry {
-        offset: 0,
-        checksum: 0,
-        count: u32::try_from(hashes.len()).ok()?,
-        extent: built.geometry.segments,
-        attempt: built.attempt,
-        width,
-        segment_log: built.geometry.segment_log,
-    })
+    Ok((writer, first.unwrap_or(0.0)))
 }
 
 struct Filled {
@@ -380,9 +364,8 @@ fn blocks_entry(bytes: usize) -> Entry {
         checksum: 0,
         count: 0,
         extent: (bytes / BLOCK) as u32,
-        attempt: 0,
         width: 0,
-        segment_log: 0,
+        narrow: 0,
     }
 }
 
@@ -407,15 +390,19 @@ fn hashes(run: &Run, head: &Head, recipe: &Recipe, out: &Path) -> Result<u64> {
             checksum: checksum.digest(),
             count: u32::try_from(held.len()).map_err(|_| Error::format("a shard is too large"))?,
             extent: 0,
-            attempt: 0,
             width: 0,
-            segment_log: 0,
+            narrow: 0,
         });
     }
     let mut reader = run.reader();
-    format::write(head, &recipe.metadata, entries, out, |_, length, out| {
-        copy(&mut reader, length / 16, out)
-    })
+    format::write(
+        head,
+        &recipe.metadata,
+        entries,
+        &[],
+        out,
+        |_, length, out| copy(&mut reader, length / 16, out),
+    )
 }
 
 fn copy(reader: &mut RunReader<'_>, mut count: u64, out: &mut dyn io::Write) -> io::Result<()> {
@@ -623,12 +610,16 @@ mod tests {
         let runs: Vec<(u8, Run)> = [(1, 50), (4, 3_000), (8, 0), (9, 700), (16, 1)]
             .map(|(width, count)| (width, run(count, u64::from(width))))
             .into();
-        let parts: Vec<(u8, &Run)> = runs.iter().map(|(width, run)| (*width, run)).collect();
-        let writer = fuse(&parts, Packing::Quick, &recipe).unwrap();
-        let size = writer.size(Kind::Fuse, &Metadata::default()).unwrap();
+        let parts: Vec<(ribbon::Width, &Run)> = runs
+            .iter()
+            .map(|(width, run)| (ribbon::Width::whole(*width), run))
+            .collect();
+        let (writer, rate) = ribbons(&parts, &recipe).unwrap();
+        let size = writer.size(Kind::Ribbon, &Metadata::default()).unwrap();
         let keys = Keys::new(Hasher::Public, Dialect::Ia, Policy::Whole);
-        let mut head = keys.head(Kind::Fuse, runs.iter().map(|(_, run)| run.count()).sum());
-        head.rate = 0.5;
+        let mut head = keys.head(Kind::Ribbon, runs.iter().map(|(_, run)| run.count()).sum());
+        assert_eq!(rate, 0.5);
+        head.rate = rate;
         let bytes = writer.finish(&head, &Metadata::default(), &out).unwrap();
         assert_eq!(bytes, size);
         let filter = Filter::open(&out).unwrap();

@@ -1,7 +1,7 @@
 //! Looking hashes up in a filter that is open.
 //!
-//! A lookup in memory is a few steps of arithmetic and then waiting: for three places of a fuse
-//! filter, for one of a Bloom filter. So there is nothing in it that is not needed once all shards
+//! A lookup in memory is a few steps of arithmetic and then waiting for one piece of memory: three
+//! blocks of a ribbon filter that lie together, one block of a Bloom filter. So there is nothing in it that is not needed once all shards
 //! were found sound, and lookups of many hashes fetch ahead what they will need. All is inlined by
 //! force: the fewer instructions a lookup has, the more lookups the processor has under way.
 
@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering;
 
 use super::bloom::{self, BLOCK};
 use super::format::{Kind, Part};
-use super::fuse;
-use super::hash::{Hash, high, spread};
+use super::hash::Hash;
 use super::read::Filter;
+use super::ribbon;
 use crate::error::{Error, Result};
 
 /// Hashes whose places are on their way while one is looked up.
@@ -51,11 +51,11 @@ impl Filter {
         let part = self.only.ok_or_else(|| self.several())?;
         out.reserve(hashes.len());
         match (self.layout.head.kind, self.in_memory()) {
-            (Kind::Fuse, Some(bytes)) if part.shards > 0 => ahead(
+            (Kind::Ribbon, Some(bytes)) if part.shards > 0 => ahead(
                 hashes,
                 out,
                 |hash| {
-                    let probe = self.fuse_probe(part, bytes, hash)?;
+                    let probe = self.ribbon_probe(part, bytes, hash)?;
                     probe.prefetch(bytes);
                     Ok(probe)
                 },
@@ -89,7 +89,7 @@ impl Filter {
     fn probe(&self, part: Part, hash: Hash) -> Result<bool> {
         match (self.in_memory(), self.layout.head.kind) {
             _ if part.shards == 0 => Ok(false),
-            (Some(bytes), Kind::Fuse) => Ok(self.fuse_probe(part, bytes, hash)?.answer(bytes)),
+            (Some(bytes), Kind::Ribbon) => Ok(self.ribbon_probe(part, bytes, hash)?.answer(bytes)),
             (Some(bytes), Kind::Bloom) => Ok(in_block(bytes, self.block_at(bytes, hash)?, hash)),
             (Some(bytes), Kind::Hashes) => self.probe_hashes(part, bytes, hash),
             (None, _) => self.probe_by_range(part, hash),
@@ -116,18 +116,23 @@ impl Filter {
                 in_block(bytes, block as usize * BLOCK, hash)
             });
         }
-        let shard = shard_of(part, hash);
-        self.with_shard(shard, |bytes| match self.places.get(shard) {
-            Some(place) => place.alone().probe(hash).answer(bytes),
+        let (shard, position) = place_of(part, hash);
+        let layout = &self.layout;
+        self.with_shard(shard, |bytes| match layout.places.get(shard) {
+            Some(place) => place
+                .alone()
+                .probe(hash, position, &layout.deviations)
+                .answer(bytes),
             None => search(bytes, hash),
         })
     }
 
     #[inline(always)]
-    fn fuse_probe(&self, part: Part, bytes: &[u8], hash: Hash) -> Result<fuse::Probe> {
-        let shard = shard_of(part, hash);
+    fn ribbon_probe(&self, part: Part, bytes: &[u8], hash: Hash) -> Result<ribbon::Probe> {
+        let (shard, position) = place_of(part, hash);
         self.sound(bytes, shard)?;
-        Ok(self.places[shard].probe(hash))
+        let layout = &self.layout;
+        Ok(layout.places[shard].probe(hash, position, &layout.deviations))
     }
 
     /// Where the block of a hash begins: the shards of a Bloom filter follow each other without gaps.
@@ -153,7 +158,14 @@ impl Filter {
 /// The shard of a hash in a part that has some; not in a Bloom filter.
 #[inline]
 pub(super) fn shard_of(part: Part, hash: Hash) -> usize {
-    part.first + spread(high(hash), part.shards as u64) as usize
+    place_of(part, hash).0
+}
+
+/// The same, and where in the shard the hash is.
+#[inline(always)]
+fn place_of(part: Part, hash: Hash) -> (usize, u64) {
+    let (shard, position) = ribbon::shard_of(hash, part.shards as u64);
+    (part.first + shard as usize, position)
 }
 
 #[inline]

@@ -12,7 +12,7 @@
 //!
 //! | kind | for | bits for each key at a rate of 0.39% |
 //! |---|---|---|
-//! | [`fuse`] | publishing: the smallest, made at once | 9.0 |
+//! | [`ribbon`] | publishing: the smallest, built in one go | 8.2 |
 //! | [`bloom`] | adding to and joining, one cache line a lookup | 12.2 |
 //! | hashes | keeping: from it any filter is made, merged or cut down | 128, never wrong |
 //!
@@ -41,12 +41,10 @@
 //! And an unkeyed filter hides nothing that can be guessed: [`privacy`] says in numbers what a file
 //! gives away.
 
-mod bits;
 pub mod bloom;
 mod build;
 pub mod check;
 mod format;
-pub mod fuse;
 mod hash;
 mod input;
 mod lookup;
@@ -54,18 +52,19 @@ mod partition;
 pub mod plan;
 pub mod privacy;
 mod read;
+pub mod ribbon;
 mod run;
 mod size;
 mod summary;
 
-pub(crate) use build::{Keys, Packing, fuse};
+pub(crate) use build::{Keys, ribbons};
 pub use build::{Made, Recipe, add, build, exclude, merge};
 pub use format::{ELEMENTS, Head, Kind, Metadata};
-pub(crate) use fuse::tight;
 pub use hash::{Fingerprint, Hash, HashFunction, Hasher, Secret};
 pub use input::{Input, Reading};
 pub(crate) use partition::Partitions;
 pub use read::Filter;
 pub(crate) use run::{Cursor, Run, RunWriter, difference, union};
+pub(crate) use size::part_size;
 pub use size::{Budget, file_size};
 pub use summary::Keyer;

@@ -52,12 +52,12 @@ impl Wish {
         let mut ways = Vec::new();
         let width = size::width(Budget::Rate(self.rate), 1)?;
         ways.push(Way {
-            name: format!("fuse, {width} bits, made anew as it grows"),
+            name: format!("ribbon, {:.1} bits, made anew as it grows", width.bits()),
             bytes: keys
                 .iter()
-                .map(|&keys| file_size(Kind::Fuse, keys, f64::from(width)))
+                .map(|&keys| file_size(Kind::Ribbon, keys, width.bits()))
                 .collect(),
-            rates: vec![0.5f64.powi(i32::from(width)); keys.len()],
+            rates: vec![width.rate(); keys.len()],
         });
         let blocks = |keys| size::blocks(Budget::Rate(self.rate), keys, 0);
         let rate =
@@ -159,8 +159,8 @@ mod tests {
             "{:?}",
             papers.rates
         );
-        let fuse = &ways[0];
-        assert!(fuse.bytes[1] < papers.bytes[1] && fuse.rates[1] <= 0.01);
+        let ribbon = &ways[0];
+        assert!(ribbon.bytes[1] < papers.bytes[1] && ribbon.rates[1] <= 0.01);
     }
 
     #[test]

@@ -10,8 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::format::{Entry, Head, Kind, Layout, MAGIC, Metadata, Part};
-use super::fuse;
+use super::format::{Head, Kind, Layout, MAGIC, Metadata, Part};
 use super::hash::{Hasher, Secret};
 use super::lookup::shard_of;
 use super::run::decode;
@@ -23,8 +22,6 @@ pub struct Filter {
     name: String,
     pub(crate) layout: Layout,
     bytes: Bytes,
-    /// What lookups need of the shards of a fuse filter.
-    pub(super) places: Vec<fuse::Place>,
     /// Its filter, unless it has several.
     pub(super) only: Option<Part>,
     /// Which shards were found sound, and how many were not yet.
@@ -137,10 +134,6 @@ impl Filter {
     fn new(name: String, layout: Layout, bytes: Bytes) -> Filter {
         Filter {
             name,
-            places: match layout.head.kind {
-                Kind::Fuse => layout.entries.iter().map(Entry::place).collect(),
-                _ => Vec::new(),
-            },
             only: match layout.parts[..] {
                 [] => Some(Part::default()),
                 [part] => Some(part),
@@ -215,12 +208,23 @@ impl Filter {
         self.layout.entries.len()
     }
 
-    /// The widths of its fingerprints, if it is a fuse filter: one, unless it is the companion of a map.
+    /// The widths of its rows, if it is a ribbon filter: one, unless it is the companion of a map.
     pub fn widths(&self) -> Vec<u8> {
         match self.layout.head.kind {
-            Kind::Fuse => self.layout.parts.iter().map(|part| part.width).collect(),
+            Kind::Ribbon => self.layout.parts.iter().map(|part| part.width).collect(),
             _ => Vec::new(),
         }
+    }
+
+    /// Columns of the rows of a ribbon filter on average: the bits that count for each key.
+    pub fn bits(&self) -> f64 {
+        let entries = &self.layout.entries;
+        let rows: u64 = entries.iter().map(|entry| u64::from(entry.extent)).sum();
+        let bits: u64 = (0..entries.len())
+            .map(|shard| self.layout.range(shard))
+            .map(|range| (range.end - range.start) * 8)
+            .sum();
+        bits as f64 / rows.max(1) as f64
     }
 
     /// The blocks of a Bloom filter.

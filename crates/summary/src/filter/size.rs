@@ -1,9 +1,8 @@
 //! How large a filter is to be, and how many shards it takes.
 
-use super::bits;
 use super::bloom;
 use super::format::{Kind, PADDED_FROM};
-use super::fuse::{self, WIDEST};
+use super::ribbon::{self, WIDEST, Width};
 use crate::error::{Error, Result};
 
 /// What the user wants to spend, or to get.
@@ -11,7 +10,7 @@ use crate::error::{Error, Result};
 pub enum Budget {
     /// At most this rate of false positives.
     Rate(f64),
-    /// Bits of a fingerprint (fuse), or bits for each key (Bloom).
+    /// Bits for each key: of a row (ribbon, from 1 to 32, not counting what it adds), or in all (Bloom).
     Bits(f64),
     /// At most this many bytes in all.
     Bytes(u64),
@@ -23,9 +22,6 @@ impl Default for Budget {
     }
 }
 
-/// Keys in a shard of a fuse filter, at least, where there are as many: fewer would take more space
-/// for each, many more would take more memory to build.
-const FUSE_SHARD: u64 = 1 << 20;
 /// Keys in a shard of hashes.
 const HASHES_SHARD: u64 = 1 << 16;
 /// Blocks in a shard of a Bloom filter: a mebibyte.
@@ -34,24 +30,19 @@ pub(crate) const BLOOM_SHARD: u64 = 1 << 14;
 /// Shards for so many keys. Never none.
 pub(crate) fn shards(kind: Kind, keys: u64) -> u64 {
     match kind {
-        Kind::Fuse => (keys / FUSE_SHARD).max(1),
+        Kind::Ribbon => ribbon::shards(keys),
         Kind::Hashes => (keys / HASHES_SHARD).max(1),
         Kind::Bloom => bloom::blocks_for(keys, 8.0).div_ceil(BLOOM_SHARD),
     }
 }
 
 /// The size of a file without metadata and padding, in bytes: exact for hashes and Bloom filters,
-/// within a thousandth for fuse filters.
+/// within a thousandth for ribbon filters.
 pub fn file_size(kind: Kind, keys: u64, bits: f64) -> u64 {
     match kind {
-        Kind::Fuse => {
-            let shards = shards(Kind::Fuse, keys);
-            let each = (keys / shards) as usize;
-            let slots = fuse::slots_for(each);
-            let bytes = bits::bytes_for(slots, bits as u8).unwrap_or(u64::MAX / 2);
-            shards
-                .saturating_mul(bytes.saturating_add(32))
-                .saturating_add(128)
+        Kind::Ribbon => {
+            let width = Width::of_bits(bits.clamp(1.0, WIDEST.into())).unwrap_or(Width::whole(1));
+            part_size(keys, width).saturating_add(128)
         }
         Kind::Bloom => bloom_size(bloom::blocks_for(keys, bits)),
         Kind::Hashes => keys
@@ -60,48 +51,62 @@ pub fn file_size(kind: Kind, keys: u64, bits: f64) -> u64 {
     }
 }
 
+/// The bytes of a part of a ribbon filter: all keys of one width, with their entries in the table. A file
+/// has 128 bytes more, however many parts it has.
+pub(crate) fn part_size(keys: u64, width: Width) -> u64 {
+    ribbon::bytes(keys, width).saturating_add(ribbon::shards(keys) * 32)
+}
+
 /// The same for a Bloom filter of so many blocks.
 pub(crate) fn bloom_size(blocks: u64) -> u64 {
     128 + blocks.div_ceil(BLOOM_SHARD) * 32 + blocks * 64
 }
 
-/// The width of fingerprints that a budget allows for so many keys. What a budget of bytes allows is
-/// about right: the sizes of shards are not known before they are built.
+/// The width of rows that a budget allows for so many keys. What a budget of bytes allows is about
+/// right: the sizes of shards are not known before they are built.
 ///
 /// # Errors
 /// When no width does.
-pub(crate) fn width(budget: Budget, keys: u64) -> Result<u8> {
-    let width = match budget {
+pub(crate) fn width(budget: Budget, keys: u64) -> Result<Width> {
+    match budget {
         Budget::Rate(rate) => {
             check_rate(rate)?;
-            let width = (-rate.log2()).ceil().max(1.0);
-            if width > f64::from(WIDEST) {
-                return Err(Error::invalid(format!(
-                    "a fuse filter goes down to a rate of one in 65,536, not to {rate:e}: \
-                     use --kind hashes for none at all"
-                )));
-            }
-            width as u8
-        }
-        Budget::Bits(bits) => {
-            if bits.fract() != 0.0 || !(1.0..=f64::from(WIDEST)).contains(&bits) {
-                return Err(Error::invalid(format!(
-                    "fingerprints have 1 to {WIDEST} bits, not {bits}"
-                )));
-            }
-            bits as u8
-        }
-        Budget::Bytes(bytes) => (1..=WIDEST)
-            .rev()
-            .find(|&width| file_size(Kind::Fuse, keys, f64::from(width)) <= bytes)
-            .ok_or_else(|| {
-                let least = file_size(Kind::Fuse, keys, 1.0);
+            Width::of_rate(rate).ok_or_else(|| {
                 Error::invalid(format!(
-                    "{keys} keys do not fit in {bytes} bytes: the smallest filter takes {least}"
+                    "a rate of {rate:e} is too small: a ribbon filter has at most {WIDEST} bits for \
+                     each key, which gives {:e}; hashes have no false positives",
+                    Width::whole(WIDEST).rate()
                 ))
-            })?,
-    };
-    Ok(width)
+            })
+        }
+        Budget::Bits(bits) => Width::of_bits(bits).ok_or_else(|| {
+            Error::invalid(format!(
+                "invalid number of bits {bits}: a ribbon filter has 1 to {WIDEST} for each key"
+            ))
+        }),
+        Budget::Bytes(bytes) => {
+            let size = |bits| file_size(Kind::Ribbon, keys, bits);
+            let (mut low, mut high) = (1.0, f64::from(WIDEST));
+            if size(low) > bytes {
+                return Err(Error::invalid(format!(
+                    "{keys} keys do not fit in {bytes} bytes: the smallest filter takes {}",
+                    size(low)
+                )));
+            }
+            if size(high) <= bytes {
+                return Ok(Width::whole(WIDEST));
+            }
+            for _ in 0..40 {
+                let middle = (low + high) / 2.0;
+                if size(middle) <= bytes {
+                    low = middle;
+                } else {
+                    high = middle;
+                }
+            }
+            Ok(Width::of_bits(low).unwrap_or(Width::whole(1)))
+        }
+    }
 }
 
 /// The blocks that a budget allows for so many keys, in a file with so many bytes of metadata.
@@ -157,30 +162,27 @@ mod tests {
 
     #[test]
     fn a_rate_becomes_the_width_that_keeps_it() {
-        for (rate, width) in [
-            (0.5, 1),
-            (0.1, 4),
-            (0.01, 7),
-            (0.0066, 8),
-            (0.004, 8),
-            (1.0 / 256.0, 8),
-            (0.0039, 9),
-            (1e-3, 10),
-            (0.9, 1),
+        for (rate, columns, bits) in [
+            (0.5, 1, 1.0),
+            (0.1, 4, 3.4),
+            (0.01, 7, 6.72),
+            (0.004, 8, 7.976),
+            (1.0 / 256.0, 8, 8.0),
+            (0.0039, 9, 8.003_2),
+            (0.9, 1, 1.0),
         ] {
-            assert_eq!(
-                super::width(Budget::Rate(rate), 1).unwrap(),
-                width,
-                "{rate}"
-            );
+            let width = super::width(Budget::Rate(rate), 1).unwrap();
+            assert_eq!(width.columns(), columns, "{rate}");
+            assert!((width.bits() - bits).abs() < 1e-9, "{rate}: {width:?}");
+            assert!(width.rate() <= rate, "{rate}: {width:?}");
         }
         for wrong in [
             Budget::Rate(0.0),
-            Budget::Rate(1e-9),
+            Budget::Rate(1e-10),
             Budget::Rate(f64::NAN),
             Budget::Bits(0.0),
-            Budget::Bits(8.5),
-            Budget::Bits(17.0),
+            Budget::Bits(f64::NAN),
+            Budget::Bits(33.0),
             Budget::Bytes(100),
         ] {
             assert!(super::width(wrong, 1000).is_err(), "{wrong:?}");
@@ -191,10 +193,12 @@ mod tests {
     fn a_budget_of_bytes_is_kept() {
         for keys in [1_000, 1_000_000, 200_000_000, 10_000_000_000] {
             let bytes = keys * 10 / 8;
-            let width = super::width(Budget::Bytes(bytes), keys);
-            if keys > 1_000 {
-                assert_eq!(width.unwrap(), 8, "{keys}");
-            }
+            let width = super::width(Budget::Bytes(bytes), keys).unwrap();
+            let size = file_size(Kind::Ribbon, keys, width.bits());
+            assert!(
+                size <= bytes && size + 16 + keys / 2_000 > bytes,
+                "{keys}: {size} of {bytes}"
+            );
             let blocks = super::blocks(Budget::Bytes(bytes), keys, 100).unwrap();
             let mut before = 228 + blocks.div_ceil(BLOOM_SHARD) * 32;
             if bytes >= PADDED_FROM {
@@ -211,9 +215,9 @@ mod tests {
     #[test]
     fn sizes_beyond_two_to_the_32_are_right() {
         let keys = 10_000_000_000;
-        assert_eq!(shards(Kind::Fuse, keys), 9_536);
-        let size = file_size(Kind::Fuse, keys, 8.0) as f64;
-        assert!((size * 8.0 / keys as f64) < 9.1, "{size}");
+        assert_eq!(shards(Kind::Ribbon, keys), 305_175);
+        let size = file_size(Kind::Ribbon, keys, 8.0) as f64;
+        assert!((size * 8.0 / keys as f64) < 8.3, "{size}");
         assert_eq!(
             file_size(Kind::Hashes, keys, 0.0),
             128 + 152_587 * 32 + 160_000_000_000
@@ -222,6 +226,6 @@ mod tests {
             file_size(Kind::Bloom, keys, 12.0),
             128 + 14_306 * 32 + 15_000_000_000
         );
-        assert!(file_size(Kind::Fuse, u64::MAX, 16.0) > 1 << 60);
+        assert!(file_size(Kind::Ribbon, u64::MAX, 16.0) > 1 << 60);
     }
 }

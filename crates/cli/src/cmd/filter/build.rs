@@ -44,7 +44,7 @@ pub(crate) struct Build {
 impl Build {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let sources = self.inputs.sources(out)?;
-        let recipe = self.make.recipe(Kind::Fuse, self.room)?;
+        let recipe = self.make.recipe(Kind::Ribbon, self.room)?;
         let hasher = Hasher::new(self.key_file.secret()?);
         let (made, reading) = self.holdings.read(
             &sources,

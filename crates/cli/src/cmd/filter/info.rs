@@ -34,13 +34,20 @@ impl Info {
     }
 }
 
-/// What it is in detail: the width of fingerprints, blocks.
+/// What it is in detail: the widths of rows, blocks.
 fn detail(filter: &Filter) -> String {
     match filter.head().kind {
-        Kind::Fuse => {
-            let widths: Vec<String> = filter.widths().iter().map(ToString::to_string).collect();
-            format!("fuse, {} bits", widths.join(", "))
-        }
+        Kind::Ribbon => match filter.widths()[..] {
+            [_] => {
+                let bits = format!("{:.2}", filter.bits());
+                let bits = bits.trim_end_matches('0').trim_end_matches('.');
+                format!("ribbon, {bits} bits")
+            }
+            ref several => {
+                let widths: Vec<String> = several.iter().map(ToString::to_string).collect();
+                format!("ribbon, {} bits", widths.join(", "))
+            }
+        },
         Kind::Bloom => format!("bloom, {} blocks of 512 bits", count(filter.blocks())),
         Kind::Hashes => "hashes of 128 bits".to_owned(),
     }

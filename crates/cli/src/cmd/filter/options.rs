@@ -23,13 +23,13 @@ pub(crate) struct Make {
     /// The file to write
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
-    /// fuse (smallest), bloom (can be added to and merged) or hashes (exact, to be kept private)
+    /// ribbon (smallest), bloom (can be added to and merged) or hashes (exact, to be kept private)
     #[arg(long, value_name = "KIND", value_parser = kinds())]
     kind: Option<Kind>,
     /// The rate of false positives: 1%, 0.4%, 0.004 [default: one in 256]
     #[arg(long, value_name = "RATE", value_parser = rate, group = "size")]
     fpr: Option<f64>,
-    /// Bits of a fingerprint (fuse: 1 to 16), or for each key (bloom)
+    /// Bits for each key: 1 to 32 (ribbon, which adds 2% to them), or in all (bloom)
     #[arg(long, value_name = "N", group = "size")]
     bits: Option<f64>,
     /// The most bytes that the file may have: 200M
@@ -136,7 +136,7 @@ impl Make {
             return Err(anyhow::anyhow!(
                 "hashes are kept whole: --fpr, --bits and --bytes say nothing about them"
             ))
-            .hint("leave the option out, or make another kind with --kind fuse");
+            .hint("leave the option out, or make another kind with --kind ribbon");
         }
         Ok(Recipe {
             kind,

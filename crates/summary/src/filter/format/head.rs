@@ -11,8 +11,8 @@ use crate::filter::hash::{Fingerprint, HashFunction};
 
 /// What every file begins with.
 pub(crate) const MAGIC: [u8; 8] = *b"WPFILTER";
-/// The version that is written, and the only one there is.
-pub(crate) const VERSION: u16 = 1;
+/// The version that is written, and the only one that is read.
+pub(crate) const VERSION: u16 = 2;
 /// How long the head is.
 pub(crate) const LENGTH: usize = 128;
 /// Where its checksum stands.
@@ -23,9 +23,9 @@ pub(crate) const LONGEST_METADATA: u32 = 1 << 20;
 /// The kinds of filters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// Binary fuse: the smallest, made at once, never changed.
+    /// Homogeneous ribbon: the smallest, built in one go, never changed.
     #[default]
-    Fuse,
+    Ribbon,
     /// Blocked Bloom: can be added to and joined.
     Bloom,
     /// The hashes themselves, sorted: from it any filter can be made.
@@ -34,12 +34,12 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, the default first.
-    pub const ALL: [Kind; 3] = [Kind::Fuse, Kind::Bloom, Kind::Hashes];
+    pub const ALL: [Kind; 3] = [Kind::Ribbon, Kind::Bloom, Kind::Hashes];
 
     /// The name that users type.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Fuse => "fuse",
+            Kind::Ribbon => "ribbon",
             Kind::Bloom => "bloom",
             Kind::Hashes => "hashes",
         }
@@ -61,7 +61,7 @@ impl FromStr for Kind {
             .find(|kind| kind.name() == name)
             .ok_or_else(|| {
                 Error::invalid(format!(
-                    "`{name}` is no kind of filter: fuse, bloom, hashes"
+                    "invalid kind of filter `{name}`: one of ribbon, bloom, hashes"
                 ))
             })
     }
@@ -95,6 +95,8 @@ pub struct Head {
 pub(crate) struct Extent {
     pub(crate) metadata: u32,
     pub(crate) shards: u32,
+    /// Boundaries between the buckets of all shards, a byte each.
+    pub(crate) boundaries: u32,
     pub(crate) padded: bool,
 }
 
@@ -104,11 +106,12 @@ impl Extent {
         LENGTH as u64
             + u64::from(self.metadata)
             + u64::from(self.shards) * super::table::ENTRY as u64
+            + u64::from(self.boundaries)
     }
 }
 
 impl Head {
-    /// The bytes of the head. `rest` is metadata and table, which the checksum covers, too.
+    /// The bytes of the head. `rest` is metadata, table and boundaries: the checksum covers them, too.
     pub(crate) fn encode(&self, extent: Extent, rest: &[&[u8]]) -> [u8; LENGTH] {
         let mut bytes = [0; LENGTH];
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
@@ -117,9 +120,9 @@ impl Head {
         put(
             10,
             &[match self.kind {
-                Kind::Fuse => 1,
                 Kind::Bloom => 2,
                 Kind::Hashes => 3,
+                Kind::Ribbon => 4,
             }],
         );
         put(
@@ -148,6 +151,7 @@ impl Head {
         put(56, &extent.metadata.to_le_bytes());
         put(60, &extent.shards.to_le_bytes());
         put(64, self.policy.to_string().as_bytes());
+        put(96, &extent.boundaries.to_le_bytes());
         let checksum = checksum(&bytes, rest);
         bytes[CHECKSUM..].copy_from_slice(&checksum.to_le_bytes());
         bytes
@@ -161,14 +165,14 @@ impl Head {
         let version = u16::from_le_bytes(array(bytes, 8));
         if version != VERSION {
             return Err(Error::format(format!(
-                "this filter is of version {version}, and only version {VERSION} is known"
+                "filter of version {version}: only version {VERSION} is supported"
             )));
         }
         let damaged = |what: &str| Error::format(format!("the head is damaged: {what}"));
         let kind = match bytes[10] {
-            1 => Kind::Fuse,
             2 => Kind::Bloom,
             3 => Kind::Hashes,
+            4 => Kind::Ribbon,
             _ => return Err(damaged("no such kind")),
         };
         let hash = match bytes[11] {
@@ -182,7 +186,7 @@ impl Head {
             3 => Dialect::CommonCrawlLegacy,
             _ => return Err(damaged("no such dialect")),
         };
-        let reserved = [&bytes[14..16], &bytes[96..CHECKSUM]].concat();
+        let reserved = [&bytes[14..16], &bytes[100..CHECKSUM]].concat();
         if bytes[13] & !3 != 0 || reserved.iter().any(|&byte| byte != 0) {
             return Err(damaged("what must be zero is not"));
         }
@@ -208,6 +212,7 @@ impl Head {
         let extent = Extent {
             metadata: u32::from_le_bytes(array(bytes, 56)),
             shards: u32::from_le_bytes(array(bytes, 60)),
+            boundaries: u32::from_le_bytes(array(bytes, 96)),
             padded: bytes[13] & 2 != 0,
         };
         if extent.metadata > LONGEST_METADATA {

@@ -1,15 +1,14 @@
 //! The table of shards, and where each shard is.
 //!
-//! A file holds one filter, or several fuse filters of different widths (a *part* each), which are
+//! A file holds one filter, or several ribbon filters of different widths (a *part* each), which are
 //! told apart by the widths in the table.
 
-use super::PADDED_FROM;
 use super::head::{self, Extent, Head, Kind, LENGTH, array};
+use super::is_padded;
 use super::metadata::Metadata;
 use crate::error::{Error, Result};
-use crate::filter::bits;
 use crate::filter::bloom;
-use crate::filter::fuse::{Geometry, LARGEST_SEGMENT, Place, WIDEST};
+use crate::filter::ribbon::{self, Place, WIDEST};
 
 /// Bytes of a table's entry.
 pub(crate) const ENTRY: usize = 32;
@@ -25,14 +24,11 @@ pub(crate) struct Entry {
     pub(crate) checksum: u64,
     /// Keys in it.
     pub(crate) count: u32,
-    /// Fuse: segments. Bloom: blocks. Hashes: zero.
+    /// Ribbon: rows. Bloom: blocks. Hashes: zero.
     pub(crate) extent: u32,
-    /// Fuse: which seed.
-    pub(crate) attempt: u16,
-    /// Fuse: bits of a fingerprint.
+    /// Ribbon: columns, of which the first `narrow` blocks have one less.
     pub(crate) width: u8,
-    /// Fuse: the size of segments.
-    pub(crate) segment_log: u8,
+    pub(crate) narrow: u32,
 }
 
 impl Entry {
@@ -41,14 +37,13 @@ impl Entry {
         out.extend_from_slice(&self.checksum.to_le_bytes());
         out.extend_from_slice(&self.count.to_le_bytes());
         out.extend_from_slice(&self.extent.to_le_bytes());
-        out.extend_from_slice(&self.attempt.to_le_bytes());
         out.push(self.width);
-        out.push(self.segment_log);
-        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&[0; 3]);
+        out.extend_from_slice(&self.narrow.to_le_bytes());
     }
 
     fn decode(bytes: &[u8]) -> Result<Entry> {
-        if bytes[28..ENTRY] != [0; 4] {
+        if bytes[25..28] != [0; 3] {
             return Err(Error::format("the table of shards is damaged"));
         }
         Ok(Entry {
@@ -56,33 +51,28 @@ impl Entry {
             checksum: u64::from_le_bytes(array(bytes, 8)),
             count: u32::from_le_bytes(array(bytes, 16)),
             extent: u32::from_le_bytes(array(bytes, 20)),
-            attempt: u16::from_le_bytes(array(bytes, 24)),
-            width: bytes[26],
-            segment_log: bytes[27],
+            width: bytes[24],
+            narrow: u32::from_le_bytes(array(bytes, 28)),
         })
     }
 
-    /// What lookups need of a fuse shard.
-    pub(crate) fn place(&self) -> Place {
-        Place::new(self.geometry(), self.attempt, self.width, self.offset)
-    }
-
-    pub(crate) fn geometry(&self) -> Geometry {
-        Geometry {
-            segment_log: self.segment_log,
-            segments: self.extent,
-        }
+    /// What lookups need of a ribbon shard whose boundaries begin at number `first`.
+    fn place(&self, first: u32) -> Place {
+        Place::new(self.count, self.extent, self.width, self.narrow).at(self.offset, first)
     }
 
     /// How many bytes the shard has. `None` if the entry makes no sense.
     pub(crate) fn length(&self, kind: Kind) -> Option<u64> {
         match kind {
-            Kind::Fuse => {
-                let sound =
-                    (1..=WIDEST).contains(&self.width) && self.segment_log <= LARGEST_SEGMENT;
-                // A hash that is held has slots; and only a shard without hashes has none.
-                (sound && (self.extent == 0) == (self.count == 0))
-                    .then(|| bits::bytes_for(self.geometry().slots(), self.width))?
+            Kind::Ribbon => {
+                let least = 1 + u8::from(self.narrow > 0);
+                let sound = (least..=WIDEST).contains(&self.width)
+                    && self.extent.is_multiple_of(8)
+                    && self.narrow <= self.extent / 64;
+                // A shard without hashes has no rows, and only that.
+                (sound && (self.extent == 0) == (self.count == 0)).then(|| {
+                    ribbon::bytes_of_rows(self.extent.into(), self.width, self.narrow.into())
+                })
             }
             Kind::Bloom => (self.extent > 0).then(|| u64::from(self.extent) * bloom::BLOCK as u64),
             Kind::Hashes => Some(u64::from(self.count) * HASH),
@@ -107,6 +97,11 @@ pub(crate) struct Layout {
     pub(crate) metadata: Metadata,
     pub(crate) entries: Vec<Entry>,
     pub(crate) parts: Vec<Part>,
+    /// Ribbon: what lookups need of each shard.
+    pub(crate) places: Vec<Place>,
+    /// Ribbon: how far the boundaries of buckets are from where they would be if all buckets had
+    /// equally many keys. For each shard, the first and the last are there, too, and zero.
+    pub(crate) deviations: Vec<i8>,
     /// Bloom: all blocks, and those of every shard but the last.
     pub(crate) blocks: u64,
     pub(crate) blocks_per_shard: u64,
@@ -145,7 +140,8 @@ impl Layout {
                 "the checksum of the head does not hold: the filter is damaged",
             ));
         }
-        let (metadata, table) = rest.split_at(extent.metadata as usize);
+        let (metadata, rest) = rest.split_at(extent.metadata as usize);
+        let (table, boundaries) = rest.split_at(rest.len() - extent.boundaries as usize);
         let entries = table
             .chunks(ENTRY)
             .map(Entry::decode)
@@ -153,6 +149,8 @@ impl Layout {
         let mut layout = Layout {
             metadata: Metadata::decode(metadata)?,
             parts: parts(head.kind, &entries)?,
+            places: Vec::new(),
+            deviations: Vec::new(),
             blocks: 0,
             blocks_per_shard: 0,
             first_block: 0,
@@ -163,7 +161,32 @@ impl Layout {
             entries,
         };
         layout.check(extent)?;
+        layout.place(boundaries)?;
         Ok(layout)
+    }
+
+    /// Finds what lookups need of the shards of a ribbon filter.
+    fn place(&mut self, boundaries: &[u8]) -> Result<()> {
+        let damaged = || Error::format("the boundaries of buckets are damaged");
+        let mut rest = boundaries;
+        if self.head.kind == Kind::Ribbon {
+            self.places.reserve(self.entries.len());
+            for entry in &self.entries {
+                let inner = ribbon::boundaries(entry.count.into()) as usize;
+                let (own, others) = rest.split_at_checked(inner).ok_or_else(damaged)?;
+                rest = others;
+                let first = u32::try_from(self.deviations.len()).map_err(|_| damaged())?;
+                self.places.push(entry.place(first));
+                self.deviations.push(0);
+                self.deviations.extend(own.iter().map(|&byte| byte as i8));
+                self.deviations.push(0);
+            }
+        }
+        if rest.is_empty() {
+            Ok(())
+        } else {
+            Err(damaged())
+        }
     }
 
     /// A checksum can be made to hold by whoever makes a file; what lookups rely on is checked by
@@ -188,7 +211,7 @@ impl Layout {
                 .ok_or_else(|| damaged("too large"))?;
             count += u64::from(entry.count);
         }
-        if extent.padded != (end >= PADDED_FROM) {
+        if extent.padded != is_padded(kind, end) {
             return Err(damaged("padding where there should be none"));
         }
         if end != self.length {
@@ -265,7 +288,11 @@ fn parts(kind: Kind, entries: &[Entry]) -> Result<Vec<Part>> {
             }),
         }
     }
-    if kind != Kind::Fuse && entries.iter().any(|entry| entry.width != 0) {
+    if kind != Kind::Ribbon
+        && entries
+            .iter()
+            .any(|entry| entry.width != 0 || entry.narrow != 0)
+    {
         return Err(Error::format(
             "the table of shards is damaged: widths where there are none",
         ));
@@ -343,20 +370,27 @@ mod tests {
     #[test]
     fn a_table_that_asks_for_more_than_there_is_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let whole = small(Kind::Fuse, folder.path());
+        let whole = small(Kind::Ribbon, folder.path());
         for (at, value) in [(60, u32::MAX), (60, 2), (56, u32::MAX), (56, 5)] {
             let mut bytes = whole.clone();
             bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
             seal(&mut bytes);
             assert!(Filter::from_bytes(bytes).is_err(), "{value} at {at}");
         }
-        // Segments without end, a seed that was not used, a width of 17.
+        // Keys and rows without end, rows that are no whole bytes, widths that are none, boundaries that
+        // are missing.
         let entry = LENGTH;
         for (at, value) in [
+            (entry + 16, vec![0xff; 4]),
             (entry + 20, vec![0xff; 4]),
-            (entry + 26, vec![17]),
-            (entry + 26, vec![0]),
-            (entry + 27, vec![63]),
+            (entry + 20, vec![0xf8, 0xff, 0xff, 0xff]),
+            (entry + 20, vec![9]),
+            (entry + 24, vec![33]),
+            (entry + 24, vec![0]),
+            (entry + 25, vec![1]),
+            (entry + 28, vec![1, 0, 0, 0]),
+            (entry + 28, vec![0xff; 4]),
+            (96, vec![1]),
         ] {
             let mut bytes = whole.clone();
             bytes[at..at + value.len()].copy_from_slice(&value);

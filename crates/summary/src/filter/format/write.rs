@@ -9,8 +9,8 @@ use tempfile::SpooledTempFile;
 use waypost_index::output::AtomicFile;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::PADDED_FROM;
 use super::head::{Extent, Head, Kind, LONGEST_METADATA};
+use super::is_padded;
 use super::metadata::Metadata;
 use super::table::{ENTRY, Entry};
 use crate::error::{Error, Result};
@@ -21,6 +21,7 @@ const IN_MEMORY: usize = 32 << 20;
 /// Takes shards in order and writes the file.
 pub(crate) struct Writer {
     entries: Vec<Entry>,
+    boundaries: Vec<i8>,
     aside: BufWriter<SpooledTempFile>,
     folder: PathBuf,
 }
@@ -30,6 +31,7 @@ impl Writer {
     pub(crate) fn new(folder: &Path) -> Writer {
         Writer {
             entries: Vec::new(),
+            boundaries: Vec::new(),
             aside: BufWriter::with_capacity(1 << 16, SpooledTempFile::new_in(IN_MEMORY, folder)),
             folder: folder.to_owned(),
         }
@@ -44,10 +46,17 @@ impl Writer {
             .map_err(|error| Error::io("write a temporary file in", &self.folder, error))
     }
 
+    /// Adds a shard of a ribbon filter with the boundaries of its buckets.
+    pub(crate) fn ribbon(&mut self, entry: Entry, bytes: &[u8], boundaries: &[i8]) -> Result<()> {
+        self.boundaries.extend_from_slice(boundaries);
+        self.shard(entry, bytes)
+    }
+
     /// How large the file will be.
     pub(crate) fn size(&self, kind: Kind, metadata: &Metadata) -> Result<u64> {
         let mut entries = self.entries.clone();
-        Ok(arrange(kind, metadata.encode().len(), &mut entries)?.1)
+        let boundaries = self.boundaries.len();
+        Ok(arrange(kind, metadata.encode().len(), boundaries, &mut entries)?.1)
     }
 
     /// Writes the file. Returns its size.
@@ -59,14 +68,22 @@ impl Writer {
             .into_inner()
             .map_err(|error| fail(error.into_error()))?;
         aside.rewind().map_err(fail)?;
-        write(head, metadata, self.entries, out, |_, length, out| {
-            let copied = io::copy(&mut Read::by_ref(&mut aside).take(length), out)?;
-            if copied == length {
-                Ok(())
-            } else {
-                Err(io::ErrorKind::UnexpectedEof.into())
-            }
-        })
+        let (entries, boundaries) = (self.entries, &self.boundaries);
+        write(
+            head,
+            metadata,
+            entries,
+            boundaries,
+            out,
+            |_, length, out| {
+                let copied = io::copy(&mut Read::by_ref(&mut aside).take(length), out)?;
+                if copied == length {
+                    Ok(())
+                } else {
+                    Err(io::ErrorKind::UnexpectedEof.into())
+                }
+            },
+        )
     }
 }
 
@@ -87,15 +104,17 @@ pub(crate) fn write(
     head: &Head,
     metadata: &Metadata,
     mut entries: Vec<Entry>,
+    boundaries: &[i8],
     out: &Path,
     mut shard: impl FnMut(usize, u64, &mut dyn Write) -> io::Result<()>,
 ) -> Result<u64> {
     let metadata = metadata.encode();
-    let (extent, size) = arrange(head.kind, metadata.len(), &mut entries)?;
+    let (extent, size) = arrange(head.kind, metadata.len(), boundaries.len(), &mut entries)?;
     let mut table = Vec::with_capacity(entries.len() * ENTRY);
     for entry in &entries {
         entry.encode(&mut table);
     }
+    table.extend(boundaries.iter().map(|&deviation| deviation as u8));
     let fail = |error| Error::io("write", out, error);
     let mut file = AtomicFile::create(out)?;
     let mut out = BufWriter::with_capacity(1 << 20, &mut file);
@@ -119,7 +138,12 @@ pub(crate) fn write(
 
 /// Gives every shard its place in a file with so many bytes of metadata. Returns what the head says of
 /// that, and the size of the file.
-fn arrange(kind: Kind, metadata: usize, entries: &mut [Entry]) -> Result<(Extent, u64)> {
+fn arrange(
+    kind: Kind,
+    metadata: usize,
+    boundaries: usize,
+    entries: &mut [Entry],
+) -> Result<(Extent, u64)> {
     let too_much = |what: &str| Error::invalid(format!("too much for one filter: {what}"));
     let mut extent = Extent {
         metadata: u32::try_from(metadata)
@@ -127,6 +151,7 @@ fn arrange(kind: Kind, metadata: usize, entries: &mut [Entry]) -> Result<(Extent
             .filter(|&length| length <= LONGEST_METADATA)
             .ok_or_else(|| too_much("the metadata"))?,
         shards: u32::try_from(entries.len()).map_err(|_| too_much("the shards"))?,
+        boundaries: u32::try_from(boundaries).map_err(|_| too_much("the buckets"))?,
         padded: false,
     };
     let mut place = |padded: bool| -> Result<u64> {
@@ -144,7 +169,7 @@ fn arrange(kind: Kind, metadata: usize, entries: &mut [Entry]) -> Result<(Extent
     };
     let mut size = place(false)?;
     // Padding only ever adds, so a file that is large without it is large with it.
-    if size >= PADDED_FROM {
+    if is_padded(kind, size) {
         size = place(true)?;
         extent.padded = true;
     }

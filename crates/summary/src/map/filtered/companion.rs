@@ -1,6 +1,6 @@
 //! The filter beside a map: which of what its rows cover is present.
 //!
-//! One fuse filter for each width that rows have, all in one file, over the whole SURTs of the held
+//! One ribbon filter for each width that rows have, all in one file, over the whole SURTs of the held
 //! URIs that a row of that width decides. The map's headers name the filter by its checksum, so that
 //! a filter of another map, or of an earlier state, is found out.
 
@@ -14,9 +14,9 @@ use waypost_surt::{Dialect, Policy, Surt};
 
 use super::choice::WIDEST;
 use crate::error::{Error, Result};
+use crate::filter::ribbon::Width;
 use crate::filter::{
-    self, Cursor, Filter, Hash, Hasher, Keys, Kind, Metadata, Packing, Partitions, Recipe,
-    RunWriter,
+    self, Cursor, Filter, Hash, Hasher, Keys, Kind, Metadata, Partitions, Recipe, RunWriter,
 };
 use crate::frequency::Sureness;
 use crate::holdings::{self, Consumer, Input, Reading, Run, escaped};
@@ -83,7 +83,7 @@ impl Companion {
         }
         let wrong = |why: &str| Error::companion(why.to_owned()).in_file(path.display());
         let filter = Filter::open(&path).map_err(Error::into_companion)?;
-        if filter.head().kind != Kind::Fuse
+        if filter.head().kind != Kind::Ribbon
             || filter.head().policy != Policy::Whole
             || filter.head().fingerprint.is_some()
         {
@@ -290,21 +290,24 @@ fn encode(
         keys: 0,
         reading,
     };
-    let Some((narrowest, _)) = runs.first() else {
+    if runs.is_empty() {
         return Ok(made);
-    };
+    }
     let recipe = Recipe {
         memory: holdings.memory / 2,
         temporary: room.temporary.clone(),
         ..Recipe::default()
     };
-    let parts: Vec<(u8, &filter::Run)> = runs.iter().map(|(width, run)| (*width, run)).collect();
+    let parts: Vec<(Width, &filter::Run)> = runs
+        .iter()
+        .map(|(width, run)| (Width::whole(*width), run))
+        .collect();
     made.keys = runs.iter().map(|(_, run)| run.count()).sum();
     let keys = Keys::new(Hasher::Public, holdings.dialect, Policy::Whole);
-    let mut head = keys.head(Kind::Fuse, made.keys);
-    head.rate = 0.5f64.powi(i32::from(*narrowest));
-    let bytes =
-        filter::fuse(&parts, Packing::Tight, &recipe)?.finish(&head, &Metadata::default(), out)?;
+    let mut head = keys.head(Kind::Ribbon, made.keys);
+    let (writer, rate) = filter::ribbons(&parts, &recipe)?;
+    head.rate = rate;
+    let bytes = writer.finish(&head, &Metadata::default(), out)?;
     made.file = Some((bytes, Filter::open(out)?.identity()));
     Ok(made)
 }

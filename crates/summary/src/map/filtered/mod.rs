@@ -6,7 +6,7 @@
 //! lookups, prior   ─┘    │ search: the price that spends the budget, by what rows really take
 //!                        ▼
 //!                   rows with {"filter": r} ─┐
-//! holdings ─► which row decides each URI ────┴─► companion: one fuse filter a width
+//! holdings ─► which row decides each URI ────┴─► companion: one ribbon filter a width
 //! ```
 //!
 //! Who reads the rows alone sees a map that calls a little more present. Nothing held is ever called

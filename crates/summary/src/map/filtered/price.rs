@@ -5,15 +5,14 @@
 //! measured on the map at hand. A URI in a filter takes its width and what a filter of as many keys
 //! adds to it: few keys take more each, and every width has an entry in the table.
 
-use crate::filter::tight;
+use crate::filter::part_size;
+use crate::filter::ribbon::Width;
 use crate::map::tree::{Part, Place};
 
 use super::choice::{OPEN, STATES, WIDEST};
 
 /// The head of a companion.
 pub(crate) const HEAD: u64 = 128;
-/// An entry in its table.
-const ENTRY: u64 = 32;
 
 /// What a row takes beside its last label or segment, and what each byte of that takes, before it is
 /// known what gzip makes of the map at hand.
@@ -149,7 +148,7 @@ pub(crate) fn companion(keys: &[u64; STATES]) -> u64 {
 
 /// What a width with so many keys takes, with its entries in the table.
 fn bytes(width: u8, count: u64) -> u64 {
-    tight::bytes(count, width) + ENTRY * tight::shards(count)
+    part_size(count, Width::whole(width))
 }
 
 /// What each key more takes if there are so many of a width. Sizes go in steps, so a wide one is
