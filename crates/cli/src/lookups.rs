@@ -6,11 +6,15 @@ use std::fmt;
 use std::io::Write;
 use std::path::PathBuf;
 
+use anyhow::Context;
 use clap::{Args, ValueEnum};
+use waypost_index::Select;
 use waypost_index::input::Source;
 use waypost_report::{Align, Cells, Columns, count, push_json_string};
 use waypost_summary::map::write_frequency;
-use waypost_summary::{Frequency, LookupBatch, Number};
+use waypost_summary::{
+    Answer, Frequency, Kind, Lookup, LookupBatch, LookupBuffer, Number, Presence, Scope, Summary,
+};
 use waypost_surt::Error;
 
 use crate::exit::Exit;
@@ -25,6 +29,12 @@ pub(crate) struct Lookups {
     /// A file with a URI or SURT in each line; `-` is standard input
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) batch: Option<PathBuf>,
+    /// Ask only for captures with these statuses: 200,3xx
+    #[arg(long, value_name = "LIST")]
+    status: Option<String>,
+    /// Ask only for captures of these media types: text/html,image/*
+    #[arg(long, value_name = "LIST")]
+    mime: Option<String>,
     /// How to show the answers
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -43,7 +53,7 @@ enum Format {
 /// What is said of a lookup.
 #[derive(Default)]
 pub(crate) struct Verdict<'a> {
-    pub(crate) present: bool,
+    pub(crate) presence: Presence,
     /// Why it could not be looked up, if so.
     pub(crate) rejected: Option<Rejection>,
     /// The key that decides, and what it stands for.
@@ -89,10 +99,9 @@ impl Verdict<'_> {
     }
 
     fn word(&self) -> &'static str {
-        match (&self.rejected, self.present) {
-            (Some(_), _) => "rejected",
-            (_, true) => "present",
-            _ => "absent",
+        match self.rejected {
+            Some(_) => "rejected",
+            None => self.presence.name(),
         }
     }
 }
@@ -106,7 +115,9 @@ pub(crate) struct Answers<'a> {
     text: Vec<u8>,
     /// Rows of a table, before the widths of its columns are known.
     cells: Cells,
-    present: u64,
+    /// Present or unknown.
+    possible: u64,
+    unknown: u64,
     rejected: u64,
 }
 
@@ -117,7 +128,8 @@ impl<'a> Answers<'a> {
             format,
             text: Vec::new(),
             cells: Cells::default(),
-            present: 0,
+            possible: 0,
+            unknown: 0,
             rejected: 0,
         }
     }
@@ -129,8 +141,9 @@ impl<'a> Answers<'a> {
 
     /// Answers a lookup. Lookups are answered in their order.
     pub(crate) fn push(&mut self, lookup: &[u8], verdict: &Verdict<'_>) {
-        self.present += u64::from(verdict.present);
         self.rejected += u64::from(verdict.rejected.is_some());
+        self.possible += u64::from(verdict.rejected.is_none() && verdict.presence.is_possible());
+        self.unknown += u64::from(verdict.presence == Presence::Unknown);
         match self.format {
             Format::Table => push_cells(lookup, verdict, self.columns.len(), &mut self.cells),
             Format::Tsv => push_tsv(lookup, verdict, &mut self.text),
@@ -160,6 +173,39 @@ impl<'a> Answers<'a> {
 }
 
 impl Lookups {
+    /// Which captures are asked for.
+    pub(crate) fn select(&self) -> anyhow::Result<Select> {
+        let mut select = Select::new();
+        if let Some(list) = &self.status {
+            select.status(list).context("--status")?;
+        }
+        if let Some(list) = &self.mime {
+            select.mime(list).context("--mime")?;
+        }
+        Ok(select)
+    }
+
+    /// The same as a scope.
+    pub(crate) fn wanted(&self) -> anyhow::Result<Scope> {
+        Ok(Scope::of(&self.select()?))
+    }
+
+    /// Answers all lookups by a profile or a filter, of which some are best answered `piece` bytes at
+    /// a time.
+    pub(crate) fn answer_by(
+        &self,
+        summary: &dyn Summary,
+        piece: usize,
+        out: &mut Printer,
+    ) -> anyhow::Result<Exit> {
+        let wanted = self.wanted()?;
+        self.answer(&[], piece, out, || {
+            let mut buffer = LookupBuffer::new(summary.about().dialect);
+            let wanted = &wanted;
+            move |lines, answers| answer_by(summary, buffer.fill(lines).wanting(wanted), answers)
+        })
+    }
+
     /// Answers all lookups. Each thread has a `worker()` of its own, which is given some lookups and
     /// answers them in their order. `columns` are the names of what else is known; `piece` is how
     /// many bytes of a file are best answered at a time.
@@ -197,13 +243,14 @@ impl Lookups {
         }
         drop(say);
         let table = table(columns, &first.cells, batch.is_some());
-        let (mut present, mut rejected) = (0, 0);
+        let (mut possible, mut unknown, mut rejected) = (0, 0, 0);
         if self.format == Format::Table {
             table.push_header(&mut first.text);
         }
         let mut take = |mut answers: Answers<'_>| {
             table.push_rows(&answers.cells, &mut answers.text);
-            present += answers.present;
+            possible += answers.possible;
+            unknown += answers.unknown;
             rejected += answers.rejected;
             out.data().write_all(&answers.text)?;
             // A program that waits for each answer gets it now.
@@ -232,7 +279,13 @@ impl Lookups {
                 crate::plural::of(rejected, "lookup")
             ));
         }
-        Ok(if present > 0 { Exit::Yes } else { Exit::No })
+        if unknown > 0 && self.format == Format::Table {
+            out.note(format_args!(
+                "of {} the summary cannot tell: it was not made from all captures that are asked for",
+                crate::plural::of(unknown, "lookup")
+            ));
+        }
+        Ok(if possible > 0 { Exit::Yes } else { Exit::No })
     }
 }
 
@@ -354,6 +407,43 @@ pub(crate) fn push_cell(cell: &[u8], out: &mut Vec<u8>) {
             _ => out.push(byte),
         }
     }
+}
+
+fn answer_by(
+    summary: &dyn Summary,
+    batch: LookupBatch<'_>,
+    answers: &mut Answers<'_>,
+) -> anyhow::Result<()> {
+    let lookups: Vec<Lookup<'_>> = batch.valid().collect();
+    let mut given = summary.answer_all(&lookups)?.into_iter();
+    answer_batch(batch, answers, || {
+        let answer = given.next().unwrap_or(Answer::Unknown);
+        let presence = answer.presence();
+        let Answer::Present(found) = answer else {
+            return Ok(Verdict {
+                presence,
+                ..Verdict::default()
+            });
+        };
+        let (frequency, urirs) = match summary.kind() {
+            // Profiles give each number by itself.
+            Kind::Profile => (
+                found.frequency.captures.map(|captures| Frequency {
+                    captures: Some(captures),
+                    urirs: None,
+                }),
+                found.frequency.urirs,
+            ),
+            _ => (Some(found.frequency), None),
+        };
+        Ok(Verdict {
+            presence,
+            key: found.key.map(Into::into),
+            frequency,
+            urirs,
+            ..Verdict::default()
+        })
+    })
 }
 
 /// Rejects the lookups without a SURT, and answers each of the others by what `next` gives.

@@ -234,3 +234,206 @@ fn broken_maps_are_errors_with_their_line() {
         }
     }
 }
+
+/// Runs a command and gives its exit code and what it wrote to standard output.
+fn run(words: &[&str], files: &[&Path]) -> (i32, String) {
+    let output = waypost().args(words).args(files).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    (output.status.code().unwrap(), text)
+}
+
+#[test]
+fn one_command_looks_up_in_files_of_every_kind() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let index = path("sorted.cdxj");
+    waypost()
+        .args(["index", "sort"])
+        .arg(example())
+        .arg("-o")
+        .arg(&index)
+        .assert()
+        .code(0);
+    waypost()
+        .args(["index", "zipnum"])
+        .arg(&index)
+        .arg("-o")
+        .arg(path("zipnum"))
+        .assert()
+        .code(0);
+    waypost()
+        .args(["map", "build"])
+        .arg(&index)
+        .arg("-o")
+        .arg(path("m.ukvs"))
+        .assert()
+        .code(0);
+    waypost()
+        .args(["profile"])
+        .arg(&index)
+        .arg("-o")
+        .arg(folder.path())
+        .assert()
+        .code(0);
+    waypost()
+        .args(["filter", "build"])
+        .arg(&index)
+        .arg("-o")
+        .arg(path("a.filter"))
+        .assert()
+        .code(0);
+    let line = std::fs::read_to_string(&index).unwrap();
+    let held = line.split(' ').next().unwrap().to_owned();
+    for name in [
+        "sorted.cdxj",
+        "zipnum",
+        "m.ukvs",
+        "sorted.URIR.cdxj",
+        "a.filter",
+    ] {
+        let output = waypost()
+            .arg("lookup")
+            .arg(path(name))
+            .args([&held, "http://nothing.example.net/", "--format", "tsv"])
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let words: Vec<&str> = text
+            .lines()
+            .map(|line| line.split('\t').nth(1).unwrap())
+            .collect();
+        assert_eq!(words, ["present", "absent"], "{name}: {text}");
+        assert_eq!(output.status.code(), Some(0), "{name}");
+        let none = waypost()
+            .arg("lookup")
+            .arg(path(name))
+            .arg("http://nothing.example.net/")
+            .output()
+            .unwrap();
+        assert_eq!(none.status.code(), Some(1), "{name}");
+    }
+    let page = path("page.html");
+    std::fs::write(&page, "<html>").unwrap();
+    let (code, _) = run(&["lookup"], &[&path("missing")]);
+    assert_eq!(code, 2);
+}
+
+#[test]
+fn what_a_map_was_not_made_from_is_unknown() {
+    let folder = TempDir::new().unwrap();
+    let map = folder.path().join("pages.ukvs");
+    waypost()
+        .args(["map", "build", "--mime", "text/html"])
+        .arg(example())
+        .arg("-o")
+        .arg(&map)
+        .assert()
+        .code(0);
+    let ask = |more: &[&str]| {
+        let output = waypost()
+            .args(["map", "lookup", "--format", "json"])
+            .arg(&map)
+            .arg("http://nothing.example.net/")
+            .args(more)
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let object: serde_json::Value = serde_json::from_str(&text).unwrap();
+        (
+            object["answer"].as_str().unwrap().to_owned(),
+            output.status.code(),
+        )
+    };
+    assert_eq!(ask(&[]), ("unknown".to_owned(), Some(0)));
+    assert_eq!(
+        ask(&["--mime", "text/html"]),
+        ("absent".to_owned(), Some(1))
+    );
+    // There are no times to be asked for.
+    let at = waypost()
+        .args(["map", "lookup", "--at", "1999"])
+        .arg(&map)
+        .arg("http://a.com/")
+        .output()
+        .unwrap();
+    assert_eq!(at.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&at.stderr).contains("--by year"));
+}
+
+#[test]
+fn tables_are_written_when_they_are_asked_for_and_kept_up_to_date() {
+    let folder = TempDir::new().unwrap();
+    let (map, table) = (
+        folder.path().join("m.ukvs"),
+        folder.path().join("m.ukvs.wmap"),
+    );
+    let build = |more: &[&str]| {
+        let mut command = waypost();
+        command
+            .args(["map", "build"])
+            .arg(example())
+            .arg("-o")
+            .arg(&map)
+            .args(more);
+        command.assert().code(0);
+    };
+    let lookup = || {
+        let output = waypost()
+            .args(["map", "lookup"])
+            .arg(&map)
+            .arg("http://nothing.example.net/")
+            .output()
+            .unwrap();
+        (
+            output.status.code().unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    build(&[]);
+    assert_eq!(lookup().0, 1);
+    assert!(!table.exists(), "looking up writes nothing");
+    waypost().args(["map", "index"]).arg(&map).assert().code(0);
+    let first = std::fs::read(&table).unwrap();
+    assert_eq!(lookup().0, 1);
+    build(&["--status", "200"]);
+    assert_ne!(std::fs::read(&table).unwrap(), first, "it is made again");
+    assert_eq!(lookup().0, 0, "unknown");
+    let mut text = std::fs::read(&map).unwrap();
+    *text.last_mut().unwrap() = b' ';
+    std::fs::write(&map, text).unwrap();
+    let (code, said) = lookup();
+    assert_eq!(code, 2);
+    assert!(
+        said.contains("m.ukvs.wmap") && said.contains("waypost map index"),
+        "{said}"
+    );
+    std::fs::remove_file(&table).unwrap();
+    let gzipped = waypost()
+        .args(["map", "build", "--table"])
+        .arg(example())
+        .arg("-o")
+        .arg(folder.path().join("m.ukvs.gz"))
+        .output()
+        .unwrap();
+    assert_eq!(gzipped.status.code(), Some(2));
+}
+
+#[test]
+fn a_map_that_was_cut_at_a_row_is_found() {
+    let folder = TempDir::new().unwrap();
+    let map = folder.path().join("m.ukvs");
+    waypost()
+        .args(["map", "build"])
+        .arg(example())
+        .arg("-o")
+        .arg(&map)
+        .assert()
+        .code(0);
+    waypost().args(["map", "check"]).arg(&map).assert().code(0);
+    let text = std::fs::read_to_string(&map).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    std::fs::write(&map, lines[..lines.len() - 1].join("\n") + "\n").unwrap();
+    let output = waypost().args(["map", "check"]).arg(&map).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("rows are missing"));
+}

@@ -1,6 +1,7 @@
 //! The filters that every command takes which reads captures.
 
 use std::cell::RefCell;
+use std::fmt;
 
 use regex::bytes::Regex;
 use waypost_surt::{Dialect, Surt};
@@ -204,6 +205,50 @@ impl Select {
             && !self.exclude.iter().any(matches)
     }
 
+    /// The statuses that are wanted, as [`status`](Select::status) takes them; none if all are.
+    pub fn statuses(&self) -> Vec<String> {
+        let name = |range: &StatusRange| match range.high - range.low {
+            0 => format!("{:03}", range.low),
+            _ => format!("{}xx", range.low / 100),
+        };
+        self.status.iter().map(name).collect()
+    }
+
+    /// The media types that are wanted, as [`mime`](Select::mime) takes them; none if all are.
+    pub fn media_types(&self) -> Vec<String> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let name = |mime: &Mime| match mime {
+            Mime::Whole(whole) => text(whole),
+            Mime::Prefix(prefix) => text(prefix) + "*",
+        };
+        self.mime.iter().map(name).collect()
+    }
+
+    /// The time before which captures are not wanted.
+    pub fn first_time(&self) -> Option<Time> {
+        self.from
+    }
+
+    /// The time after which captures are not wanted.
+    pub fn last_time(&self) -> Option<Time> {
+        self.to
+    }
+
+    /// The patterns of which one must match, as [`include`](Select::include) takes them.
+    pub fn includes(&self) -> Vec<String> {
+        self.include.iter().map(ToString::to_string).collect()
+    }
+
+    /// The patterns of which none may match.
+    pub fn excludes(&self) -> Vec<String> {
+        self.exclude.iter().map(ToString::to_string).collect()
+    }
+
+    /// Whether revisits are left out.
+    pub fn drops_revisits(&self) -> bool {
+        self.revisits == Revisits::Drop
+    }
+
     /// The fields that must be there to decide.
     pub fn fields(&self) -> Fields {
         // Rows that are not of the Web are known by these two, and so are revisits.
@@ -283,6 +328,15 @@ impl Mime {
             Mime::Prefix(prefix) => mime
                 .get(..prefix.len())
                 .is_some_and(|start| start.eq_ignore_ascii_case(prefix)),
+        }
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Pattern::Prefix(prefix) => f.write_str(&String::from_utf8_lossy(prefix)),
+            Pattern::Url(regex) => write!(f, "~{regex}"),
         }
     }
 }

@@ -84,6 +84,7 @@ fn ways(path: &Path, asked: &Path) -> Done {
     let _ = std::fs::remove_file(&beside);
     let (made, map) = seconds(|| Map::open(path, &Room::default()));
     drop(map?);
+    waypost_summary::map::index(path)?;
     let (opened, map) = seconds(|| Map::open(path, &Room::default()));
     let map = map?;
     let size = std::fs::metadata(&beside).map_or(0, |metadata| metadata.len());

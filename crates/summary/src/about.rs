@@ -10,6 +10,7 @@ use waypost_surt::{Dialect, Policy};
 
 use crate::error::{Error, Result};
 use crate::frequency::Number;
+use crate::scope::{Scope, Scopes};
 use crate::ukvs::{Header, Headers, Value};
 
 /// Whose summary it is. Read from `about.toml`, or from options.
@@ -149,6 +150,8 @@ pub struct About {
     pub by: Option<By>,
     /// The rules by which SURTs were made.
     pub dialect: Dialect,
+    /// Which captures it was made from.
+    pub scopes: Scopes,
     /// From what it was made: `cdx`, `uris`.
     pub source: Texts,
     /// How many sources it counts.
@@ -201,6 +204,8 @@ impl About {
         );
         add("by", self.by.map(|by| by.name().into()));
         add("dialect", Some(self.dialect.name().into()));
+        let scopes = self.scopes.iter().map(ToString::to_string).collect();
+        add("scope", Texts(scopes).to_value());
         let uses_suffixes = matches!(self.policy, Some(Policy::Domain(_)));
         add(
             "public_suffix_list",
@@ -279,6 +284,11 @@ impl About {
             policy,
             by: texts("by").first().and_then(By::of_name),
             dialect,
+            scopes: texts("scope")
+                .0
+                .iter()
+                .filter_map(|text| text.parse::<Scope>().ok())
+                .collect(),
             source: texts("source"),
             sources: meta.get("sources").and_then(Value::as_u64).unwrap_or(1),
             first: time("from"),
@@ -316,6 +326,7 @@ impl About {
             own.0.extend(other.0);
         }
         self.source.0.extend(other.source.0);
+        self.scopes.merge(other.scopes);
         self.sources += other.sources;
         self.first = [self.first, other.first].into_iter().flatten().min();
         self.last = [self.last, other.last].into_iter().flatten().max();
@@ -348,6 +359,10 @@ mod tests {
             policy: "H3P1".parse().ok(),
             by: Some(By::Month),
             dialect: Dialect::CommonCrawl,
+            scopes: ["mime=text/html&status=200", "include=com,a%26b"]
+                .into_iter()
+                .filter_map(|text| text.parse::<Scope>().ok())
+                .collect(),
             source: Texts::from("cdx".to_owned()),
             sources: 2,
             first: Time::parse(b"1996"),
@@ -387,6 +402,10 @@ mod tests {
             sources: 1,
             captures: Some(Number::exact(3)),
             urirs: Some(Number::exact(2)),
+            scopes: format!("from={year}")
+                .parse::<Scope>()
+                .into_iter()
+                .collect(),
             ..About::default()
         };
         let (a, b, c) = (one("b", "2004"), one("a", "1996"), one("a", "2010"));
@@ -395,5 +414,10 @@ mod tests {
         assert_eq!(left, a.merged(b.merged(c)));
         assert_eq!(left.urirs.unwrap().to_string(), "6-");
         assert_eq!(left.sources, 3);
+        assert_eq!(
+            left.scopes.iter().count(),
+            3,
+            "all of them must cover a lookup"
+        );
     }
 }

@@ -64,6 +64,12 @@ pub enum ErrorKind {
     /// The filter beside a map is missing, damaged, or not its own.
     #[error("{0}")]
     Companion(String),
+    /// The table beside a map is damaged, or not its own.
+    #[error("{0}")]
+    Table(&'static str),
+    /// A map whose rows are not in order, or not spelled as maps spell them.
+    #[error("its rows are not in order, or not spelled as maps spell them")]
+    Untidy,
     /// Maps with filters cannot be merged as they are.
     #[error("its rows have filters, and filters of two maps cannot be joined")]
     FiltersToMerge,
@@ -156,6 +162,10 @@ impl Error {
             ErrorKind::Companion(_) => Some(
                 "put the map and its .filter side by side under their names, make them again with `waypost map compact --filters`, or read the rows alone with --ignore-filter",
             ),
+            ErrorKind::Table(_) => {
+                Some("make the table again with `waypost map index MAP`, or remove it")
+            }
+            ErrorKind::Untidy => Some("put it in order with `waypost map merge MAP -o ORDERED`"),
             ErrorKind::FiltersToMerge => Some(
                 "name what all the maps hold, to make the filters anew: --holdings INPUT; or merge the rows alone with --ignore-filter",
             ),

@@ -53,6 +53,7 @@ mod lookup;
 pub mod map;
 mod open;
 pub mod profile;
+mod scope;
 mod summary;
 pub mod ukvs;
 
@@ -60,5 +61,6 @@ pub use about::{About, Archive, By, Texts};
 pub use error::{Error, ErrorKind, Place, Result};
 pub use frequency::{Frequency, Number, Sureness};
 pub use lookup::{Lookup, LookupBatch, LookupBuffer, SurtWriter};
-pub use open::{open, open_with};
-pub use summary::{Answer, Kind, Match, Size, Summary};
+pub use open::{kind_of_file, open, open_with};
+pub use scope::{Scope, Scopes};
+pub use summary::{Answer, Kind, Match, Presence, Size, Summary, combine};

@@ -10,6 +10,8 @@ use std::borrow::Cow;
 use waypost_index::key::{KeyForm, usual_form};
 use waypost_surt::{Canonicalizer, Dialect, Error, Surt, is_surt};
 
+use crate::scope::{EVERYTHING, Scope};
+
 /// Writes the SURTs under which summaries hold URIs. Reuse it: after the first few URIs, nothing but
 /// the output allocates.
 #[derive(Clone, Debug)]
@@ -93,6 +95,8 @@ fn is_escaped(byte: u8) -> bool {
 pub struct Lookup<'a> {
     uri: &'a [u8],
     surt: Surt<'a>,
+    /// Which captures are asked for.
+    wanted: &'a Scope,
 }
 
 impl<'a> Lookup<'a> {
@@ -125,7 +129,20 @@ impl<'a> Lookup<'a> {
         Lookup {
             uri,
             surt: Surt::new(surt),
+            wanted: &EVERYTHING,
         }
+    }
+
+    /// The same, asking only for some captures: those of a time, a status, a media type. A summary whose
+    /// scope does not cover them all cannot call the lookup absent.
+    #[must_use]
+    pub fn wanting(self, wanted: &'a Scope) -> Lookup<'a> {
+        Lookup { wanted, ..self }
+    }
+
+    /// Which captures are asked for.
+    pub fn wanted(&self) -> &'a Scope {
+        self.wanted
     }
 
     /// The URI or SURT as it was asked for.
@@ -170,6 +187,7 @@ impl LookupBuffer {
             uris,
             bytes: &self.bytes,
             ends: &self.ends,
+            wanted: &EVERYTHING,
         }
     }
 }
@@ -180,16 +198,23 @@ pub struct LookupBatch<'a> {
     uris: &'a [&'a [u8]],
     bytes: &'a [u8],
     ends: &'a [Result<usize, Error>],
+    wanted: &'a Scope,
 }
 
 impl<'a> LookupBatch<'a> {
+    /// The same, asking only for [some captures](Lookup::wanting).
+    #[must_use]
+    pub fn wanting(self, wanted: &'a Scope) -> LookupBatch<'a> {
+        LookupBatch { wanted, ..self }
+    }
+
     /// Each line in order, with its lookup, or why it has no SURT.
     pub fn iter(self) -> impl Iterator<Item = (&'a [u8], Result<Lookup<'a>, Error>)> {
         let mut start = 0;
         self.uris.iter().zip(self.ends).map(move |(&uri, end)| {
             let lookup = end.map(|end| {
                 let surt = &self.bytes[std::mem::replace(&mut start, end)..end];
-                Lookup::spelled(uri, surt)
+                Lookup::spelled(uri, surt).wanting(self.wanted)
             });
             (uri, lookup)
         })

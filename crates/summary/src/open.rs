@@ -26,16 +26,24 @@ pub fn open(path: &Path) -> Result<Box<dyn Summary>> {
 /// # Errors
 /// As [`open`], but for filters that are ignored.
 pub fn open_with(path: &Path, ignore_filter: bool) -> Result<Box<dyn Summary>> {
-    let mut start = vec![0; 64 << 10];
-    let (length, _) = Source::new(path.to_owned()).open()?.read_full(&mut start);
-    let kind = kind_of(&start[..length])
-        .ok_or_else(|| Error::format("this is no summary").in_file(path.display()))?;
+    let kind = kind_of_file(path)?
+        .ok_or_else(|| Error::format("this is not a summary").in_file(path.display()))?;
     Ok(match kind {
         Kind::Filter => Box::new(Filter::load(path)?),
         Kind::Map if ignore_filter => Box::new(Map::open_rows(path, &Room::default())?),
         Kind::Map => Box::new(Map::open(path, &Room::default())?),
         Kind::Profile => Box::new(Profile::open(path)?),
     })
+}
+
+/// Which kind of summary a file is. `None` if it is something else.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn kind_of_file(path: &Path) -> Result<Option<Kind>> {
+    let mut start = vec![0; 64 << 10];
+    let (length, _) = Source::new(path).open()?.read_full(&mut start);
+    Ok(kind_of(&start[..length]))
 }
 
 /// The kind of a summary that begins with these bytes. A profile says of its keys `{…}`, a map a

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use rayon::prelude::*;
+use waypost_index::timestamp::Time;
 
 use crate::about::About;
 use crate::error::Result;
@@ -16,6 +17,42 @@ pub enum Answer {
     Absent,
     /// The archive may have it.
     Present(Match),
+    /// The summary cannot tell: it was not made from all captures that are asked for.
+    Unknown,
+}
+
+/// An answer in a word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Presence {
+    /// The archive does not have it.
+    #[default]
+    Absent,
+    /// The archive may have it.
+    Present,
+    /// The summary cannot tell.
+    Unknown,
+}
+
+impl Presence {
+    /// The word in tables, TSV and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Presence::Absent => "absent",
+            Presence::Present => "present",
+            Presence::Unknown => "unknown",
+        }
+    }
+
+    /// Whether a lookup must be sent on to the archive.
+    pub fn is_possible(self) -> bool {
+        self != Presence::Absent
+    }
+}
+
+impl fmt::Display for Presence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
 }
 
 /// What a summary knows of a URI that it calls present.
@@ -25,6 +62,36 @@ pub struct Match {
     pub key: Option<Vec<u8>>,
     /// What is known under that key.
     pub frequency: Frequency,
+}
+
+impl Answer {
+    /// Present with this frequency, or absent; without the key.
+    pub(crate) fn without_key(frequency: Option<Frequency>) -> Answer {
+        match frequency {
+            None => Answer::Absent,
+            Some(frequency) => Answer::Present(Match {
+                key: None,
+                frequency,
+            }),
+        }
+    }
+
+    /// The answer in a word.
+    pub fn presence(&self) -> Presence {
+        match self {
+            Answer::Absent => Presence::Absent,
+            Answer::Present(_) => Presence::Present,
+            Answer::Unknown => Presence::Unknown,
+        }
+    }
+
+    /// What is known, if it is present.
+    pub fn found(&self) -> Option<&Match> {
+        match self {
+            Answer::Present(found) => Some(found),
+            _ => None,
+        }
+    }
 }
 
 /// Which kind of summary it is.
@@ -71,24 +138,25 @@ pub trait Summary: Send + Sync {
     /// How large it is.
     fn size(&self) -> Size;
 
-    /// Whether the archive may have a URI.
+    /// Whether the archive may have a URI. What lies outside the summary's
+    /// [scope](crate::Scopes) is unknown.
     ///
     /// # Errors
     /// When the summary cannot be read.
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer>;
 
-    /// The same for many, without the keys: what is known of each that is present, in the order of
-    /// `lookups`. Kinds that can do it faster than one by one do.
+    /// The same for many, in the order of `lookups`, without the keys. Kinds that can do it faster than
+    /// one by one do.
     ///
     /// # Errors
     /// When the summary cannot be read.
-    fn lookup_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Option<Frequency>>> {
+    fn lookup_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Answer>> {
         lookups
             .par_iter()
             .map(|lookup| {
                 Ok(match self.lookup(lookup)? {
-                    Answer::Absent => None,
-                    Answer::Present(found) => Some(found.frequency),
+                    Answer::Present(found) => Answer::without_key(Some(found.frequency)),
+                    answer => answer,
                 })
             })
             .collect()
@@ -103,5 +171,122 @@ pub trait Summary: Send + Sync {
             .par_iter()
             .map(|lookup| self.lookup(lookup))
             .collect()
+    }
+}
+
+/// What several summaries of one archive say together of one lookup.
+///
+/// A summary is never wrong when it says absent, as of the time it was made: what it does not cover it
+/// calls unknown. So one that says absent outweighs one that says present, unless the other knows of
+/// later captures, or may: of two that say until when they know, the newer; of one that says so and one
+/// that does not, the one that says present. What nobody can tell is unknown.
+pub fn combine<'a>(answers: impl IntoIterator<Item = (&'a About, Answer)>) -> Answer {
+    let mut undated_absent = false;
+    let mut newest_absent: Option<Time> = None;
+    let mut present: Vec<(Option<Time>, Answer)> = Vec::new();
+    for (about, answer) in answers {
+        match (&answer, about.last) {
+            (Answer::Absent, None) => undated_absent = true,
+            (Answer::Absent, last) => newest_absent = newest_absent.max(last),
+            (Answer::Present(_), last) => present.push((last, answer)),
+            (Answer::Unknown, _) => {}
+        }
+    }
+    present.retain(|(last, _)| match last {
+        Some(last) => newest_absent.is_none_or(|absent| absent < *last),
+        None => !undated_absent,
+    });
+    present.sort_by_key(|(last, _)| *last);
+    match present.pop() {
+        Some((_, found)) => found,
+        None if undated_absent || newest_absent.is_some() => Answer::Absent,
+        None => Answer::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn about(year: Option<u16>) -> About {
+        About {
+            last: year.and_then(|year| Time::parse(year.to_string().as_bytes())),
+            ..About::default()
+        }
+    }
+
+    fn present() -> Answer {
+        Answer::without_key(Some(Frequency::default()))
+    }
+
+    #[test]
+    fn absent_counts_unless_someone_knows_of_later_captures() {
+        let combined = |answers: &[(Option<u16>, Answer)]| {
+            let abouts: Vec<About> = answers.iter().map(|(year, _)| about(*year)).collect();
+            let answers = answers.iter().map(|(_, answer)| answer.clone());
+            combine(abouts.iter().zip(answers)).presence()
+        };
+        use Answer::{Absent, Unknown};
+        for (answers, expected) in [
+            (&[][..], Presence::Unknown),
+            (&[(None, Unknown)], Presence::Unknown),
+            (&[(None, Unknown), (None, present())], Presence::Present),
+            (&[(None, Absent), (None, present())], Presence::Absent),
+            (
+                &[(None, Absent), (Some(2020), present())],
+                Presence::Present,
+            ),
+            (
+                &[(Some(2010), Absent), (Some(2020), present())],
+                Presence::Present,
+            ),
+            (
+                &[(Some(2020), Absent), (Some(2010), present())],
+                Presence::Absent,
+            ),
+            (
+                &[(Some(2020), Absent), (None, present())],
+                Presence::Present,
+            ),
+            (
+                &[(Some(2010), Absent), (Some(2020), Unknown)],
+                Presence::Absent,
+            ),
+        ] {
+            assert_eq!(combined(answers), expected, "{answers:?}");
+        }
+    }
+
+    proptest! {
+        /// An archive with a capture in some year, and summaries of it as it was in others: each sees
+        /// the capture if it was there already, may call anything present, and may not cover the URI.
+        #[test]
+        fn what_is_held_is_never_absent_and_order_does_not_matter(
+            captured in prop::option::of(2000..2010u16),
+            mut summaries in prop::collection::vec((2000..2010u16, any::<bool>(), any::<bool>()), 0..6),
+        ) {
+            let newest = summaries.iter().map(|(year, ..)| *year).max();
+            let answers = |summaries: &[(u16, bool, bool)]| {
+                let answers: Vec<(About, Answer)> = summaries.iter().map(|&(year, guess, covers)| {
+                    let held = captured.is_some_and(|captured| captured <= year);
+                    let answer = if !covers { Answer::Unknown } else if held || guess { present() } else { Answer::Absent };
+                    (about(Some(year)), answer)
+                }).collect();
+                combine(answers.iter().map(|(about, answer)| (about, answer.clone()))).presence()
+            };
+            let combined = answers(&summaries);
+            // Someone who covers it knows of the capture.
+            let known = summaries.iter().any(|&(year, _, covers)| covers && captured.is_some_and(|captured| captured <= year));
+            prop_assert!(!known || combined != Presence::Absent);
+            let all_unknown = summaries.iter().all(|(.., covers)| !covers);
+            prop_assert_eq!(all_unknown, combined == Presence::Unknown);
+            let newest_absent = summaries.iter().any(|&(year, guess, covers)| {
+                Some(year) == newest && covers && !guess && captured.is_none()
+            });
+            prop_assert!(!newest_absent || combined == Presence::Absent);
+            summaries.reverse();
+            prop_assert_eq!(answers(&summaries), combined);
+        }
     }
 }

@@ -9,7 +9,7 @@ use waypost_index::Source;
 use waypost_summary::evaluate::{Confusion, Holdings, Lookups, judge};
 use waypost_summary::holdings::Input;
 use waypost_summary::profile::{self, Options, Profile};
-use waypost_summary::{Archive, Summary};
+use waypost_summary::{Archive, Presence, Summary};
 use waypost_surt::{Canonicalizer, Dialect, Policy, Surt};
 
 fn surt(uri: &str) -> Option<String> {
@@ -79,8 +79,9 @@ proptest! {
                     None => rejected += times,
                     Some(surt) => {
                         let found = keys.get(&cut(&surt));
-                        expected.add(surts.contains(&surt), found.is_some(), times);
-                        frequent.add(surts.contains(&surt), found.is_some_and(|n| *n >= 2), times);
+                        let presence = |present| if present { Presence::Present } else { Presence::Absent };
+                        expected.count(surts.contains(&surt), presence(found.is_some()), times);
+                        frequent.count(surts.contains(&surt), presence(found.is_some_and(|n| *n >= 2)), times);
                     }
                 }
             }

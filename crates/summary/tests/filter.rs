@@ -12,7 +12,7 @@ use waypost_summary::filter::check::{check, check_holdings};
 use waypost_summary::filter::{
     self, Budget, Filter, Hasher, Input, Keyer, Kind, Made, Metadata, Recipe, Secret,
 };
-use waypost_summary::{Answer, Lookup, LookupBuffer, Summary};
+use waypost_summary::{Answer, Lookup, LookupBuffer, Presence, Summary};
 use waypost_surt::{Dialect, Policy};
 
 struct Place(TempDir);
@@ -584,8 +584,8 @@ fn a_filter_is_a_summary() {
     assert_eq!(found.key.as_deref(), Some(&b"org,example)/a/7"[..]));
     let all = filter.lookup_all(&lookups).unwrap();
     assert_eq!(
-        all.iter().map(Option::is_some).collect::<Vec<_>>(),
-        [true, false]
+        all.iter().map(Answer::presence).collect::<Vec<_>>(),
+        [Presence::Present, Presence::Absent]
     );
     assert_eq!(
         (filter.size().keys, filter.size().bytes),

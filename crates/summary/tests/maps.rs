@@ -227,48 +227,48 @@ fn a_report_says_what_the_papers_rule_would_have_given() {
     );
 }
 
-/// A map large enough for its table to be kept.
-fn large(changed: bool) -> String {
-    (100_000..520_000)
-        .map(|n| {
-            format!(
-                "com,site)/page/{n}{} 1\n",
-                if changed && n == 300_000 { 'x' } else { 'y' }
-            )
-        })
-        .collect()
+#[test]
+fn opening_a_map_writes_nothing_and_a_table_gives_the_same_answers() {
+    let folder = TempDir::new().unwrap();
+    let text: String = (100_000..490_000)
+        .map(|n| format!("com,site)/page/{n} 1\n"))
+        .collect();
+    let path = put(&folder, "m.ukvs", text);
+    let files = || fs::read_dir(folder.path()).unwrap().count();
+    assert!(is_present(&open(&path), "com,site)/page/300000"));
+    assert_eq!(files(), 1);
+    let report = map::index(&path).unwrap();
+    assert_eq!((report.rows, files()), (390_000, 2));
+    assert_eq!(report.path, folder.path().join("m.ukvs.wmap"));
+    let map = open(&path);
+    assert!(is_present(&map, "com,site)/page/300000"));
+    assert!(!is_present(&map, "com,site)/page/9999"));
+    assert_eq!(files(), 2);
 }
 
 #[test]
-fn a_table_is_kept_and_made_anew_when_it_is_stale_or_damaged() {
+fn only_plain_and_tidy_maps_have_tables() {
     let folder = TempDir::new().unwrap();
-    let path = put(&folder, "m.ukvs", large(false));
-    let beside = folder.path().join("m.ukvs.wmap");
-    assert!(is_present(&open(&path), "com,site)/page/300000y"));
-    assert!(beside.exists());
-    let table = fs::read(&beside).unwrap();
-    let made = fs::metadata(&beside).unwrap().modified().unwrap();
-    assert!(is_present(&open(&path), "com,site)/page/300000y"));
-    assert_eq!(
-        fs::metadata(&beside).unwrap().modified().unwrap(),
-        made,
-        "it is used as it is"
-    );
-    // As long as before, and the same at both ends.
-    fs::write(&path, large(true)).unwrap();
-    let map = open(&path);
+    let untidy = put(&folder, "untidy.ukvs", "com,b)/ 1\ncom,a)/ 1\n");
     assert!(
-        is_present(&map, "com,site)/page/300000x") && !is_present(&map, "com,site)/page/300000y")
+        map::index(&untidy)
+            .unwrap_err()
+            .to_string()
+            .contains("not in order")
     );
-    for damaged in [
-        &b""[..],
-        b"WAYPMAP\n",
-        &table[..100],
-        &table[..table.len() - 8],
+    // The map itself is put in order when it is opened.
+    assert!(is_present(&open(&untidy), "com,a)/"));
+    for odd in [
+        "com,a)/ 1\n \ncom,b)/ 1\n",
+        "com,a)/ 1\n\r\ncom,b)/ 1\n",
+        "com,a)/ 1\n!meta {}\ncom,b)/ 1\n",
     ] {
-        fs::write(&beside, damaged).unwrap();
-        assert!(is_present(&open(&path), "com,site)/page/300000x"));
-        assert_eq!(fs::read(&beside).unwrap().len(), table.len());
+        let path = put(&folder, "odd.ukvs", odd);
+        let map = open(&path);
+        assert!(
+            is_present(&map, "com,a)/") && is_present(&map, "com,b)/"),
+            "{odd:?}"
+        );
     }
 }
 
@@ -404,6 +404,35 @@ proptest! {
             let map = open(path);
             for surt in &asked {
                 prop_assert!(!is_present(&map, surt) || is_present(&merged, surt), "{surt} of {:?} in {:?}", maps, rows(&out));
+            }
+        }
+    }
+
+    /// Whatever happens to a map or its table, a held URI is found, or there is an error.
+    #[test]
+    fn a_changed_map_or_table_is_an_error_or_answers_right(
+        entries in prop::collection::btree_map(keys(), 1..3u64, 1..20),
+        in_table: bool,
+        at: prop::sample::Index,
+        change in prop_oneof![(1..=255u8).prop_map(Some), Just(None)],
+    ) {
+        let folder = TempDir::new().unwrap();
+        let path = put(&folder, "m.ukvs", text(&entries));
+        map::index(&path).unwrap();
+        let changed = if in_table { folder.path().join("m.ukvs.wmap") } else { path.clone() };
+        let mut bytes = fs::read(&changed).unwrap();
+        let at = at.index(bytes.len());
+        match change {
+            Some(bits) => bytes[at] ^= bits,
+            None => bytes.truncate(at),
+        }
+        let modified = fs::metadata(&changed).unwrap().modified().unwrap();
+        fs::write(&changed, bytes).unwrap();
+        fs::File::options().write(true).open(&changed).unwrap().set_modified(modified).unwrap();
+        if let Ok(map) = Map::open(&path, &Room::default()) {
+            for key in entries.keys() {
+                let stem = key.trim_end_matches('*').trim_end_matches([',', '/']);
+                prop_assert!(is_present(&map, stem), "{key}");
             }
         }
     }

@@ -307,6 +307,10 @@ fn table<'a>(rows: impl IntoIterator<Item = &'a Row>, exact: bool) -> Table {
         ]
         .map(|name| (name, Align::Right)),
     );
+    let unknown = exact || rows.iter().any(|row| row.confusion.unknown > 0);
+    if unknown {
+        columns.push(("unknown", Align::Right));
+    }
     if foresees {
         columns.push(("later_recall", Align::Right));
         columns.push(("newcomers_recall", Align::Right));
@@ -372,6 +376,9 @@ fn table<'a>(rows: impl IntoIterator<Item = &'a Row>, exact: bool) -> Table {
             ratio(confusion.saved().unwrap_or(0.0)),
             row.least.map(number).unwrap_or_default(),
         ];
+        if unknown {
+            cells.push(number(confusion.unknown));
+        }
         if foresees {
             let (all, newcomers) = row.foreseen.unwrap_or_default().recall();
             cells.extend([ratio(share(all)), ratio(share(newcomers))]);
@@ -403,6 +410,7 @@ fn json_of(rows: &[Row]) -> Value {
                 "false_positives": confusion.false_positives,
                 "true_negatives": confusion.true_negatives,
                 "false_negatives": confusion.false_negatives,
+                "unknown": confusion.unknown,
                 "accuracy": share(confusion.accuracy()),
                 "precision": share(confusion.precision()),
                 "recall": share(confusion.recall()),

@@ -12,6 +12,7 @@ mod evaluate;
 mod filter;
 mod index;
 mod keys;
+mod lookup;
 mod man;
 mod map;
 mod profile;
@@ -40,6 +41,7 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
 #[derive(Subcommand)]
 enum Command {
     Keys(keys::Keys),
+    Lookup(lookup::Lookup),
     Index(index::Index),
     Profile(Box<profile::Profile>),
     Evaluate(evaluate::Evaluate),
@@ -53,6 +55,7 @@ impl Cli {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         match self.command {
             Command::Keys(command) => command.run(out),
+            Command::Lookup(command) => command.run(out),
             Command::Index(command) => command.run(out),
             Command::Profile(command) => command.run(out),
             Command::Evaluate(command) => command.run(out),

@@ -74,7 +74,7 @@ pub fn foresee(summary: &dyn Summary, later: &Lookups, held: &[bool]) -> Result<
     for (answer, held) in summary.lookup_all(&later.lookups())?.iter().zip(held) {
         let count = |(all, present): &mut (u64, u64)| {
             *all += 1;
-            *present += u64::from(answer.is_some());
+            *present += u64::from(answer.presence().is_possible());
         };
         count(&mut foreseen.all);
         if !held {

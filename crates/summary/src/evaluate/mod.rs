@@ -20,7 +20,7 @@ use waypost_surt::Dialect;
 
 use crate::error::{Error, Result};
 use crate::frequency::{Frequency, Sureness};
-use crate::summary::Summary;
+use crate::summary::{Answer, Presence, Summary};
 
 /// How often a summary was right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,11 +33,21 @@ pub struct Confusion {
     pub true_negatives: u64,
     /// Wrongly called absent.
     pub false_negatives: u64,
+    /// Outside the summary's scope. They are sent on, and counted above as called present.
+    pub unknown: u64,
 }
 
 impl Confusion {
-    /// Counts lookups that were answered alike.
-    pub fn add(&mut self, held: bool, called_present: bool, times: u64) {
+    /// Counts lookups with the same truth and the same answer. What is unknown is sent on, as if it
+    /// were present.
+    pub fn count(&mut self, held: bool, answer: Presence, times: u64) {
+        self.add(held, answer.is_possible(), times);
+        if answer == Presence::Unknown {
+            self.unknown += times;
+        }
+    }
+
+    fn add(&mut self, held: bool, called_present: bool, times: u64) {
         *match (held, called_present) {
             (true, true) => &mut self.true_positives,
             (false, true) => &mut self.false_positives,
@@ -126,12 +136,15 @@ pub fn judge(
     };
     for (((uri, _, times), answer), held) in lookups.iter().zip(&answers).zip(held) {
         let times = if weighted { times } else { 1 };
-        verdict.confusion.add(*held, answer.is_some(), times);
+        verdict.confusion.count(*held, answer.presence(), times);
         for (least, confusion) in &mut verdict.by_frequency {
-            let called = answer.is_some_and(|frequency| may_have(&frequency, *least));
-            confusion.add(*held, called, times);
+            let presence = match answer {
+                Answer::Present(found) if !may_have(&found.frequency, *least) => Presence::Absent,
+                answer => answer.presence(),
+            };
+            confusion.count(*held, presence, times);
         }
-        if *held && answer.is_none() {
+        if *held && *answer == Answer::Absent {
             verdict.false_negatives.push(uri.to_vec());
         }
     }
@@ -167,10 +180,11 @@ mod tests {
     #[test]
     fn ratios_are_those_of_the_definitions() {
         let mut confusion = Confusion::default();
-        confusion.add(true, true, 3);
-        confusion.add(false, true, 1);
-        confusion.add(false, false, 4);
-        confusion.add(true, false, 2);
+        confusion.count(true, Presence::Present, 3);
+        confusion.count(false, Presence::Unknown, 1);
+        confusion.count(false, Presence::Absent, 4);
+        confusion.count(true, Presence::Absent, 2);
+        assert_eq!(confusion.unknown, 1);
         assert_eq!(confusion.lookups(), 10);
         assert_eq!(confusion.accuracy(), Some(0.7));
         assert_eq!(confusion.precision(), Some(0.75));

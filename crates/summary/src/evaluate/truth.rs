@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::filter::{Filter, Hasher};
 use crate::holdings::{self, Consumer, Input, Reading, Run};
 use crate::profile::Profile;
-use crate::summary::Summary;
+use crate::summary::{Answer, Summary};
 
 /// What is held: an index, a list of URIs, hashes of them, or a profile of whole URIs.
 #[derive(Clone, Debug)]
@@ -74,7 +74,8 @@ fn truth_of_profile(path: &Path, samples: &[Lookups]) -> Result<(Vec<Vec<bool>>,
             .in_file(path.display()));
         }
         let answers = profile.lookup_all(&lookups.lookups())?;
-        truths.push(answers.iter().map(Option::is_some).collect());
+        let held = |answer: &Answer| answer.found().is_some();
+        truths.push(answers.iter().map(held).collect());
     }
     let reading = Reading {
         urirs: profile.size().keys,

@@ -15,6 +15,7 @@ use super::ribbon::{self, WORKSHOP_PER_HASH, Workshop};
 use super::run::{self, Cursor, Run, RunReader, RunWriter, write_hashes};
 use super::size::{self, BLOOM_SHARD, Budget};
 use crate::error::{Error, Result};
+use crate::scope::Scopes;
 use waypost_io::pipeline::{self, Pool, Width};
 
 /// What to make.
@@ -119,16 +120,17 @@ pub fn build(input: Input<'_>, recipe: &Recipe, out: &Path) -> Result<(Made, Rea
     }
     format::check_place(out)?;
     let keys = Keys::new(input.hasher, input.dialect, input.policy);
+    let scopes = Scopes::of(&input.select);
     let (run, reading) = input::read(input)?;
     let mut recipe = recipe.clone();
-    describe(&reading, &mut recipe.metadata)?;
+    describe(&reading, &scopes, &mut recipe.metadata)?;
     let made = encode(&run, keys, &recipe, out)?;
     Ok((made, reading))
 }
 
 /// Adds to the metadata what the input says, where the user said nothing: dates come from captures,
 /// never from the clock.
-fn describe(reading: &Reading, metadata: &mut Metadata) -> Result<()> {
+fn describe(reading: &Reading, scopes: &Scopes, metadata: &mut Metadata) -> Result<()> {
     let day = |time: waypost_index::timestamp::Time| time.to_string()[..10].to_owned();
     if let (Some(first), Some(last)) = (reading.first, reading.last) {
         if metadata.get("date").is_empty() {
@@ -137,6 +139,14 @@ fn describe(reading: &Reading, metadata: &mut Metadata) -> Result<()> {
         if metadata.get("coverage").is_empty() {
             metadata.add("coverage", &format!("{}/{}", day(first), day(last)))?;
         }
+    }
+    describe_scopes(scopes, metadata)
+}
+
+/// Notes which captures a filter is made from.
+fn describe_scopes(scopes: &Scopes, metadata: &mut Metadata) -> Result<()> {
+    for scope in scopes.iter() {
+        metadata.add("coverage", &format!("{}{scope}", super::summary::SCOPE))?;
     }
     Ok(())
 }
@@ -434,6 +444,7 @@ pub fn add(
     input.hasher = filter.hasher()?;
     input.dialect = filter.head().dialect;
     input.policy = filter.head().policy;
+    let scopes = Scopes::of(&input.select);
     let (run, reading) = input::read(input)?;
     let filled = bloom(&run, filter.blocks(), Some(filter), recipe)?;
     let mut head = filter.head().clone();
@@ -443,6 +454,7 @@ pub fn add(
     head.rate = filled.rate;
     let mut metadata = filter.metadata().clone();
     metadata.extend(&recipe.metadata);
+    describe_scopes(&scopes, &mut metadata)?;
     let bytes = filled.writer.finish(&head, &metadata, out)?;
     Ok((Made { head, bytes }, reading))
 }

@@ -10,6 +10,7 @@ use crate::about::About;
 use crate::error::Result;
 use crate::frequency::{Frequency, Number, Sureness};
 use crate::lookup::{Lookup, SurtWriter, escaped};
+use crate::scope::Scope;
 use crate::summary::{Answer, Kind, Match, Size, Summary};
 
 /// Turns URIs and SURTs into the keys and hashes of a filter.
@@ -91,6 +92,9 @@ impl Keyer {
     }
 }
 
+/// Begins the `coverage` that says which captures a filter was made from.
+pub(super) const SCOPE: &str = "captures?";
+
 /// What the head and the metadata of a file say, in the words that all summaries use.
 pub(super) fn about(layout: &Layout) -> About {
     let texts = |element: &str| {
@@ -124,7 +128,12 @@ pub(super) fn about(layout: &Layout) -> About {
         .get("date")
         .first()
         .and_then(|date| time(date));
-    let covered = layout.metadata.get("coverage").first();
+    let coverage = layout.metadata.get("coverage");
+    about.scopes = coverage
+        .iter()
+        .filter_map(|text| text.strip_prefix(SCOPE)?.parse::<Scope>().ok())
+        .collect();
+    let covered = coverage.iter().find(|text| !text.starts_with(SCOPE));
     if let Some((first, last)) = covered.and_then(|text| text.split_once('/')) {
         (about.first, about.last) = (time(first), time(last));
     }
@@ -152,17 +161,18 @@ impl Summary for Filter {
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer> {
         let mut key = Vec::new();
         self.head().policy.cut(lookup.surt(), &mut key);
-        Ok(if self.contains(self.hasher()?.hash(&key))? {
+        let answer = if self.contains(self.hasher()?.hash(&key))? {
             Answer::Present(Match {
                 key: Some(key),
                 frequency: Frequency::default(),
             })
         } else {
             Answer::Absent
-        })
+        };
+        Ok(self.about.scopes.limit(lookup, answer))
     }
 
-    fn lookup_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Option<Frequency>>> {
+    fn lookup_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Answer>> {
         use rayon::prelude::*;
         let hasher = self.hasher()?;
         let parts: Vec<Vec<bool>> = lookups
@@ -181,7 +191,23 @@ impl Summary for Filter {
         Ok(parts
             .concat()
             .into_iter()
-            .map(|present| present.then(Frequency::default))
+            .zip(lookups)
+            .map(|(present, lookup)| {
+                let answer = Answer::without_key(present.then(Frequency::default));
+                self.about.scopes.limit(lookup, answer)
+            })
             .collect())
+    }
+
+    fn answer_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Answer>> {
+        let mut answers = self.lookup_all(lookups)?;
+        for (lookup, answer) in lookups.iter().zip(&mut answers) {
+            if let Answer::Present(found) = answer {
+                let mut key = Vec::new();
+                self.head().policy.cut(lookup.surt(), &mut key);
+                found.key = Some(key);
+            }
+        }
+        Ok(answers)
     }
 }

@@ -19,6 +19,7 @@ use crate::about::{About, Archive, By, Texts};
 use crate::error::{Error, Result};
 use crate::frequency::Number;
 use crate::holdings::{self, Consumer, Content, Input, Reading, Run};
+use crate::scope::Scopes;
 use crate::ukvs::{Header, Headers, Reader, Value, push_digits};
 
 /// What was made.
@@ -177,6 +178,11 @@ fn about(input: &Input, archive: &Archive, reading: &Reading) -> About {
         policy: None,
         by: input.by,
         dialect: input.dialect,
+        scopes: if read {
+            Scopes::of(&input.select)
+        } else {
+            Scopes::default()
+        },
         source: if !read {
             Texts::default()
         } else {

@@ -2,16 +2,20 @@
 
 use waypost_index::Source;
 use waypost_index::rejects::printable;
-use waypost_surt::{Key, Reach, Surt};
+use waypost_surt::{Key, Reach};
 
 use super::filtered::Said;
 use super::row::Row;
 use super::rows::{Order, Rows, Why};
 use super::store::Map;
 use super::write::Counting;
+use crate::about::About;
 use crate::error::Result;
-use crate::frequency::Frequency;
+use crate::frequency::{Frequency, Number, Sureness};
 use crate::holdings::{self, Consumer, Input, Reading, Run};
+use crate::lookup::Lookup;
+use crate::summary::{Answer, Summary};
+use crate::ukvs::Headers;
 
 /// How many examples are kept.
 const EXAMPLES: usize = 5;
@@ -37,6 +41,8 @@ pub struct Checked {
     pub shadowed_examples: Vec<(u64, String)>,
     /// Whether wildcards count what rows below them count.
     pub counting: Option<Counting>,
+    /// The captures that the header counts and those that the rows count, if rows are missing.
+    pub lacking: Option<(u64, u64)>,
 }
 
 /// Rows above the current one that cover it.
@@ -98,6 +104,7 @@ pub fn check(source: &Source) -> Result<Checked> {
             });
         }
     }
+    checked.lacking = lacking(rows.headers(), &checked);
     checked.counting = Some(super::compact::counting(rows.headers()));
     checked.disorder = rows.untidy().map(|untidy| {
         let why = match untidy.why {
@@ -108,6 +115,21 @@ pub fn check(source: &Source) -> Result<Checked> {
         (untidy.line, printable(&untidy.here), why)
     });
     Ok(checked)
+}
+
+/// The captures that a header counts and those that the rows count, if these are fewer: the map was cut.
+fn lacking(headers: &Headers, checked: &Checked) -> Option<(u64, u64)> {
+    let exact = |number: Number| (number.sureness == Sureness::Exact).then_some(number.value);
+    let counted = About::from_headers(headers)
+        .ok()?
+        .captures
+        .and_then(exact)?;
+    let found = match checked.total {
+        None if checked.rows > 0 => return None,
+        None => 0,
+        Some(total) => total.captures.and_then(exact)?,
+    };
+    (found < counted).then_some((counted, found))
 }
 
 fn covers(above: &Above, key: &Key<'_>) -> bool {
@@ -169,9 +191,9 @@ impl Consumer for Prover {
 
     fn run(&self, part: &mut Missed, run: &Run) {
         part.urirs += 1;
-        // The filter was looked over when the map was opened; should it fail now, nothing is proved.
-        let present = self.map.is_present(&Surt::new(&run.surt));
-        if !present.unwrap_or(false) {
+        // The filter was verified when the map was opened; should it fail now, nothing is proved.
+        let answer = self.map.lookup(&Lookup::spelled(&run.surt, &run.surt));
+        if answer.map_or(true, |answer| answer == Answer::Absent) {
             part.missed += 1;
             if part.examples.len() < EXAMPLES {
                 part.examples.push(printable(&run.surt));

@@ -58,5 +58,6 @@ pub use papers::{Papers, PowerLaw};
 pub use prior::Prior;
 pub use row::{Row, write_frequency};
 pub use store::{Map, Span};
+pub use table::{TableReport, index, is_indexed};
 pub use tidy::Room;
 pub use write::{Counting, Style, Summed};

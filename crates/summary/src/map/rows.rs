@@ -207,7 +207,7 @@ pub(crate) fn second_key(headers: &Headers) -> Result<Option<String>> {
 
 /// Whether a key is spelled as we spell it, and has no query unless it is a void.
 #[inline]
-fn is_tidy(row: &Row<'_>) -> bool {
+pub(crate) fn is_tidy(row: &Row<'_>) -> bool {
     let key = row.key.as_ref();
     let usual = match key {
         [.., b'/' | b')' | b'*'] => false,

@@ -1,8 +1,8 @@
 //! A map that answers lookups.
 //!
 //! The text stays where it is, under a memory map, and a [table](super::table) says where the rows
-//! are. Tables of large maps are kept beside the text as `.wmap` and made anew when the text changes;
-//! with one, opening a map takes no time, however large it is.
+//! are: one that was written beside the map, or else one that is made when the map is opened. Opening
+//! and looking up write nothing.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -18,19 +18,16 @@ use waypost_surt::{Key, Reach, Surt};
 use super::filtered::Companion;
 use super::find::{Finder, Found};
 use super::row::Row;
-use super::rows::{Order, Rows, key_fields};
-use super::table::{self, Table};
+use super::rows::key_fields;
+use super::table::{self, Table, Tidiness};
 use super::tidy::{Room, joined, joined_filter, tidied};
-use crate::about::About;
-use crate::error::{Error, Result};
+use crate::about::{About, By};
+use crate::error::{Error, ErrorKind, Result};
 use crate::frequency::Frequency;
 use crate::lookup::Lookup;
-use crate::summary::{Answer, Kind, Match, Size, Summary};
-use crate::ukvs::{Headers, Line};
+use crate::summary::{Answer, Kind, Match, Presence, Size, Summary};
+use crate::ukvs::{Headers, LONGEST, Line};
 use waypost_io::Mapped;
-
-/// Tables of texts smaller than this are made anew each time.
-const SMALL: usize = 8 << 20;
 
 /// A map.
 #[derive(Debug)]
@@ -68,30 +65,21 @@ impl Map {
     pub fn open_rows(path: &Path, room: &Room) -> Result<Map> {
         let source = Source::new(path);
         let name = |error: Error| error.in_file(path.display());
-        let plain = source != Source::Stdin && source.open()?.compression() == Compression::Plain;
+        // A pipe can be read only once, and not be mapped.
+        let plain = path.is_file() && source.open()?.compression() == Compression::Plain;
         if plain {
             let text = Mapped::open(path)?;
-            if let Some(table) = table::load(path, &text) {
+            if let Some(table) = table::load(path, &text)? {
                 return Map::new(text, table, path, None).map_err(name);
             }
-            if is_tidy(&source)? {
-                let keys = key_fields(&headers_of(&text).map_err(name)?).map_err(name)?;
-                let mut bytes = Table::build(&text, keys).map_err(name)?;
-                if text.len() >= SMALL {
-                    table::store(path, &text, &mut bytes);
-                }
-                let table = Table::new(Mapped::from(bytes))
-                    .ok_or_else(damaged)
-                    .map_err(name)?;
+            if let Some(table) = table_of(&text, Tidiness::Check).map_err(name)? {
                 return Map::new(text, table, path, None).map_err(name);
             }
         }
         let tidy = tidied(&source, room)?;
         let text = Mapped::open(&tidy)?;
-        let keys = key_fields(&headers_of(&text).map_err(name)?).map_err(name)?;
-        let bytes = Table::build(&text, keys).map_err(name)?;
-        let table = Table::new(Mapped::from(bytes))
-            .ok_or_else(damaged)
+        let table = table_of(&text, Tidiness::Known)
+            .and_then(|table| table.ok_or_else(|| Error::new(ErrorKind::Untidy)))
             .map_err(name)?;
         Map::new(text, table, path, Some(tidy)).map_err(name)
     }
@@ -165,10 +153,27 @@ impl Map {
         }
     }
 
-    /// Whether the map calls a SURT present.
+    /// What the map says of a lookup for which a [`Finder`] found this row, or none.
     ///
     /// # Errors
     /// When the filter beside it cannot be read.
+    pub fn presence(&self, lookup: &Lookup<'_>, found: Option<&Found<'_>>) -> Result<Presence> {
+        let frequency = match found {
+            Some(found) if self.confirms(found, lookup.surt())? => Some(found.frequency),
+            _ => None,
+        };
+        let answer = Answer::without_key(frequency);
+        Ok(self.about.scopes.limit(lookup, answer).presence())
+    }
+
+    /// Whether rows have times, so that it can be asked for some.
+    pub fn has_times(&self) -> bool {
+        let second = super::rows::second_key(&self.headers).ok().flatten();
+        matches!(self.about.by, Some(By::Year | By::Month)) || second.as_deref() == Some("datetime")
+    }
+
+    /// Whether the map calls a SURT present.
+    #[cfg(test)]
     pub(crate) fn is_present(&self, surt: &Surt<'_>) -> Result<bool> {
         match self.find(surt, None) {
             Some(found) => self.confirms(&found, surt),
@@ -296,8 +301,11 @@ fn covers(wildcard: &Key<'_>, key: &Key<'_>) -> bool {
     }
 }
 
-fn damaged() -> Error {
-    Error::format("the table of its rows is damaged")
+/// Makes the table of a text. `None` if the text is not tidy.
+fn table_of(text: &Mapped, order: Tidiness) -> Result<Option<Table>> {
+    let keys = key_fields(&headers_of(text)?)?;
+    let bytes = Table::build(text, keys, order)?;
+    Ok(bytes.and_then(|bytes| Table::new(Mapped::from(bytes))))
 }
 
 fn line_at(text: &[u8]) -> &[u8] {
@@ -306,9 +314,13 @@ fn line_at(text: &[u8]) -> &[u8] {
 }
 
 /// The headers before the first row, and those behind rows if it begins with none.
-fn headers_of(text: &[u8]) -> Result<Headers> {
+pub(super) fn headers_of(text: &[u8]) -> Result<Headers> {
     let mut headers = Headers::default();
     for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
+        if line.len() > LONGEST {
+            let error = Error::syntax("the line is longer than 16 MiB", LONGEST + 1);
+            return Err(error.at_line(number as u64 + 1));
+        }
         match line.first() {
             None | Some(b'!' | b'@' | b' ' | b'\t' | b'\r') => {}
             Some(_) => break,
@@ -320,19 +332,6 @@ fn headers_of(text: &[u8]) -> Result<Headers> {
         }
     }
     Ok(headers)
-}
-
-fn is_tidy(source: &Source) -> Result<bool> {
-    let mut rows = Rows::open(source, Order::Watch)?;
-    let mut seen_header_after_row = false;
-    let headers = rows.headers().clone();
-    while rows.next()?.is_some() {
-        if rows.untidy().is_some() {
-            return Ok(false);
-        }
-    }
-    seen_header_after_row |= *rows.headers() != headers;
-    Ok(!seen_header_after_row)
 }
 
 /// A span of time: `2012`, `2012:2014`, `:2014`, `2012:`.
@@ -359,6 +358,16 @@ impl Span {
             from: from.flatten(),
             to: to.flatten(),
         })
+    }
+
+    /// Where it begins, if it does.
+    pub fn from(&self) -> Option<Time> {
+        self.from
+    }
+
+    /// Where it ends, if it does.
+    pub fn to(&self) -> Option<Time> {
+        self.to
     }
 
     /// Whether a row's span has a moment of this one. What is no time, such as a language, is of all
@@ -403,17 +412,18 @@ impl Summary for Map {
     }
 
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer> {
-        Ok(match self.find(lookup.surt(), None) {
+        let answer = match self.find(lookup.surt(), None) {
             Some(found) if self.confirms(&found, lookup.surt())? => Answer::Present(Match {
                 key: Some(found.key.into_owned()),
                 frequency: found.frequency,
             }),
             _ => Answer::Absent,
-        })
+        };
+        Ok(self.about.scopes.limit(lookup, answer))
     }
 
-    fn lookup_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Option<Frequency>>> {
-        let parts: Result<Vec<Vec<Option<Frequency>>>> = lookups
+    fn lookup_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Answer>> {
+        let parts: Result<Vec<Vec<Answer>>> = lookups
             .par_chunks(4096)
             .map(|lookups| {
                 let mut found = Vec::with_capacity(lookups.len());
@@ -421,11 +431,15 @@ impl Summary for Map {
                 found
                     .into_iter()
                     .zip(lookups)
-                    .map(|(found, lookup)| match found {
-                        Some(found) if self.confirms(&found, lookup.surt())? => {
-                            Ok(Some(found.frequency))
-                        }
-                        _ => Ok(None),
+                    .map(|(found, lookup)| {
+                        let frequency = match found {
+                            Some(found) if self.confirms(&found, lookup.surt())? => {
+                                Some(found.frequency)
+                            }
+                            _ => None,
+                        };
+                        let answer = Answer::without_key(frequency);
+                        Ok(self.about.scopes.limit(lookup, answer))
                     })
                     .collect()
             })

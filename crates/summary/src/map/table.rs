@@ -4,26 +4,39 @@
 //! fits leads to the text, where the key itself is compared.
 //!
 //! ```text
-//! magic  version  flags  text length  text time  text hash  rows  slots  levels   64 bytes
-//! slot 0, slot 1, …                                                                8 bytes each
+//! magic  version  flags  text length  text hash  rows  slots  levels  checksum   72 bytes
+//! slot 0, slot 1, …                                                               8 bytes each
 //! └ fingerprint, 24 bits │ where the row begins in the text, + 1, 40 bits
 //! ```
+//!
+//! A table is made in memory when a map is opened, or once and for all by [`index`], which writes it
+//! beside the map. Such a table is used only if it is whole and was made from exactly this text:
+//! opening a map hashes both, at about the speed of memory. Anything else is an error, because a
+//! table that leads past a row would call a held URI absent.
 
-use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
-
+use std::cmp::Ordering;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
+use waypost_index::Source;
+use waypost_index::input::Compression;
 use waypost_index::output::AtomicFile;
 use waypost_surt::{Key, Reach};
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::row::Row;
-use crate::error::{Error, Result};
+use super::rows::{is_tidy, key_fields};
+use super::store::headers_of;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ukvs::LONGEST;
 use waypost_io::Mapped;
 
 const MAGIC: &[u8; 8] = b"WAYPMAP\n";
-const VERSION: u32 = 2;
-const HEADER: usize = 64;
+const VERSION: u32 = 3;
+const HEADER: usize = 72;
+
+/// Where the checksum is, the last field of the header.
+const CHECKSUM: usize = 64;
 
 /// Some keys have a query.
 const HAS_QUERIES: u32 = 1;
@@ -120,14 +133,15 @@ const TOGETHER: usize = 64;
 
 impl Table {
     /// Reads all rows of a text and notes where they are. Rows of one key follow each other, and the
-    /// first is noted.
-    pub(crate) fn build(text: &Mapped, keys: usize) -> Result<Vec<u8>> {
-        let slots = (count(text, keys) * 3 / 2).max(8);
+    /// first is noted. `None` if the text is not tidy, unless that need not be checked.
+    pub(crate) fn build(text: &Mapped, keys: usize, order: Tidiness) -> Result<Option<Vec<u8>>> {
+        let slots = (count(text, keys)? * 3 / 2).max(8);
         let mut bytes = vec![0; HEADER + 8 * slots as usize];
         let mut rows = 0u64;
         let mut flags = 0;
         let mut levels = Levels::default();
         let mut last: &[u8] = b"";
+        let mut before: Option<Row<'_>> = None;
         let mut waiting: Vec<(u64, u64)> = Vec::with_capacity(TOGETHER);
         let mut start = 0;
         let mut line_number = 0;
@@ -140,9 +154,24 @@ impl Table {
             let end = memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |at| start + at);
             let line = &text[start..end];
             line_number += 1;
+            // Headers behind rows, blank lines that are not empty, rows behind white space.
+            let odd = match line.first() {
+                Some(b'!' | b'@') => rows > 0,
+                Some(b' ' | b'\t' | b'\r') => true,
+                _ => false,
+            };
+            if odd && order == Tidiness::Check {
+                return Ok(None);
+            }
             if is_row(line) {
                 let line = line.strip_suffix(b"\r").unwrap_or(line);
                 let row = Row::parse(line, keys).map_err(|error| error.at_line(line_number))?;
+                if order == Tidiness::Check {
+                    if !is_tidy(&row) || before.is_some_and(|before| !ascends(&before, &row)) {
+                        return Ok(None);
+                    }
+                    before = Some(row.clone());
+                }
                 rows += 1;
                 if let Some(width) = row.filter {
                     flags |= 1 << (WIDTHS + u32::from(width));
@@ -170,7 +199,28 @@ impl Table {
         bytes[40..48].copy_from_slice(&rows.to_le_bytes());
         bytes[48..56].copy_from_slice(&slots.to_le_bytes());
         bytes[56..64].copy_from_slice(&levels.0.to_le_bytes());
-        Ok(bytes)
+        Ok(Some(bytes))
+    }
+
+    /// Takes a table that was written to a file, if it is whole and was made from this text.
+    fn verified(bytes: Mapped, text: &[u8]) -> Result<Table> {
+        let wrong = |what| Err(Error::new(ErrorKind::Table(what)));
+        if !bytes.starts_with(MAGIC) || bytes.len() < HEADER {
+            return wrong("this is not the table of a map");
+        }
+        if bytes[8..12] != VERSION.to_le_bytes() {
+            return wrong("the table was made by another version of Waypost");
+        }
+        if bytes[CHECKSUM..HEADER] != checksum(&bytes) {
+            return wrong("the table is damaged: its checksum does not match");
+        }
+        if bytes[16..40] != stamp(text) {
+            return wrong("the table was not made from this map as it is now");
+        }
+        match Table::new(bytes) {
+            Some(table) => Ok(table),
+            None => wrong("the table is damaged: it has not the length that it should have"),
+        }
     }
 
     /// Takes a table as it was built.
@@ -256,6 +306,27 @@ impl Table {
     }
 }
 
+/// Whether a text is known to be tidy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tidiness {
+    /// It must be checked.
+    Check,
+    /// It was made so.
+    Known,
+}
+
+/// Whether a row may come behind another.
+fn ascends(before: &Row<'_>, row: &Row<'_>) -> bool {
+    match row.key.cmp(&before.key) {
+        Ordering::Greater => true,
+        Ordering::Less => false,
+        Ordering::Equal => match (&before.second, &row.second) {
+            (Some(before), Some(second)) => second > before,
+            _ => false,
+        },
+    }
+}
+
 /// How many bytes of a text are kept in memory while a table is made of it.
 const WINDOW: usize = 16 << 20;
 
@@ -270,14 +341,27 @@ fn first_field(line: &[u8]) -> &[u8] {
 }
 
 /// How many keys a text has, each counted once however many rows it has.
-fn count(text: &Mapped, keys: usize) -> u64 {
-    if keys == 1 {
-        let mut count = 1;
-        for (number, window) in text.chunks(WINDOW).enumerate() {
-            count += memchr::memchr_iter(b'\n', window).count() as u64;
-            text.release(number * WINDOW..number * WINDOW + window.len());
+///
+/// # Errors
+/// When a line is too long to be one.
+fn count(text: &Mapped, keys: usize) -> Result<u64> {
+    let mut lines = 1;
+    let mut line_start = 0;
+    for (number, window) in text.chunks(WINDOW).enumerate() {
+        let start = number * WINDOW;
+        let first = memchr::memchr(b'\n', window).map_or(start + window.len(), |at| start + at);
+        if first - line_start > LONGEST {
+            let error = Error::syntax("the line is longer than 16 MiB", LONGEST + 1);
+            return Err(error.at_line(lines));
         }
-        return count;
+        if let Some(last) = memchr::memrchr(b'\n', window) {
+            line_start = start + last + 1;
+        }
+        lines += memchr::memchr_iter(b'\n', window).count() as u64;
+        text.release(start..start + window.len());
+    }
+    if keys == 1 {
+        return Ok(lines);
     }
     let mut last: &[u8] = b"";
     let mut count = 0;
@@ -287,7 +371,7 @@ fn count(text: &Mapped, keys: usize) -> u64 {
         count += u64::from(field != last);
         last = field;
     }
-    count
+    Ok(count)
 }
 
 /// Puts rows into the slots of a table, and forgets them.
@@ -329,58 +413,111 @@ pub(crate) fn beside(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// What tells whether a text is still the one that a table was made of: its time, and a hash of its
-/// start and its end.
-fn stamp(path: &Path, text: &[u8]) -> [u8; 24] {
-    let time = std::fs::metadata(path)
-        .and_then(|metadata| metadata.modified())
-        .ok()
-        .and_then(|time| time.duration_since(UNIX_EPOCH).ok())
-        .map_or(0, |time| time.as_nanos() as u64);
-    let ends = 4096.min(text.len());
-    let hash = xxhash_rust::xxh3::xxh3_64(&text[..ends])
-        ^ xxhash_rust::xxh3::xxh3_64(&text[text.len() - ends..]).rotate_left(1);
+/// What tells a text from every other: its length, and the hash of all of it.
+fn stamp(text: &[u8]) -> [u8; 24] {
     let mut stamp = [0; 24];
     stamp[..8].copy_from_slice(&(text.len() as u64).to_le_bytes());
-    stamp[8..16].copy_from_slice(&time.to_le_bytes());
-    stamp[16..].copy_from_slice(&hash.to_le_bytes());
+    stamp[8..].copy_from_slice(&xxh3_128(text).to_le_bytes());
     stamp
 }
 
-/// The table beside a text, if it is there and was made of this text.
-pub(crate) fn load(path: &Path, text: &[u8]) -> Option<Table> {
-    let bytes = Mapped::open(&beside(path)).ok()?;
-    let fresh = bytes.get(16..40)? == stamp(path, text);
-    fresh.then(|| Table::new(bytes)).flatten()
+/// The hash of a table, but for where it is kept.
+fn checksum(table: &[u8]) -> [u8; 8] {
+    let mut hash = Xxh3::new();
+    hash.update(&table[..CHECKSUM]);
+    hash.update(&table[HEADER..]);
+    hash.digest().to_le_bytes()
 }
 
-/// Writes a table beside its text. It can be made again, so failing to is no error.
-pub(crate) fn store(path: &Path, text: &[u8], table: &mut [u8]) {
-    table[16..40].copy_from_slice(&stamp(path, text));
-    let written = || -> Result<()> {
-        let place = beside(path);
-        let mut out = AtomicFile::create(&place)?;
-        out.write_all(table)
-            .map_err(|source| Error::io("write", &place, source))?;
-        out.commit()?;
-        Ok(())
+/// Makes a table fit to be kept: it says which text it was made from, and what it must be itself.
+fn seal(table: &mut [u8], text: &[u8]) {
+    table[16..40].copy_from_slice(&stamp(text));
+    let checksum = checksum(table);
+    table[CHECKSUM..HEADER].copy_from_slice(&checksum);
+}
+
+/// The table beside a text, if there is one.
+///
+/// # Errors
+/// When it is damaged, or was not made from this text.
+pub(crate) fn load(path: &Path, text: &[u8]) -> Result<Option<Table>> {
+    let place = beside(path);
+    match place.try_exists() {
+        Ok(false) => return Ok(None),
+        Ok(true) => {}
+        Err(error) => return Err(Error::io("open", &place, error)),
+    }
+    let table = Table::verified(Mapped::open(&place)?, text);
+    table
+        .map(Some)
+        .map_err(|error| error.in_file(place.display()))
+}
+
+/// A table that was written beside its map.
+#[derive(Clone, Debug)]
+pub struct TableReport {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Rows of the map.
+    pub rows: u64,
+    /// Bytes of the table.
+    pub bytes: u64,
+}
+
+/// Whether there is a table beside a map.
+pub fn is_indexed(path: &Path) -> bool {
+    beside(path).exists()
+}
+
+/// Writes the table of a map beside it, so that opening the map need not make one: `a.ukvs.wmap` beside
+/// `a.ukvs`. A table that was there is replaced.
+///
+/// # Errors
+/// When the map is compressed or not tidy, cannot be read, or the table cannot be written.
+pub fn index(path: &Path) -> Result<TableReport> {
+    let name = |error: Error| error.in_file(path.display());
+    if Source::new(path).open()?.compression() != Compression::Plain {
+        return Err(name(Error::invalid(
+            "a table leads to the rows of a plain map, and this one is compressed",
+        )));
+    }
+    let text = Mapped::open(path)?;
+    let keys = key_fields(&headers_of(&text).map_err(name)?).map_err(name)?;
+    let Some(mut table) = Table::build(&text, keys, Tidiness::Check).map_err(name)? else {
+        return Err(name(Error::new(ErrorKind::Untidy)));
     };
-    // The folder may be read-only.
-    let _ = written();
+    seal(&mut table, &text);
+    let place = beside(path);
+    let mut out = AtomicFile::create(&place)?;
+    out.write_all(&table)
+        .map_err(|source| Error::io("write", &place, source))?;
+    out.commit()?;
+    Ok(TableReport {
+        rows: Table::new(Mapped::from(table.clone())).map_or(0, |table| table.rows),
+        bytes: table.len() as u64,
+        path: place,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A map of every kind of key, and its table as version 2 has it.
+    /// A map of every kind of key, and its table as version 3 has it.
     const MAP: &[u8] = include_bytes!("../../tests/golden/small.ukvs");
-    const TABLE: &[u8] = include_bytes!("../../tests/golden/small.ukvs.wmap");
+    const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/small.ukvs.wmap");
 
     #[test]
     fn tables_are_made_as_they_were_and_read() {
-        assert_eq!(Table::build(&Mapped::from(MAP.to_vec()), 1).unwrap(), TABLE);
-        let table = Table::new(Mapped::from(TABLE.to_vec())).unwrap();
+        let text = Mapped::from(MAP.to_vec());
+        let mut made = Table::build(&text, 1, Tidiness::Check).unwrap().unwrap();
+        seal(&mut made, &text);
+        if std::env::var_os("WAYPOST_WRITE_GOLDEN").is_some() {
+            std::fs::write(TABLE, &made).unwrap();
+        }
+        let kept = std::fs::read(TABLE).unwrap();
+        assert!(made == kept, "the table is not what it was");
+        let table = Table::verified(Mapped::from(kept), MAP).unwrap();
         assert_eq!((table.rows, table.has_queries()), (8, true));
         let mut at = 0;
         for line in MAP.split_inclusive(|&byte| byte == b'\n') {
@@ -391,11 +528,26 @@ mod tests {
             }
             at += line.len();
         }
-        let mut older = TABLE.to_vec();
-        older[8] = 1;
-        assert!(
-            Table::new(Mapped::from(older)).is_none(),
-            "another version is made anew"
-        );
+    }
+
+    #[test]
+    fn a_changed_byte_of_a_table_or_its_text_is_an_error() {
+        let kept = std::fs::read(TABLE).unwrap();
+        for at in 0..kept.len() {
+            for bit in [1, 0x80] {
+                let mut changed = kept.clone();
+                changed[at] ^= bit;
+                assert!(Table::verified(Mapped::from(changed), MAP).is_err(), "{at}");
+            }
+        }
+        for length in 0..kept.len() {
+            let cut = kept[..length].to_vec();
+            assert!(Table::verified(Mapped::from(cut), MAP).is_err(), "{length}");
+        }
+        for at in 0..MAP.len() {
+            let mut changed = MAP.to_vec();
+            changed[at] ^= 1;
+            assert!(Table::verified(Mapped::from(kept.clone()), &changed).is_err());
+        }
     }
 }

@@ -16,6 +16,7 @@ use crate::about::{About, Archive, Texts};
 use crate::error::{Error, Result};
 use crate::frequency::Number;
 use crate::holdings::{self, Consumer, Content, Input, Reading, Run};
+use crate::scope::Scopes;
 
 /// What to make.
 #[derive(Clone, Debug)]
@@ -161,6 +162,7 @@ fn about(input: &Input, options: &Options, reading: &Reading) -> About {
         policy: None,
         by: input.by,
         dialect: input.dialect,
+        scopes: Scopes::of(&input.select),
         source,
         sources: if input.each_a_source {
             input.sources.len() as u64

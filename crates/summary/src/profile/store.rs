@@ -352,16 +352,17 @@ impl Summary for Profile {
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer> {
         let mut key = Vec::new();
         self.policy.cut(lookup.surt(), &mut key);
-        Ok(match self.find(&key)? {
+        let answer = match self.find(&key)? {
             Some(frequency) if !frequency.is_void() => Answer::Present(Match {
                 key: Some(key),
                 frequency,
             }),
             _ => Answer::Absent,
-        })
+        };
+        Ok(self.about.scopes.limit(lookup, answer))
     }
 
-    fn lookup_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Option<Frequency>>> {
+    fn lookup_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Answer>> {
         let mut sought = Sought::new(self.policy, lookups);
         let mut answers = vec![None; lookups.len()];
         let (mut reader, _) = open_rows(&self.path)?;
@@ -381,10 +382,15 @@ impl Summary for Profile {
                 answers[index] = Some(sum);
             });
         }
-        for answer in &mut answers {
-            *answer = answer.filter(|frequency: &Frequency| !frequency.is_void());
-        }
-        Ok(answers)
+        let held = |frequency: &Frequency| !frequency.is_void();
+        Ok(answers
+            .into_iter()
+            .zip(lookups)
+            .map(|(answer, lookup)| {
+                let answer = Answer::without_key(answer.filter(held));
+                self.about.scopes.limit(lookup, answer)
+            })
+            .collect())
     }
 
     fn answer_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Answer>> {
@@ -395,22 +401,18 @@ impl Summary for Profile {
                 .map(|lookup| self.lookup(lookup))
                 .collect();
         }
-        let frequencies = self.lookup_all(lookups)?;
-        Ok(lookups
+        let mut answers = self.lookup_all(lookups)?;
+        lookups
             .par_iter()
-            .zip(frequencies)
-            .map(|(lookup, frequency)| match frequency {
-                None => Answer::Absent,
-                Some(frequency) => {
+            .zip(&mut answers)
+            .for_each(|(lookup, answer)| {
+                if let Answer::Present(found) = answer {
                     let mut key = Vec::new();
                     self.policy.cut(lookup.surt(), &mut key);
-                    Answer::Present(Match {
-                        key: Some(key),
-                        frequency,
-                    })
+                    found.key = Some(key);
                 }
-            })
-            .collect())
+            });
+        Ok(answers)
     }
 }
 

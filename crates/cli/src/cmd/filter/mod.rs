@@ -12,7 +12,7 @@ mod exclude;
 mod info;
 mod lookup;
 mod merge;
-mod options;
+pub(crate) mod options;
 mod plan;
 mod privacy;
 

@@ -40,6 +40,9 @@ pub(crate) struct Build {
     /// The canonicalisation rules
     #[arg(long, default_value_t, value_parser = dialects())]
     dialect: Dialect,
+    /// Write the lookup table beside it, too: see `waypost map index`
+    #[arg(long)]
+    table: bool,
     /// How to show the result
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -55,6 +58,7 @@ pub(crate) struct Build {
 
 impl Build {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        super::index::check(&self.output, self.table)?;
         let sources = self.inputs.sources(out)?;
         refuse_json_on_stdout(self.format, &self.output)?;
         let resources = self.resources.resources(Some(&self.output))?;
@@ -114,6 +118,7 @@ impl Build {
                 writeln!(out.data(), "{object:#}")?;
             }
         }
+        super::index::write_beside(&self.output, self.table, out)?;
         Ok(if whole && made.rows > 0 {
             Exit::Yes
         } else {

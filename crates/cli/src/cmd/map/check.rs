@@ -22,7 +22,7 @@ use crate::printer::Printer;
     \x20 waypost map check small.ukvs\n\
     \x20 waypost map check small.ukvs --holdings small.cdxj\n\
     \n\
-    Exit code 1: not in order, or a held URI is called absent.")]
+    Exit code 1: not in order, rows missing, or a held URI called absent.")]
 pub(crate) struct Check {
     /// The map
     map: PathBuf,
@@ -43,7 +43,7 @@ impl Check {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let resources = self.resources.resources(None)?;
         let checked = check::check(&Source::new(&self.map))?;
-        let mut sound = checked.disorder.is_none();
+        let mut sound = checked.disorder.is_none() && checked.lacking.is_none();
         let mut map = None;
         if checked.filtered > 0 || !self.holdings.is_empty() {
             map = Some(open(&self.map, self.ignore_filter, &resources)?);
@@ -76,6 +76,13 @@ impl Check {
                 let object = object(&self.map, &checked, companion, proof.as_ref());
                 writeln!(out.data(), "{object:#}")?;
             }
+        }
+        if let Some((counted, found)) = checked.lacking {
+            out.warn(format_args!(
+                "rows are missing: the header counts {}, but the rows count {}",
+                plural::of(counted, "capture"),
+                count(found)
+            ));
         }
         for surt in proof.iter().flat_map(|proof| &proof.examples) {
             out.warn(format_args!("held, but called absent: {surt}"));
@@ -147,6 +154,7 @@ fn object(
         "voids": checked.voids,
         "keys_with_filter": checked.filtered,
         "total": checked.total.map(|total| total.to_string()),
+        "captures_in_header_if_rows_are_missing": checked.lacking.map(|(counted, _)| counted),
         "partition": checked.counting == Some(Counting::Partition),
         "disorder": checked.disorder.as_ref().map(|(line, key, why)| {
             json!({"line": line, "key": key, "why": why})

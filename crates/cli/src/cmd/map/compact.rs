@@ -35,6 +35,9 @@ pub(crate) struct Compact {
     /// The map to write, gzipped if its name ends with .gz
     #[arg(short, long, value_name = "MAP")]
     output: PathBuf,
+    /// Write the lookup table beside it, too: see `waypost map index`
+    #[arg(long)]
+    table: bool,
     /// How to choose what is rolled up
     #[arg(long, value_enum, default_value_t = RuleArgument::LeastCost)]
     rule: RuleArgument,
@@ -160,6 +163,13 @@ impl PapersOptions {
 
 impl Compact {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        super::index::check(&self.output, self.table)?;
+        let exit = self.compact(out)?;
+        super::index::write_beside(&self.output, self.table, out)?;
+        Ok(exit)
+    }
+
+    fn compact(&self, out: &mut Printer) -> anyhow::Result<Exit> {
         let room = self.resources.resources(Some(&self.output))?;
         let mut given = Given::open(&Source::new(&self.map), &room)?;
         if self.filtered.is_wanted() {

@@ -8,6 +8,7 @@ use waypost_summary::{LookupBatch, LookupBuffer, Summary};
 
 use crate::args::ResourceArgs;
 use crate::exit::Exit;
+use crate::hint::Hint;
 use crate::lookups::{Answers, Lookups, Verdict, answer_batch};
 use crate::pipeline::PIECE;
 use crate::printer::Printer;
@@ -22,8 +23,9 @@ use crate::printer::Printer;
     \x20 waypost map lookup small.ukvs http://library.example.org/ 'org,example)/'\n\
     \x20 waypost map lookup small.ukvs --batch lookups.txt --format tsv\n\
     \n\
-    tsv has no header: the lookup as given, present, absent or rejected, the matched key, the frequency.\n\
-    Exit code 1: nothing is present.")]
+    tsv has no header: the lookup as given, present, absent, unknown or rejected, the matched key, the\n\
+    frequency. A lookup is unknown if the map was not made from all captures that it asks for.\n\
+    Exit code 1: everything is absent or rejected.")]
 pub(crate) struct Lookup {
     /// The map
     map: PathBuf,
@@ -43,24 +45,54 @@ impl Lookup {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let at = match &self.at {
             None => None,
-            Some(text) => Some(Span::parse(text.as_bytes()).with_context(|| {
-                format!("--at: `{text}` is no time: write 2012, 201203 or 2012:2014")
-            })?),
+            Some(text) => Some(
+                Span::parse(text.as_bytes())
+                    .with_context(|| format!("--at: invalid time `{text}`"))
+                    .hint("write 2012, 201203 or 2012:2014")?,
+            ),
         };
         let resources = self.resources.resources(None)?;
         let map = open(&self.map, self.ignore_filter, &resources)?;
-        let columns = &["depth", "distance", "filter"];
-        self.lookups.answer(columns, PIECE, out, || {
-            let mut finder = Finder::new(&map);
-            let mut buffer = LookupBuffer::new(map.about().dialect);
-            let (map, at) = (&map, at.as_ref());
-            move |lookups, answers| answer(map, &mut finder, at, buffer.fill(lookups), answers)
-        })
+        if at.is_some() && !map.has_times() {
+            return Err(anyhow::anyhow!(
+                "{} does not say when its URIs were captured, so --at cannot be answered",
+                self.map.display()
+            ))
+            .hint("build the map with `--by year` or `--by month`");
+        }
+        answer(&map, at.as_ref(), &self.lookups, out)
     }
 }
 
-/// What the map says of each lookup.
-fn answer<'m>(
+/// Answers all lookups by a map; at a time, if one is given.
+pub(crate) fn answer(
+    map: &Map,
+    at: Option<&Span>,
+    lookups: &Lookups,
+    out: &mut Printer,
+) -> anyhow::Result<Exit> {
+    let mut wanted = lookups.wanted()?;
+    if let Some(at) = at {
+        wanted = wanted.during(at.from(), at.to());
+    }
+    let columns = &["depth", "distance", "filter"];
+    lookups.answer(columns, PIECE, out, || {
+        let mut finder = Finder::new(map);
+        let mut buffer = LookupBuffer::new(map.about().dialect);
+        let wanted = &wanted;
+        move |lines, answers| {
+            answer_batch_by(
+                map,
+                &mut finder,
+                at,
+                buffer.fill(lines).wanting(wanted),
+                answers,
+            )
+        }
+    })
+}
+
+fn answer_batch_by<'m>(
     map: &'m Map,
     finder: &mut Finder<'m>,
     at: Option<&Span>,
@@ -70,17 +102,21 @@ fn answer<'m>(
     let lookups: Vec<waypost_summary::Lookup<'_>> = batch.valid().collect();
     let mut rows = Vec::with_capacity(lookups.len());
     finder.find_all(&lookups, at, |found| rows.push(found));
-    let mut found = lookups.iter().map(|lookup| lookup.surt()).zip(rows);
+    let mut found = lookups.iter().zip(rows);
     let more = answers.shows_more();
     answer_batch(batch, answers, || {
-        Ok(match found.next() {
-            Some((surt, Some(found))) => Verdict {
-                present: map.confirms(&found, surt)?,
+        let Some((lookup, found)) = found.next() else {
+            return Ok(Verdict::default());
+        };
+        let presence = map.presence(lookup, found.as_ref())?;
+        Ok(match found {
+            Some(found) => Verdict {
+                presence,
                 frequency: Some(found.frequency),
                 more: match more {
                     true => [
                         Some(found.depth() as u64),
-                        Some(found.distance(surt) as u64),
+                        Some(found.distance(lookup.surt()) as u64),
                         found.filter.map(u64::from),
                     ],
                     false => [None; 3],
@@ -88,7 +124,10 @@ fn answer<'m>(
                 key: Some(found.key),
                 ..Verdict::default()
             },
-            _ => Verdict::default(),
+            None => Verdict {
+                presence,
+                ..Verdict::default()
+            },
         })
     })
 }

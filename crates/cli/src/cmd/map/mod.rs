@@ -11,7 +11,8 @@ mod compact;
 mod compare;
 mod filtered;
 mod fit;
-mod lookup;
+mod index;
+pub(crate) mod lookup;
 mod merge;
 mod price;
 mod show;
@@ -31,6 +32,7 @@ enum Command {
     Compact(Box<compact::Compact>),
     Compare(compare::Compare),
     Fit(fit::Fit),
+    Index(index::Index),
     Lookup(lookup::Lookup),
     Merge(merge::Merge),
     Show(show::Show),
@@ -45,6 +47,7 @@ impl Map {
             Command::Compact(command) => command.run(out),
             Command::Compare(command) => command.run(out),
             Command::Fit(command) => command.run(out),
+            Command::Index(command) => command.run(out),
             Command::Lookup(command) => command.run(out),
             Command::Merge(command) => command.run(out),
             Command::Show(command) => command.run(out),

@@ -7,7 +7,7 @@ use crate::printer::Printer;
 
 mod build;
 mod growth;
-mod lookup;
+pub(crate) mod lookup;
 mod merge;
 mod options;
 

@@ -1,0 +1,122 @@
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use waypost_index::lookup::{Index, Lookup as Search, Query, Wanted};
+use waypost_index::range::{Match, ranges};
+use waypost_io::Resources;
+use waypost_summary::filter::Filter;
+use waypost_summary::map::Map;
+use waypost_summary::profile::Profile;
+use waypost_summary::{
+    Frequency, Kind, LookupBatch, LookupBuffer, Number, Presence, Scope, kind_of_file,
+};
+use waypost_surt::Dialect;
+
+use super::filter::options::KeyFile;
+use crate::args::dialects;
+use crate::exit::Exit;
+use crate::hint::Hint;
+use crate::lookups::{Answers, Lookups, Verdict, answer_batch};
+use crate::pipeline::PIECE;
+use crate::printer::Printer;
+
+/// Look URIs up in an index or a summary, whatever FILE is
+///
+/// FILE is a sorted index, a ZipNum index, a map, a profile or a filter: its content tells which. An index
+/// says what is held; a summary what may be.
+#[derive(Args)]
+#[command(after_help = "Examples:\n\
+    \x20 waypost lookup small.cdxj http://library.example.org/\n\
+    \x20 waypost lookup small.ukvs --batch lookups.txt --format tsv\n\
+    \n\
+    tsv has no header: the lookup as given, present, absent, unknown or rejected, the matched key, the\n\
+    frequency. A lookup is unknown if the summary was not made from all captures that it asks for.\n\
+    Exit code 1: everything is absent or rejected.")]
+pub(crate) struct Lookup {
+    /// The index or summary
+    file: PathBuf,
+    #[command(flatten)]
+    lookups: Lookups,
+    /// The rules by which the keys of an index were made; summaries know theirs
+    #[arg(long, default_value_t, value_parser = dialects())]
+    dialect: Dialect,
+    #[command(flatten)]
+    key_file: KeyFile,
+}
+
+impl Lookup {
+    pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let kind = match self.file.is_dir() {
+            true => None,
+            false => kind_of_file(&self.file)?,
+        };
+        match kind {
+            Some(Kind::Map) => {
+                let map = Map::open(&self.file, &Resources::default())?;
+                super::map::lookup::answer(&map, None, &self.lookups, out)
+            }
+            Some(Kind::Profile) => {
+                let profile = Profile::open(&self.file)?;
+                let piece = super::profile::lookup::BATCH;
+                self.lookups.answer_by(&profile, piece, out)
+            }
+            Some(Kind::Filter) => {
+                let filter = self.key_file.give(Filter::open(&self.file)?)?;
+                self.lookups.answer_by(&filter, PIECE, out)
+            }
+            _ => {
+                let index = Index::open(&self.file)
+                    .with_context(|| format!("cannot look anything up in {}", self.file.display()))
+                    .hint("FILE is a sorted index, a ZipNum index, a map, a profile or a filter")?;
+                self.answer_by_index(&index, out)
+            }
+        }
+    }
+
+    /// Counts the captures of each lookup in an index.
+    fn answer_by_index(&self, index: &Index, out: &mut Printer) -> anyhow::Result<Exit> {
+        let wanted = self.lookups.wanted()?;
+        if wanted != Scope::default() {
+            return Err(anyhow::anyhow!(
+                "--status and --mime say what is asked of a summary, and this is an index"
+            ))
+            .hint("`waypost index lookup --filter =status:200` shows some captures only");
+        }
+        self.lookups.answer(&[], PIECE, out, || {
+            let mut search = Search::new(index, Wanted::default());
+            let mut buffer = LookupBuffer::new(self.dialect);
+            move |lines, answers| count_captures(&mut search, buffer.fill(lines), answers)
+        })
+    }
+}
+
+fn count_captures(
+    search: &mut Search<'_>,
+    batch: LookupBatch<'_>,
+    answers: &mut Answers<'_>,
+) -> anyhow::Result<()> {
+    let mut lookups = batch.valid();
+    answer_batch(batch, answers, || {
+        let Some(lookup) = lookups.next() else {
+            return Ok(Verdict::default());
+        };
+        let surt = lookup.surt().as_bytes();
+        let query = Query {
+            ranges: ranges(lookup.uri(), surt, Match::Exact),
+        };
+        let captures = search.one(&query, |_| Ok(()))?;
+        if captures == 0 {
+            return Ok(Verdict::default());
+        }
+        Ok(Verdict {
+            presence: Presence::Present,
+            key: Some(surt.to_vec().into()),
+            frequency: Some(Frequency {
+                captures: Some(Number::exact(captures)),
+                urirs: None,
+            }),
+            ..Verdict::default()
+        })
+    })
+}

@@ -1,0 +1,373 @@
+//! What a summary was made from, and so which lookups it can answer.
+//!
+//! A map of all pages with status 200 says nothing about images, and one of `uk,` nothing about `com,`.
+//! A [`Scope`] records the capture filters; what lies outside it is [unknown](crate::Answer::Unknown),
+//! never absent. A summary that records no scope covers everything.
+//!
+//! In files a scope is a text, `mime=text/html&status=200`: in the `!meta` header of profiles and maps as
+//! `scope`, in the metadata of filters as a `coverage` that begins with `captures?`. A merged summary
+//! keeps the scopes of all that were merged, and covers what each of them covers.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::fmt::{self, Write};
+use std::str::FromStr;
+
+use waypost_index::Select;
+use waypost_index::timestamp::Time;
+use waypost_surt::Surt;
+
+use crate::lookup::Lookup;
+use crate::summary::Answer;
+
+/// Which captures were looked at, or are asked for. The default is all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Scope {
+    /// `200`, `3xx`; all if empty.
+    status: BTreeSet<String>,
+    /// `text/html`, `image/*`; all if empty.
+    mime: BTreeSet<String>,
+    from: Option<Time>,
+    to: Option<Time>,
+    /// Prefixes of SURTs, or `~REGEX` over URLs; all if empty.
+    include: BTreeSet<String>,
+    exclude: BTreeSet<String>,
+    without_revisits: bool,
+    /// What a later version wrote and this one does not understand.
+    other: BTreeSet<String>,
+}
+
+/// Everything.
+pub(crate) static EVERYTHING: Scope = Scope {
+    status: BTreeSet::new(),
+    mime: BTreeSet::new(),
+    from: None,
+    to: None,
+    include: BTreeSet::new(),
+    exclude: BTreeSet::new(),
+    without_revisits: false,
+    other: BTreeSet::new(),
+};
+
+impl Scope {
+    /// The captures that filters select.
+    pub fn of(select: &Select) -> Scope {
+        Scope {
+            status: select.statuses().into_iter().collect(),
+            mime: select.media_types().into_iter().collect(),
+            from: select.first_time(),
+            to: select.last_time(),
+            include: select.includes().into_iter().collect(),
+            exclude: select.excludes().into_iter().collect(),
+            without_revisits: select.drops_revisits(),
+            other: BTreeSet::new(),
+        }
+    }
+
+    /// The same captures, but only from one time to another.
+    #[must_use]
+    pub fn during(mut self, from: Option<Time>, to: Option<Time>) -> Scope {
+        self.from = from.max(self.from);
+        self.to = match (to, self.to) {
+            (Some(to), Some(own)) => Some(to.min(own)),
+            (to, own) => to.or(own),
+        };
+        self
+    }
+
+    /// Whether every capture of `surt` that is asked for was looked at.
+    fn covers(&self, surt: &[u8], wanted: &Scope) -> bool {
+        let within = |own: &BTreeSet<String>, wanted: &BTreeSet<String>| {
+            own.is_empty()
+                || (!wanted.is_empty()
+                    && wanted
+                        .iter()
+                        .all(|item| own.iter().any(|own| contains(own, item))))
+        };
+        let starts = |pattern: &String| surt.starts_with(pattern.as_bytes());
+        // Whether a regex matched the URLs of the captures, a SURT does not tell.
+        let is_regex = |pattern: &String| pattern.starts_with('~');
+        self.other.is_empty()
+            && (!self.without_revisits || wanted.without_revisits)
+            && within(&self.status, &wanted.status)
+            && within(&self.mime, &wanted.mime)
+            && self
+                .from
+                .is_none_or(|from| wanted.from.is_some_and(|at| at >= from))
+            && self
+                .to
+                .is_none_or(|to| wanted.to.is_some_and(|at| at <= to))
+            && (self.include.is_empty()
+                || (!wanted.include.is_empty() && wanted.include.is_subset(&self.include))
+                || self
+                    .include
+                    .iter()
+                    .any(|pattern| !is_regex(pattern) && starts(pattern)))
+            && self
+                .exclude
+                .difference(&wanted.exclude)
+                .all(|pattern| !is_regex(pattern) && !starts(pattern))
+    }
+
+    /// Whether no capture of `surt` was looked at.
+    fn leaves_out(&self, surt: &[u8]) -> bool {
+        let starts = |pattern: &String| surt.starts_with(pattern.as_bytes());
+        let may_match = |pattern: &String| pattern.starts_with('~') || starts(pattern);
+        (!self.include.is_empty() && !self.include.iter().any(may_match))
+            || self.exclude.iter().any(starts)
+    }
+}
+
+/// Whether a status or media type stands for all that another stands for.
+fn contains(outer: &str, inner: &str) -> bool {
+    let (outer, inner) = (outer.to_ascii_lowercase(), inner.to_ascii_lowercase());
+    if outer == inner {
+        return true;
+    }
+    match outer.strip_suffix('*') {
+        Some(prefix) => inner.starts_with(prefix),
+        None => outer
+            .strip_suffix("xx")
+            .is_some_and(|hundred| inner.len() == 3 && inner.starts_with(hundred)),
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = |time: Option<Time>| time.map(|time| format!("{:014}", time.digits14()));
+        let revisits = self.without_revisits.then(|| "drop".to_owned());
+        let parameters = [
+            ("status", self.status.iter().cloned().collect::<Vec<_>>()),
+            ("mime", self.mime.iter().cloned().collect()),
+            ("from", time(self.from).into_iter().collect()),
+            ("to", time(self.to).into_iter().collect()),
+            ("include", self.include.iter().cloned().collect()),
+            ("exclude", self.exclude.iter().cloned().collect()),
+            ("revisits", revisits.into_iter().collect()),
+        ];
+        let mut first = true;
+        let mut separate = |f: &mut fmt::Formatter<'_>| match std::mem::take(&mut first) {
+            true => Ok(()),
+            false => f.write_char('&'),
+        };
+        for (name, values) in &parameters {
+            for value in values {
+                separate(f)?;
+                write!(f, "{name}=")?;
+                for character in value.chars() {
+                    match character {
+                        '%' | '&' | '=' | '\0'..=' ' | '\x7f' => {
+                            write!(f, "%{:02x}", character as u32)?;
+                        }
+                        _ => f.write_char(character)?,
+                    }
+                }
+            }
+        }
+        for parameter in &self.other {
+            separate(f)?;
+            f.write_str(parameter)?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Scope {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Scope, Infallible> {
+        let mut scope = Scope::default();
+        for parameter in text.split('&').filter(|parameter| !parameter.is_empty()) {
+            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            let value = decoded(value);
+            let time = Time::parse(value.as_bytes());
+            match (name, time) {
+                ("status", _) => drop(scope.status.insert(value)),
+                ("mime", _) => drop(scope.mime.insert(value)),
+                ("from", Some(time)) => scope.from = Some(time),
+                ("to", Some(time)) => scope.to = Some(time),
+                ("include", _) => drop(scope.include.insert(value)),
+                ("exclude", _) => drop(scope.exclude.insert(value)),
+                ("revisits", _) if value == "drop" => scope.without_revisits = true,
+                _ => drop(scope.other.insert(parameter.to_owned())),
+            }
+        }
+        Ok(scope)
+    }
+}
+
+/// A value without its percent-escapes.
+fn decoded(value: &str) -> String {
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut rest = value.as_bytes();
+    while let Some((&byte, behind)) = rest.split_first() {
+        let code = (byte == b'%')
+            .then(|| behind.get(..2))
+            .flatten()
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match code {
+            Some(code) => {
+                bytes.push(code);
+                rest = &behind[2..];
+            }
+            None => {
+                bytes.push(byte);
+                rest = behind;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The scopes of a summary: one, or several after summaries were merged. It covers what each of them
+/// covers; with none, everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scopes(BTreeSet<Scope>);
+
+impl Scopes {
+    /// The captures that filters select.
+    pub fn of(select: &Select) -> Scopes {
+        Scopes::from_iter([Scope::of(select)])
+    }
+
+    /// Whether it covers everything.
+    pub fn is_everything(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Each scope that is not everything.
+    pub fn iter(&self) -> impl Iterator<Item = &Scope> {
+        self.0.iter()
+    }
+
+    /// Adds the scopes of a summary that is merged in.
+    pub fn merge(&mut self, other: Scopes) {
+        self.0.extend(other.0);
+    }
+
+    /// Whether a summary with these scopes may call a lookup absent.
+    pub fn covers(&self, lookup: &Lookup<'_>) -> bool {
+        let surt = lookup.surt().as_bytes();
+        self.0
+            .iter()
+            .all(|scope| scope.covers(surt, lookup.wanted()))
+    }
+
+    /// Whether nothing that a summary says of a SURT counts.
+    fn leaves_out(&self, surt: &Surt<'_>) -> bool {
+        let surt = surt.as_bytes();
+        self.0.iter().any(|scope| scope.leaves_out(surt))
+    }
+
+    /// The answer of a summary with these scopes, whose rows gave `answer`.
+    pub(crate) fn limit(&self, lookup: &Lookup<'_>, answer: Answer) -> Answer {
+        if self.0.is_empty() {
+            return answer;
+        }
+        match answer {
+            Answer::Absent if !self.covers(lookup) => Answer::Unknown,
+            Answer::Present(_) if self.leaves_out(lookup.surt()) => Answer::Unknown,
+            answer => answer,
+        }
+    }
+}
+
+impl FromIterator<Scope> for Scopes {
+    fn from_iter<I: IntoIterator<Item = Scope>>(scopes: I) -> Scopes {
+        Scopes(
+            scopes
+                .into_iter()
+                .filter(|scope| *scope != EVERYTHING)
+                .collect(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn scope(text: &str) -> Scope {
+        text.parse().unwrap()
+    }
+
+    fn covers(scopes: &[&str], surt: &str, wanted: &str) -> bool {
+        let scopes: Scopes = scopes.iter().map(|text| scope(text)).collect();
+        let wanted = scope(wanted);
+        let mut buffer = Vec::new();
+        let lookup = Lookup::of_surt(surt.as_bytes(), &mut buffer).wanting(&wanted);
+        scopes.covers(&lookup)
+    }
+
+    #[test]
+    fn a_lookup_is_covered_if_all_that_it_asks_for_was_looked_at() {
+        for (scopes, surt, wanted, expected) in [
+            (&[][..], "com,a)/", "", true),
+            (&[""], "com,a)/", "", true),
+            (&["mime=text/html"], "com,a)/", "", false),
+            (&["mime=text/html"], "com,a)/", "mime=text/html", true),
+            (&["mime=text/*"], "com,a)/", "mime=TEXT/HTML", true),
+            (&["mime=text/html"], "com,a)/", "mime=text/*", false),
+            (&["status=2xx"], "com,a)/", "status=200", true),
+            (&["status=200"], "com,a)/", "status=2xx", false),
+            (
+                &["status=200&status=3xx"],
+                "com,a)/",
+                "status=301&status=200",
+                true,
+            ),
+            (&["from=2010"], "com,a)/", "", false),
+            (&["from=2010"], "com,a)/", "from=2012", true),
+            (&["from=2010"], "com,a)/", "from=2009", false),
+            (&["to=2010"], "com,a)/", "from=2009", false),
+            (&["include=com,a"], "com,a)/", "", true),
+            (&["include=com,a"], "com,b)/", "", false),
+            (&["exclude=com,a"], "com,a)/", "", false),
+            (&["exclude=com,a"], "com,b)/", "", true),
+            (&["exclude=~x"], "com,b)/", "", false),
+            (&["exclude=~x"], "com,b)/", "exclude=~x", true),
+            (&["include=~x"], "com,b)/", "include=~x", true),
+            (&["include=~x&include=com,b"], "com,b)/", "", true),
+            (&["revisits=drop"], "com,b)/", "", false),
+            (&["weather=fine"], "com,b)/", "", false),
+            (&["include=com,", "exclude=com,a"], "com,b)/", "", true),
+            (&["include=com,", "exclude=com,a"], "com,a)/", "", false),
+            (&["mime=text/html", "include=org,"], "com,a)/", "", false),
+        ] {
+            assert_eq!(
+                covers(scopes, surt, wanted),
+                expected,
+                "{scopes:?} {surt} {wanted}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            status in prop::collection::btree_set("[1-5]([0-9]{2}|xx)", 0..3),
+            mime in prop::collection::btree_set("[a-z]{1,4}/[a-z*]{1,3}", 0..3),
+            include in prop::collection::btree_set("\\PC{1,6}|[ %&=~\t]{1,4}", 0..3),
+            exclude in prop::collection::btree_set("\\PC{1,6}", 0..3),
+            years in (prop::option::of(1990..2020u16), prop::option::of(1990..2020u16)),
+            without_revisits: bool,
+        ) {
+            let time = |year: Option<u16>| year.and_then(|year| Time::parse(year.to_string().as_bytes()));
+            let scope = Scope { status, mime, include, exclude, from: time(years.0), to: time(years.1), without_revisits, other: BTreeSet::new() };
+            prop_assert_eq!(scope.to_string().parse::<Scope>().unwrap(), scope);
+        }
+
+        #[test]
+        fn merging_never_covers_more(
+            scopes in prop::collection::vec(prop::sample::select(vec!["mime=text/html", "include=com,", "from=2004", "exclude=com,a", "status=2xx", ""]), 1..4),
+            surt in "com,[ab]\\)/",
+            wanted in prop::sample::select(vec!["", "mime=text/html", "from=2005&mime=text/html&status=200"]),
+        ) {
+            let together = covers(&scopes, &surt, wanted);
+            let each = scopes.iter().all(|scope| covers(&[scope], &surt, wanted));
+            prop_assert_eq!(together, each);
+        }
+    }
+}
