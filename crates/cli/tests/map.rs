@@ -96,11 +96,23 @@ fn what_a_budget_leaves_unused_is_said_and_that_it_cannot_be_met() {
         String::from_utf8_lossy(&done.get_output().stderr).into_owned()
     };
     let smallest = "this is the smallest";
-    for budget in [["--keys", "1"], ["--bytes", "20"]] {
-        let said = report(&budget);
-        assert!(said.contains(smallest), "{budget:?}: {said}");
-    }
-    for budget in [["--keys", "50"], ["--bytes", "300"]] {
+    let said = report(&["--keys", "1"]);
+    assert!(said.contains(smallest), "{said}");
+    std::fs::remove_file(&small).unwrap();
+    let done = waypost()
+        .args(["map", "compact"])
+        .arg(&full)
+        .args(["--bytes", "20", "-o"])
+        .arg(&small)
+        .assert()
+        .code(2);
+    let said = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
+    assert!(
+        said.contains("20 bytes are too few: the smallest map takes"),
+        "{said}"
+    );
+    assert!(!small.exists());
+    for budget in [["--keys", "50", "-v"], ["--bytes", "300", "-v"]] {
         let said = report(&budget);
         assert!(said.contains("unused of the budget"), "{budget:?}: {said}");
         assert!(!said.contains(smallest), "{budget:?}: {said}");

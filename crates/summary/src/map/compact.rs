@@ -5,7 +5,6 @@ use std::path::Path;
 use tempfile::TempPath;
 use waypost_index::Source;
 
-use super::cost::Top;
 use super::once::Once;
 use super::papers::{Decide, Papers};
 use super::pass::{Pass, Walked, walk, walk_again};
@@ -14,8 +13,10 @@ use super::queue::{Finished, Queue};
 use super::rows::{Order, Rows};
 use super::sample::Sample;
 use super::search::Search;
+use super::solve::Choices;
 use super::tidy::{Room, tidied, write_spooled};
-use super::write::{Counting, Plan, Style, Summed, Writer};
+use super::top::Top;
+use super::write::{Counting, Style, Summed, Writer};
 use crate::error::{Error, Result};
 use crate::ukvs::{Header, Headers, Value};
 
@@ -73,6 +74,8 @@ pub struct Report {
     pub gzipped: Option<u64>,
     /// False positives to be expected, in lookups of the sample; what the prior adds is in it.
     pub false_positives: Option<f64>,
+    /// Misses to be expected, of which these are called present.
+    pub misses: Option<f64>,
     /// Places that the papers' rule rolled up.
     pub rolled: Option<u64>,
     /// URI-Rs of the map.
@@ -218,39 +221,72 @@ fn compact_by(
     if given.keys > 1 {
         refuse_voids(given, rule)?;
     }
-    let (decisions, sample, has_ports) = match rule {
+    let folder = given.room.temporary.clone();
+    match rule {
         Rule::Papers(papers) => {
             if let Some(report) = in_one_walk(given, rule, papers, style, out, traced)? {
                 return Ok(report);
             }
-            let folder = given.room.temporary.clone();
             let (decide, rows) = given.walk(None, || Decide::new(papers, &folder))?;
             report.rows_in = rows;
             report.rolled = Some(decide.rolled);
-            (decide.decisions, None, decide.has_ports)
+            let (choices, has_ports) = (&decide.choices, decide.has_ports);
+            write_by(
+                given,
+                rule,
+                choices,
+                None,
+                has_ports,
+                style,
+                out,
+                traced,
+                &mut report,
+            )?;
         }
         Rule::LeastCost(least) => {
-            let found = Search::new(given, least, style)?.find(&mut report)?;
-            (found.0, least.sample.as_ref(), found.1)
+            let (outline, solution, has_ports) =
+                Search::new(given, least, style)?.find(&mut report)?;
+            let choices = &solution.choices(&outline, &folder)?;
+            let sample = least.sample.as_ref();
+            write_by(
+                given,
+                rule,
+                choices,
+                sample,
+                has_ports,
+                style,
+                out,
+                traced,
+                &mut report,
+            )?;
         }
-    };
+    }
+    Ok(report)
+}
+
+#[allow(
+    clippy::too_many_arguments,
+    reason = "two callers, and each of them has these at hand"
+)]
+fn write_by(
+    given: &mut Given,
+    rule: &Rule,
+    choices: &Choices<'_>,
+    sample: Option<&Sample>,
+    has_ports: bool,
+    style: Style,
+    out: &Path,
+    traced: bool,
+    report: &mut Report,
+) -> Result<()> {
     report.sorted = given.sorted;
     let head = match style {
-        Style::Published => head(&given.headers, rule, &report),
+        Style::Published => head(&given.headers, rule, report),
         Style::Reference => Vec::new(),
     };
     write(
-        given,
-        Plan::Rolls(&decisions),
-        sample,
-        has_ports,
-        &head,
-        style,
-        out,
-        traced,
-        &mut report,
-    )?;
-    Ok(report)
+        given, choices, sample, has_ports, &head, style, out, traced, report,
+    )
 }
 
 /// A void of one year says nothing of another: maps with a second key are compacted without voids.
@@ -322,7 +358,7 @@ fn in_one_walk(
 )]
 pub(super) fn write(
     given: &mut Given,
-    plan: Plan<'_>,
+    choices: &Choices<'_>,
     sample: Option<&Sample>,
     has_ports: bool,
     head: &[u8],
@@ -334,16 +370,16 @@ pub(super) fn write(
     let counting = given.counting;
     if (!has_ports || style == Style::Reference) && is_replaced(out) {
         let queue = Queue::to_file(out, head, style)?;
-        let mut writer = Writer::new(plan, style, counting, queue);
+        let mut writer = Writer::new(choices, style, counting, queue);
         writer.trace = traced.then(Vec::new);
         if let Walked::Untidy(untidy) = walk_again(&given.source, sample, &mut writer)? {
             return Err(untidy.error(&given.source));
         }
-        plan.intact()?;
+        choices.intact()?;
         writer.queue.flush();
         if !writer.queue.gave_up {
             report.trace = writer.trace.take().unwrap_or_default();
-            let (finished, written) = writer.queue.finish()?;
+            let (finished, written) = writer.finish()?;
             report.written = written;
             if let Finished::File(bytes) = finished {
                 report.bytes = bytes;
@@ -352,14 +388,14 @@ pub(super) fn write(
         }
     }
     let queue = Queue::to_spool(&given.room, style)?;
-    let mut writer = Writer::new(plan, style, counting, queue);
+    let mut writer = Writer::new(choices, style, counting, queue);
     writer.trace = traced.then(Vec::new);
     if let Walked::Untidy(untidy) = walk_again(&given.source, sample, &mut writer)? {
         return Err(untidy.error(&given.source));
     }
-    plan.intact()?;
+    choices.intact()?;
     report.trace = writer.trace.take().unwrap_or_default();
-    let (finished, written) = writer.queue.finish()?;
+    let (finished, written) = writer.finish()?;
     report.written = written;
     if let Finished::Spool(spool) = finished {
         write_spooled(spool.finish()?, given.keys, head, out)?;
@@ -374,28 +410,33 @@ fn is_replaced(out: &Path) -> bool {
 }
 
 /// The headers of the smaller map.
-pub(super) fn head(headers: &Headers, rule: &Rule, report: &Report) -> Vec<u8> {
-    let mut meta = Vec::new();
-    let mut add = |name: &str, value: String| meta.push((name.into(), Value::Text(value)));
+fn head(headers: &Headers, rule: &Rule, report: &Report) -> Vec<u8> {
     match rule {
         Rule::Papers(papers) => {
-            add("rule", "papers".into());
-            add(
-                "weights",
-                format!("{} {}", papers.host_weight, papers.path_weight),
-            );
+            let weights = format!("{} {}", papers.host_weight, papers.path_weight);
+            let how = vec![
+                ("rule".into(), "papers".into()),
+                ("weights".into(), Value::Text(weights)),
+            ];
+            head_with(headers, how)
         }
         Rule::LeastCost(least) => {
-            add("rule", "least cost".into());
-            if let Some(lambda) = report.lambda {
-                add("lambda", format!("{lambda:.6e}"));
-            }
-            if let Some(sample) = &least.sample {
-                add("lookups", sample.lookups().to_string());
-            }
+            let lookups = least.sample.as_ref().map(Sample::lookups);
+            head_with(headers, how_of(report.lambda, lookups))
         }
     }
-    head_with(headers, meta)
+}
+
+/// How a map of least cost says that it was made.
+pub(super) fn how_of(lambda: Option<f64>, lookups: Option<u64>) -> Vec<(String, Value)> {
+    let mut how: Vec<(String, Value)> = vec![("rule".into(), "least cost".into())];
+    if let Some(lambda) = lambda {
+        how.push(("lambda".into(), Value::Text(format!("{lambda:.6e}"))));
+    }
+    if let Some(lookups) = lookups {
+        how.push(("lookups".into(), Value::Text(lookups.to_string())));
+    }
+    how
 }
 
 /// The headers of a map made from another, with what is to be said of how it was made.

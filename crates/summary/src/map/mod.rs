@@ -17,15 +17,12 @@ mod build;
 pub mod check;
 pub mod compact;
 pub mod compare;
-mod cost;
-mod decision;
 mod filtered;
 mod find;
 pub mod fit;
-mod judge;
+mod measure;
 mod merge;
 mod once;
-mod outline;
 mod papers;
 mod pass;
 mod prior;
@@ -37,18 +34,19 @@ mod search;
 mod second;
 pub mod show;
 mod sites;
+mod solve;
 mod store;
 mod table;
 mod tape;
 #[cfg(test)]
 mod tests;
 mod tidy;
+mod top;
 mod tree;
 mod write;
 
 pub use build::{Made, build};
 pub use compact::{Budget, Given, LeastCost, Report, Rule, SameSize, compact};
-pub use cost::Top;
 pub use filtered::{
     Built, Filtered, FilteredBudget, Growth, compact_filtered, companion_of, growth,
 };
@@ -60,4 +58,5 @@ pub use row::{Row, write_frequency};
 pub use store::{Map, Span};
 pub use table::{TableReport, index, is_indexed};
 pub use tidy::Room;
+pub use top::Top;
 pub use write::{Counting, Style, Summed};

@@ -9,9 +9,9 @@ use std::path::Path;
 
 use waypost_surt::{Reach, Surt};
 
-use super::decision::{Decisions, GIVEN_VOID, GIVEN_WILDCARD, ROLL};
 use super::pass::Pass;
 use super::row::Row;
+use super::solve::{Choice, Choices};
 use super::tree::{Part, Place, Visitor};
 use crate::error::Result;
 
@@ -161,7 +161,7 @@ impl Cuts {
 /// Decides by the rule.
 pub(crate) struct Decide {
     cuts: Cuts,
-    pub(crate) decisions: Decisions,
+    pub(crate) choices: Choices<'static>,
     pub(crate) has_ports: bool,
     pub(crate) rolled: u64,
 }
@@ -227,7 +227,7 @@ impl Decide {
     pub(crate) fn new(papers: &Papers, folder: &Path) -> Decide {
         Decide {
             cuts: Cuts::new(papers),
-            decisions: Decisions::new(folder),
+            choices: Choices::new(folder),
             has_ports: false,
             rolled: 0,
         }
@@ -244,12 +244,14 @@ impl Visitor for Decide {
 
     #[inline]
     fn close(&mut self, place: Place<'_>, node: Counted, parent: Option<&mut Counted>) {
-        let given = if node.wildcard { GIVEN_WILDCARD } else { 0 };
-        if node.void {
-            self.decisions.set(place.id, GIVEN_VOID | given);
-        } else if node.wildcard || (node.holds() && self.cuts.rolls(&place, &node)) {
-            self.rolled += u64::from(!node.wildcard);
-            self.decisions.set(place.id, ROLL | given);
+        if node.void || node.wildcard || (node.holds() && self.cuts.rolls(&place, &node)) {
+            self.rolled += u64::from(!node.wildcard && !node.void);
+            let choice = Choice {
+                given_wildcard: node.wildcard,
+                given_void: node.void,
+                ..Choice::roll()
+            };
+            self.choices.set(place.id, &choice);
         }
         if let Some(parent) = parent {
             parent.join(place.part, &node);

@@ -157,11 +157,21 @@ impl Prior {
                 Some(power) => *power,
                 None => f64::from(children + 1).powf(*exponent),
             };
-            // Thousands of places are alike. A grain of difference lets some of them roll up and
+            // A node with one child or none has nothing to save by rolling up.
+            if children < 2 {
+                return rate * power;
+            }
+            // Thousands of nodes are similar. A grain of difference lets some of them roll up and
             // others not, so that every budget can be spent.
             let grain = (xxhash_rust::xxh3::xxh3_64(stem) >> 40) as f64 / (1u64 << 24) as f64;
             return rate * power * (1.0 + 0.01 * grain);
         }
+        self.of_class(class)
+    }
+
+    /// The same for a node of a class, if it is not a power of its children.
+    #[inline]
+    pub(crate) fn of_class(&self, class: usize) -> f64 {
         let rate = self.rates.get(class).copied().unwrap_or(0.0);
         rate * (1.0 - self.trust())
     }

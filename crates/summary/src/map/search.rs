@@ -1,24 +1,27 @@
 //! Looking for the price at which the map of least cost spends its budget.
 //!
-//! A larger price of false positives gives a larger map. One walk over the map makes its outline;
-//! prices are tried on that, several at once, and the one that is found decides.
+//! A larger price of false positives gives a larger map. One walk over the map makes its outline, on
+//! which prices are tried; only what rows take when they are gzipped is measured on the map itself.
 
 use super::beside::Beside;
-use super::compact::{Budget, Given, LeastCost, Report, Rule, head};
-use super::cost::{Expected, Gather, Top};
-use super::decision::Decisions;
-use super::judge::Judge;
-use super::outline::Outline;
-use super::pass::walk_again;
+use super::compact::{Budget, Given, LeastCost, Report, head_with, how_of};
+use super::measure::measure;
 use super::prior::{Learning, Prior};
-use super::queue::{Finished, Queue};
 use super::sample::Sample;
 use super::sites::Sites;
-use super::write::{Plan, Style, Writer};
+use super::solve::search::{Range, search};
+use super::solve::solver::states;
+use super::solve::{Gather, Outline, RowPrice, Solution, Terms, VoidPrice, assess, solve};
+use super::top::Top;
+use super::write::Style;
 use crate::error::{Error, Result};
 
-/// How many prices are tried at once.
-const LANES: usize = 8;
+const RANGE: Range = Range {
+    smallest: 1e-12,
+    largest: 1e12,
+    near: 1e-9,
+    spent: 0.005,
+};
 
 /// Looks for the price that spends a budget.
 pub(super) struct Search<'a> {
@@ -26,19 +29,16 @@ pub(super) struct Search<'a> {
     least: &'a LeastCost,
     style: Style,
     prior: Prior,
-    densities: Vec<u8>,
+    sites: Sites,
     urirs: u64,
+    has_ports: bool,
 }
 
 /// What one look at a map and at lookups tells.
 pub(super) struct Learned {
     pub(super) prior: Prior,
-    /// What it was learned from, if it was.
-    pub(super) learning: Option<Learning>,
     /// How much each site is asked for.
-    pub(super) densities: Vec<u8>,
-    pub(super) urirs: u64,
-    pub(super) rows: u64,
+    pub(super) sites: Sites,
 }
 
 impl Learned {
@@ -48,19 +48,17 @@ impl Learned {
         sample: Option<&Sample>,
         prior: Option<&Prior>,
     ) -> Result<Learned> {
-        let flat = Prior::power(0.0, 1.0);
-        let (sites, _) = match sample {
-            Some(_) => given.walk(sample, Sites::default)?,
-            None => (Sites::default(), 0),
-        };
-        let (first, rows) = given.walk(sample, || {
-            let mut gather = Gather::new(Expected {
-                prior: &flat,
-                teach: 0.0,
-                aside: 1.0,
-                densities: &sites.taught,
+        if sample.is_none() {
+            return Ok(Learned {
+                prior: Prior::or_learned(prior, None),
+                sites: Sites::default(),
             });
-            gather.learning = sample.is_some().then(Learning::default);
+        }
+        let flat = Prior::power(0.0, 1.0);
+        let (sites, _) = given.walk(sample, Sites::default)?;
+        let (first, _) = given.walk(sample, || {
+            let mut gather = Gather::new(&flat, &sites);
+            gather.learning = Some(Learning::default());
             gather
         })?;
         let learning = first
@@ -68,10 +66,7 @@ impl Learned {
             .filter(|_| prior.is_none_or(Prior::is_to_learn));
         Ok(Learned {
             prior: Prior::or_learned(prior, learning.as_ref()),
-            learning,
-            densities: sites.all,
-            urirs: first.urirs,
-            rows,
+            sites,
         })
     }
 }
@@ -80,9 +75,18 @@ impl Learned {
 struct Gathered {
     outline: Outline,
     beside: Option<Beside>,
-    has_ports: bool,
-    urirs: u64,
     rows: u64,
+}
+
+/// At which price a map is chosen.
+#[derive(Clone, Copy, Debug)]
+struct At {
+    lambda: f64,
+    top: Top,
+    /// What a void costs, if there may be any.
+    void: VoidPrice,
+    /// How much misses that were set aside count.
+    aside: f64,
 }
 
 impl<'a> Search<'a> {
@@ -91,84 +95,88 @@ impl<'a> Search<'a> {
         least: &'a LeastCost,
         style: Style,
     ) -> Result<Search<'a>> {
-        let (prior, densities) = match &least.sample {
-            Some(sample) => {
-                let learned = Learned::new(given, Some(sample), least.prior.as_ref())?;
-                (learned.prior, learned.densities)
-            }
-            None => (Prior::or_learned(least.prior.as_ref(), None), Vec::new()),
-        };
+        let learned = Learned::new(given, least.sample.as_ref(), least.prior.as_ref())?;
         Ok(Search {
             given,
             least,
             style,
-            prior,
-            densities,
+            prior: learned.prior,
+            sites: learned.sites,
             urirs: 0,
+            has_ports: false,
         })
     }
 
-    /// Gathers what maps of any price are found from. Lookups set aside count by `aside`.
-    fn gather(&mut self, voids: bool, aside: f64) -> Result<Gathered> {
-        let (prior, densities) = (&self.prior, &self.densities);
+    /// Gathers what maps of any price are found from.
+    fn gather(&mut self) -> Result<Gathered> {
+        let (prior, sites) = (&self.prior, &self.sites);
         let folder = self.given.room.temporary.clone();
         let domains = self.least.top == Some(Top::Domains);
-        let compared = self.given.keys == 1 && !voids;
+        let compared = self.given.keys == 1 && !self.least.voids;
         let (mut gather, rows) = self.given.walk(self.least.sample.as_ref(), || {
-            let expected = Expected {
-                prior,
-                teach: 1.0,
-                aside,
-                densities,
-            };
-            let mut gather = Gather::new(expected).with_outline(voids, domains, &folder);
+            let mut gather = Gather::new(prior, sites).with_outline(domains, &folder);
             gather.beside = compared.then(Beside::new);
             gather
         })?;
-        let outline = gather.outline()?;
-        self.urirs = gather.urirs;
+        (self.urirs, self.has_ports) = (gather.urirs, gather.has_ports);
         Ok(Gathered {
-            outline: outline.unwrap_or_else(|| Outline::new(&folder)),
+            outline: gather.outline()?,
             beside: gather.beside,
-            has_ports: gather.has_ports,
-            urirs: gather.urirs,
             rows,
         })
     }
 
-    /// The decisions at a price, and what the map costs.
-    fn decide(&self, outline: &Outline, at: &At) -> Result<(Decisions, u64, f64)> {
-        let mut decisions = Decisions::new(&self.given.room.temporary);
-        let lambdas = [at.lambda];
-        let priced = outline.price(lambdas, at.top, at.void, Some(&mut decisions))?;
-        decisions.intact()?;
-        Ok((decisions, priced.rows[0] as u64, priced.costs[0]))
+    fn terms(&self, at: &At) -> Terms<'_> {
+        Terms {
+            lambda: at.lambda,
+            states: states(std::iter::empty()),
+            row: RowPrice::ONE,
+            void: at.void,
+            keys: [0.0; super::solve::STATES],
+            prior: &self.prior,
+            floor: false,
+            aside: at.aside,
+            top: at.top,
+            counting: self.given.counting,
+            miss: 0.0,
+            luck: 0.0,
+        }
     }
 
-    pub(super) fn find(mut self, report: &mut Report) -> Result<(Decisions, bool)> {
+    /// The map of a price.
+    fn solve(&self, outline: &Outline, at: &At) -> Result<Solution> {
+        let folder = &self.given.room.temporary;
+        solve(outline, &self.terms(at), None, Some(folder))
+    }
+
+    pub(super) fn find(mut self, report: &mut Report) -> Result<(Outline, Solution, bool)> {
+        let gathered = self.gather()?;
+        let outline = gathered.outline;
         let void = if self.least.voids && self.least.sample.is_some() {
-            self.void_price()?
+            self.void_price(&outline)?
         } else {
-            None
+            VoidPrice::Never
         };
-        let gathered = self.gather(void.is_some(), 1.0)?;
         report.rows_in = gathered.rows;
-        report.urirs = gathered.urirs;
-        let (at, gzipped) = self.price(&gathered.outline, void)?;
+        report.urirs = self.urirs;
+        let (at, gzipped) = self.price(&outline, void, 1.0)?;
         report.gzipped = gzipped;
         report.lambda = Some(at.lambda);
         report.top = Some(at.top);
-        report.void_price = void;
+        report.void_price = match void {
+            VoidPrice::Fixed(price) => Some(price),
+            _ => None,
+        };
         report.allowed = match self.least.budget {
             Budget::Bytes(bytes) => Some(bytes),
             _ => self.allowed(),
         };
-        let (decisions, rows, cost) = self.decide(&gathered.outline, &at)?;
-        if at.lambda > 0.0 && void.is_none() {
-            report.false_positives = Some((cost - rows as f64) / at.lambda);
-            report.papers = gathered.beside.and_then(|beside| beside.of_size(rows));
-        }
-        Ok((decisions, gathered.has_ports))
+        let solution = self.solve(&outline, &at)?;
+        report.false_positives = Some(assess(&outline, &solution, &self.terms(&at))?.wrong);
+        report.misses = Some(solution.misses);
+        let rows = solution.value.size as u64;
+        report.papers = gathered.beside.and_then(|beside| beside.of_size(rows));
+        Ok((outline, solution, self.has_ports))
     }
 
     /// How many rows the budget allows.
@@ -182,16 +190,17 @@ impl<'a> Search<'a> {
 
     /// The price of a false positive that spends the budget, how far up wildcards stand, and what the
     /// map takes when it is gzipped, if that was measured.
-    fn price(&self, outline: &Outline, void: Option<f64>) -> Result<(At, Option<u64>)> {
+    fn price(&self, outline: &Outline, void: VoidPrice, aside: f64) -> Result<(At, Option<u64>)> {
         let tops = match self.least.top {
             Some(top) => vec![top],
             None if self.least.sample.is_some() => vec![Top::TopLevel, Top::Everything],
             None => vec![Top::SecondLevel, Top::TopLevel, Top::Everything],
         };
         let mut at = At {
-            lambda: SMALLEST,
+            lambda: RANGE.smallest,
             top: Top::Everything,
             void,
+            aside,
         };
         for top in tops {
             at.top = top;
@@ -200,7 +209,8 @@ impl<'a> Search<'a> {
                 Budget::Bytes(allowed) => self.lambda_of_bytes(outline, at, allowed)?,
                 _ => {
                     let rows = self.allowed().unwrap_or(u64::MAX);
-                    lambda_of_rows(outline, at, rows as f64)?.map(|lambda| (lambda, None))
+                    self.lambda_of_rows(outline, at, rows as f64)?
+                        .map(|lambda| (lambda, None))
                 }
             };
             if let Some((lambda, gzipped)) = found {
@@ -209,11 +219,23 @@ impl<'a> Search<'a> {
             }
         }
         // Nothing is small enough: this is the smallest.
-        let gzipped = match self.least.budget {
-            Budget::Bytes(_) => Some(self.gzipped(outline, &at)?.0),
-            _ => None,
-        };
-        Ok((at, gzipped))
+        if let Budget::Bytes(allowed) = self.least.budget {
+            let smallest = self.gzipped(outline, &at)?.0;
+            return Err(Error::invalid(format!(
+                "{allowed} bytes are too few: the smallest map takes {smallest}"
+            )));
+        }
+        Ok((at, None))
+    }
+
+    /// The largest price whose map has no more rows than allowed.
+    fn lambda_of_rows(&self, outline: &Outline, at: At, allowed: f64) -> Result<Option<f64>> {
+        let found = search(RANGE, None, |lambda| {
+            let terms = self.terms(&At { lambda, ..at });
+            let rows = solve(outline, &terms, None, None)?.value.size;
+            Ok((rows.max(0.5) / allowed).ln())
+        })?;
+        Ok(found.low)
     }
 
     /// The largest price whose map is no larger than allowed when it is gzipped, and how large it is.
@@ -224,35 +246,31 @@ impl<'a> Search<'a> {
         at: At,
         allowed: u64,
     ) -> Result<Option<(f64, Option<u64>)>> {
-        let tried = |lambda: f64| {
-            let (bytes, rows) = self.gzipped(outline, &At { lambda, ..at })?;
-            Ok::<_, Error>((bytes, bytes as f64 / rows.max(1) as f64))
-        };
-        let (mut taken, _) = tried(SMALLEST)?;
+        let tried = |lambda: f64| self.gzipped(outline, &At { lambda, ..at });
+        let (mut taken, _) = tried(RANGE.smallest)?;
         if taken > allowed {
             return Ok(None);
         }
-        let (mut low, mut high) = (SMALLEST, LARGEST);
+        let (mut low, mut high) = (RANGE.smallest, RANGE.largest);
         let mut each = 9.0;
         for _ in 0..24 {
             let rows = 0.993 * allowed as f64 / each;
-            let guess = lambda_of_rows(outline, at, rows)?.unwrap_or(SMALLEST);
-            let lambda = if guess > low && (guess < high || high == LARGEST) {
-                guess
-            } else {
-                f64::midpoint(low.ln(), high.ln()).exp()
+            let guess = self.lambda_of_rows(outline, at, rows)?;
+            let lambda = match guess {
+                Some(guess) if guess > low && (guess < high || high == RANGE.largest) => guess,
+                _ => f64::midpoint(low.ln(), high.ln()).exp(),
             };
-            let (bytes, now) = tried(lambda)?;
-            each = now;
+            let (bytes, rows) = tried(lambda)?;
+            each = bytes as f64 / rows.max(1) as f64;
             if bytes <= allowed {
                 (low, taken) = (lambda, bytes);
-                if bytes as f64 >= 0.985 * allowed as f64 || lambda == LARGEST {
+                if bytes as f64 >= 0.985 * allowed as f64 || lambda == RANGE.largest {
                     break;
                 }
             } else {
                 high = lambda;
             }
-            if (high / low).ln() < 1e-9 {
+            if (high / low).ln() < RANGE.near {
                 break;
             }
         }
@@ -261,86 +279,37 @@ impl<'a> Search<'a> {
 
     /// How many bytes a map takes when it is gzipped, and its rows.
     fn gzipped(&self, outline: &Outline, at: &At) -> Result<(u64, u64)> {
-        let (decisions, rows, _) = self.decide(outline, at)?;
-        let rule = Rule::LeastCost(Box::new(LeastCost {
-            sample: None,
-            ..self.least.clone()
-        }));
-        let report = Report {
-            lambda: Some(at.lambda),
-            ..Report::default()
+        let solution = self.solve(outline, at)?;
+        let choices = solution.choices(outline, &self.given.room.temporary)?;
+        let lookups = self.least.sample.as_ref().map(Sample::lookups);
+        let head = match self.style {
+            Style::Published => head_with(&self.given.headers, how_of(Some(at.lambda), lookups)),
+            Style::Reference => Vec::new(),
         };
-        let head = head(&self.given.headers, &rule, &report);
-        let queue = Queue::to_measure(&head, self.style);
-        let plan = Plan::Rolls(&decisions);
-        let mut writer = Writer::new(plan, self.style, self.given.counting, queue);
-        walk_again(&self.given.source, self.least.sample.as_ref(), &mut writer)?;
-        let bytes = match writer.queue.finish()?.0 {
-            Finished::Measured(bytes) => bytes,
-            _ => 0,
-        };
-        decisions.intact()?;
-        Ok((bytes, rows))
+        let sample = self.least.sample.as_ref();
+        let (bytes, written) = measure(
+            self.given,
+            &choices,
+            sample,
+            self.has_ports,
+            &head,
+            self.style,
+        )?;
+        Ok((bytes, written.rows))
     }
 
-    /// What a void must cost so that voids pay on lookups that did not teach them. `None`: they do not.
-    fn void_price(&mut self) -> Result<Option<f64>> {
-        let outline = self.gather(true, 0.0)?.outline;
-        let mut best = (f64::INFINITY, None);
-        for void in [None, Some(8.0), Some(4.0), Some(2.0), Some(1.0)] {
-            let (at, _) = self.price(&outline, void)?;
-            let (decisions, ..) = self.decide(&outline, &at)?;
-            let mut judge = Judge::new(&decisions);
-            walk_again(&self.given.source, self.least.sample.as_ref(), &mut judge)?;
-            decisions.intact()?;
-            let false_positives = judge.false_positives;
-            if false_positives < best.0 {
-                best = (false_positives, void);
+    /// What a void must cost so that voids pay on lookups that did not teach them.
+    fn void_price(&self, outline: &Outline) -> Result<VoidPrice> {
+        let mut best = (f64::INFINITY, VoidPrice::Never);
+        let prices = [8.0, 4.0, 2.0, 1.0].map(VoidPrice::Fixed);
+        for void in [VoidPrice::Never].into_iter().chain(prices) {
+            let (at, _) = self.price(outline, void, 0.0)?;
+            let solution = self.solve(outline, &at)?;
+            let judged = assess(outline, &solution, &self.terms(&at))?.judged;
+            if judged < best.0 {
+                best = (judged, void);
             }
         }
         Ok(best.1)
     }
 }
-
-/// At which price a map is chosen.
-#[derive(Clone, Copy, Debug)]
-struct At {
-    lambda: f64,
-    top: Top,
-    /// What a void costs, if there may be any.
-    void: Option<f64>,
-}
-
-/// The largest price whose map has no more rows than allowed.
-fn lambda_of_rows(outline: &Outline, at: At, allowed: f64) -> Result<Option<f64>> {
-    let (mut low, mut high) = (SMALLEST.ln(), LARGEST.ln());
-    let first = outline.price([SMALLEST, LARGEST], at.top, at.void, None)?;
-    if first.rows[0] > allowed {
-        return Ok(None);
-    }
-    if first.rows[1] <= allowed {
-        return Ok(Some(LARGEST));
-    }
-    for _ in 0..12 {
-        let step = (high - low) / (LANES as f64 + 1.0);
-        let lambdas: [f64; LANES] = std::array::from_fn(|l| (low + step * (l as f64 + 1.0)).exp());
-        let rows = outline.price(lambdas, at.top, at.void, None)?.rows;
-        let fits = rows.iter().take_while(|&&rows| rows <= allowed).count();
-        if fits < LANES {
-            high = lambdas[fits].ln();
-        }
-        if fits > 0 {
-            low = lambdas[fits - 1].ln();
-            if rows[fits - 1] >= 0.995 * allowed {
-                break;
-            }
-        }
-        if high - low < 1e-9 {
-            break;
-        }
-    }
-    Ok(Some(low.exp()))
-}
-
-const SMALLEST: f64 = 1e-12;
-const LARGEST: f64 = 1e12;

@@ -10,15 +10,19 @@ use waypost_surt::{Key, Reach, Surt};
 
 use super::beside::Beside;
 use super::compact::{Budget, Given, LeastCost, Rule, compact};
-use super::cost::{Expected, Gather, Top};
 use super::papers::{Papers, PowerLaw};
 use super::pass::walk;
 use super::prior::Prior;
 use super::rows::{Order, Rows};
 use super::sample::Sample;
+use super::sites::Sites;
+use super::solve::solver::states;
+use super::solve::{Gather, RowPrice, STATES, Terms, VoidPrice, solve};
 use super::store::Map;
 use super::tidy::Room;
-use super::write::Style;
+use super::top::Top;
+use super::write::{Counting, Style};
+use crate::Summary;
 
 fn given(path: &Path) -> Given {
     Given::open(&Source::new(path.to_owned()), &Room::default()).unwrap()
@@ -30,8 +34,13 @@ fn write_map(folder: &TempDir, name: &str, text: &str) -> std::path::PathBuf {
     path
 }
 
+/// A folder in memory where there is one: thousands of maps are written, and each of them is synced.
+fn quick_folder() -> TempDir {
+    TempDir::new_in("/dev/shm").unwrap_or_else(|_| TempDir::new().unwrap())
+}
+
 fn compacted(text: &str, rule: &Rule, style: Style) -> String {
-    let folder = TempDir::new().unwrap();
+    let folder = quick_folder();
     let path = write_map(&folder, "a.ukvs", text);
     let out = folder.path().join("b.ukvs");
     compact(&mut given(&path), rule, style, &out, false).unwrap();
@@ -65,7 +74,7 @@ fn rows(text: &str) -> Vec<&str> {
 }
 
 fn opened(text: &str) -> (TempDir, Map) {
-    let folder = TempDir::new().unwrap();
+    let folder = quick_folder();
     let path = write_map(&folder, "m.ukvs", text);
     let map = Map::open(&path, &Room::default()).unwrap();
     (folder, map)
@@ -329,6 +338,70 @@ fn the_wildcard_of_the_empty_label_is_not_the_wildcard_of_everything() {
 }
 
 #[test]
+fn rows_that_wait_for_one_wildcard_are_all_measured() {
+    let mut text = String::from("com,a)/* 5/5\n");
+    for n in 0..190_000 {
+        text += &format!("com,a)/some/rather/long/path/of/a/page/{n:06} 0\n");
+    }
+    assert!(text.len() > 8 << 20);
+    let folder = TempDir::new().unwrap();
+    let path = write_map(&folder, "a.ukvs", &text);
+    let out = folder.path().join("b.ukvs");
+    let by = |bytes: u64| {
+        let rule = least(Budget::Bytes(bytes), None, false);
+        compact(&mut given(&path), &rule, Style::Published, &out, false)
+    };
+    let error = by(100_000).unwrap_err().to_string();
+    assert!(!out.exists());
+    let smallest = error.rsplit(' ').next().unwrap().parse::<u64>().unwrap();
+    assert!(smallest > 100_000, "{error}");
+    let report = by(smallest + 100).unwrap();
+    let size = Map::open(&out, &Room::default()).unwrap().size().gzip_bytes;
+    assert!(size <= smallest + 100, "{size}");
+    assert!(
+        report.gzipped.unwrap().abs_diff(size) < 100,
+        "{size} is not {:?}",
+        report.gzipped
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn more_bytes_never_give_a_worse_plain_map_and_no_budget_is_exceeded(
+        hosts in prop::collection::vec(1..60u32, 1..40),
+        asked in prop::collection::btree_map(places(), 1..4u32, 0..12),
+    ) {
+        let mut text = BTreeSet::new();
+        for (host, pages) in hosts.iter().enumerate() {
+            text.extend((0..*pages).map(|page| format!("com,h{host})/{}/{page}", page % 3)));
+        }
+        let folder = TempDir::new().unwrap();
+        let path = write_map(&folder, "a.ukvs", &map_text(&text));
+        let out = folder.path().join("b.ukvs");
+        let mut before = f64::INFINITY;
+        for allowed in [50u64, 150, 250, 400, 700, 1_500, 5_000, 50_000] {
+            let sample = (!asked.is_empty()).then(|| sample_of(&asked, true));
+            let rule = least(Budget::Bytes(allowed), sample, false);
+            match compact(&mut given(&path), &rule, Style::Published, &out, false) {
+                Ok(report) => {
+                    let size = Map::open(&out, &Room::default()).unwrap().size().gzip_bytes;
+                    prop_assert!(size <= allowed, "{size} of {allowed}");
+                    let wrong = report.false_positives.unwrap();
+                    prop_assert!(wrong <= before + 1e-6, "{wrong} at {allowed}, {before} before");
+                    before = wrong;
+                }
+                Err(error) => {
+                    prop_assert!(before.is_infinite(), "{allowed}: {error}");
+                    prop_assert!(error.to_string().contains("the smallest map takes"), "{error}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn frequencies_add_up_when_rows_partition_and_when_they_accumulate() {
     let text = "!meta {\"wildcards\": \"partition\"}\ncom,a)/ 1/1\ncom,a)/x 2/1\ncom,a)/y/* 30/9\ncom,a)/y/z 4/1\n";
     let out = compacted(
@@ -475,11 +548,25 @@ proptest! {
         let path = write_map(&folder, "a.ukvs", &map_text(&held));
         let sample = sample_of(&asked, true);
         let flat = Prior::power(0.0, 1.0);
-        let expected = Expected { prior: &flat, teach: 1.0, aside: 1.0, densities: &[] };
-        let mut gather = Gather::new(expected).with_outline(price.is_some(), false, folder.path());
+        let sites = Sites::default();
+        let mut gather = Gather::new(&flat, &sites).with_outline(false, folder.path());
         walk(&Source::new(path), Some(&sample), &mut gather).unwrap();
-        let outline = gather.outline().unwrap().unwrap();
-        let found = outline.price([lambda], Top::SecondLevel, price, None).unwrap().costs[0];
+        let outline = gather.outline().unwrap();
+        let terms = Terms {
+            lambda,
+            states: states(std::iter::empty()),
+            row: RowPrice::ONE,
+            void: price.map_or(VoidPrice::Never, VoidPrice::Fixed),
+            keys: [0.0; STATES],
+            prior: &flat,
+            floor: false,
+            aside: 1.0,
+            top: Top::SecondLevel,
+            counting: Counting::Partition,
+            miss: 0.0,
+            luck: 0.0,
+        };
+        let found = solve(&outline, &terms, None, None).unwrap().value.cost;
         let least = brute(&nodes, lambda, price);
         prop_assert!((found - least).abs() < 1e-9, "{found} but {least}");
     }
@@ -504,8 +591,8 @@ proptest! {
         let folder = TempDir::new().unwrap();
         let path = write_map(&folder, "a.ukvs", &text);
         let flat = Prior::power(0.0, 1.0);
-        let expected = Expected { prior: &flat, teach: 1.0, aside: 1.0, densities: &[] };
-        let mut gather = Gather::new(expected).with_outline(false, false, folder.path());
+        let sites = Sites::default();
+        let mut gather = Gather::new(&flat, &sites).with_outline(false, folder.path());
         gather.beside = Some(Beside::new());
         walk(&Source::new(path), Some(&sample_of(&asked, true)), &mut gather).unwrap();
         for pair in gather.beside.unwrap().pairs() {
@@ -573,7 +660,14 @@ proptest! {
                 rule => rule,
             };
             let out = folder.path().join(format!("{}.ukvs", at + 1));
-            compact(&mut given(&path), &rule, Style::Published, &out, false).unwrap();
+            match compact(&mut given(&path), &rule, Style::Published, &out, false) {
+                Ok(_) => {}
+                // A budget of bytes may be too small.
+                Err(error) => {
+                    prop_assert!(error.to_string().contains("bytes are too few"), "{error}");
+                    continue;
+                }
+            }
             let text = String::from_utf8(std::fs::read(&out).unwrap()).unwrap();
             let answers = answers(&out);
             for key in &held {

@@ -5,12 +5,11 @@
 
 use waypost_surt::Reach;
 
-use super::decision::{Decisions, GIVEN_VOID, GIVEN_WILDCARD, ROLL, VOID_BELOW, VOID_HERE};
-use super::filtered::{Choices, Said};
 use super::pass::Pass;
 use super::queue::{Finished, Kind, Queue};
 use super::row::Row;
 use super::second::{Names, Totals};
+use super::solve::{Choices, Verdict};
 use super::tidy::joined;
 use super::tree::{Part, Place, Visitor};
 use crate::error::Result;
@@ -69,19 +68,10 @@ pub(crate) struct Passed {
     /// The filter that decides for what is below it, and that of its wildcard row, if one is written.
     filter: Option<u8>,
     /// An exact row is written for it, and says this.
-    exact: Option<Said>,
+    exact: Option<Verdict>,
     /// What rows that are not written count.
     total: Totals,
     given: Totals,
-}
-
-/// What was decided.
-#[derive(Clone, Copy)]
-pub(crate) enum Plan<'a> {
-    /// Which places roll up, and where voids stand.
-    Rolls(&'a Decisions),
-    /// The same, and which rows have filters.
-    Filters(&'a Choices),
 }
 
 /// What is done at a place.
@@ -89,103 +79,68 @@ struct Step {
     state: State,
     written: bool,
     filter: Option<u8>,
-    exact: Option<Said>,
+    exact: Option<Verdict>,
 }
 
 impl State {
-    fn of(said: Said) -> State {
-        match said {
-            Said::Absent => State::Absent,
-            Said::Filter(width) => State::Filter(width),
-            Said::Open => State::Open,
+    fn of(verdict: Verdict) -> State {
+        match verdict {
+            Verdict::Absent => State::Absent,
+            Verdict::Filter(width) => State::Filter(width),
+            Verdict::Open => State::Open,
         }
     }
 
-    fn said(self) -> Said {
+    fn verdict(self) -> Verdict {
         match self {
-            State::Absent | State::Locked => Said::Absent,
-            State::Filter(width) => Said::Filter(width),
-            State::Open | State::Given => Said::Open,
+            State::Absent | State::Locked => Verdict::Absent,
+            State::Filter(width) => Verdict::Filter(width),
+            State::Open | State::Given => Verdict::Open,
         }
     }
 }
 
-impl Plan<'_> {
-    /// Whether all that was read of it is right.
-    ///
-    /// # Errors
-    /// When a temporary file could not be read.
-    pub(crate) fn intact(self) -> Result<()> {
-        match self {
-            Plan::Rolls(decisions) => decisions.intact(),
-            Plan::Filters(choices) => choices.intact(),
-        }
+/// What is done at a node, given what is said above it and by which filter.
+#[inline]
+fn step(choices: &Choices<'_>, id: usize, above: State, filter: Option<u8>) -> Step {
+    let step = |state, written| Step {
+        state,
+        written,
+        filter: None,
+        exact: None,
+    };
+    let choice = choices.get(id);
+    if above == State::Locked {
+        return step(State::Locked, choice.given_wildcard || choice.given_void);
     }
-
-    #[inline]
-    fn step(self, id: usize, above: State, filter: Option<u8>) -> Step {
-        let step = |state, written| Step {
-            state,
-            written,
-            filter: None,
-            exact: None,
+    if choice.given_void {
+        return step(State::Locked, true);
+    }
+    if above == State::Given {
+        return Step {
+            filter,
+            ..step(State::Given, false)
         };
-        match self {
-            Plan::Rolls(decisions) => {
-                let decision = decisions.get(id);
-                let (state, written) = match above {
-                    State::Locked => (State::Locked, decision & (GIVEN_WILDCARD | GIVEN_VOID) != 0),
-                    _ if decision & GIVEN_VOID != 0 => (State::Locked, true),
-                    State::Given => (State::Given, false),
-                    State::Open if decision & GIVEN_WILDCARD != 0 => (State::Given, false),
-                    State::Absent if decision & GIVEN_WILDCARD != 0 => (State::Given, true),
-                    State::Absent if decision & ROLL != 0 => (State::Open, true),
-                    State::Open if decision & VOID_BELOW != 0 => (State::Absent, true),
-                    above => (above, false),
-                };
-                let void = state == State::Open && decision & VOID_HERE != 0;
-                Step {
-                    exact: void.then_some(Said::Absent),
-                    ..step(state, written)
-                }
-            }
-            Plan::Filters(choices) => {
-                let choice = choices.get(id);
-                if above == State::Locked {
-                    return step(State::Locked, choice.given_wildcard || choice.given_void);
-                }
-                if choice.given_void {
-                    return step(State::Locked, true);
-                }
-                if above == State::Given {
-                    return Step {
-                        filter,
-                        ..step(State::Given, false)
-                    };
-                }
-                let row = choice.below(above.said());
-                let said = row.unwrap_or(above.said());
-                let state = match choice.given_wildcard {
-                    true => State::Given,
-                    false => State::of(said),
-                };
-                Step {
-                    state,
-                    written: row.is_some(),
-                    filter: said.width(),
-                    exact: match choice.given_wildcard {
-                        true => None,
-                        false => choice.here(said),
-                    },
-                }
-            }
-        }
+    }
+    let row = choice.below(above.verdict());
+    let verdict = row.unwrap_or(above.verdict());
+    Step {
+        state: match choice.given_wildcard {
+            true => State::Given,
+            false => State::of(verdict),
+        },
+        written: row.is_some(),
+        filter: verdict.width(),
+        exact: match choice.given_wildcard {
+            true => None,
+            false => choice.here(verdict),
+        },
     }
 }
 
 /// Writes rows.
 pub(crate) struct Writer<'a> {
-    plan: Plan<'a>,
+    choices: &'a Choices<'a>,
     style: Style,
     counting: Counting,
     pub(crate) queue: Queue,
@@ -232,13 +187,13 @@ impl Summed {
 impl<'a> Writer<'a> {
     /// Writes into a queue.
     pub(crate) fn new(
-        plan: Plan<'a>,
+        choices: &'a Choices<'a>,
         style: Style,
         counting: Counting,
         queue: Queue,
     ) -> Writer<'a> {
         Writer {
-            plan,
+            choices,
             style,
             counting,
             queue,
@@ -291,11 +246,11 @@ impl Visitor for Writer<'_> {
             written,
             filter,
             exact,
-        } = self.plan.step(place.id, above, filter);
+        } = step(self.choices, place.id, above, filter);
         if written {
             self.open += 1;
         }
-        if exact == Some(Said::Absent) {
+        if exact == Some(Verdict::Absent) {
             let style = self.style;
             self.queue.push(Kind::Void, &VOID, None, None, |out| {
                 write_exact(&place, style, out)
@@ -367,7 +322,7 @@ impl Pass for Writer<'_> {
         let void = row.frequency.is_void();
         if !void {
             let filter = match (reach, node.exact) {
-                (Reach::Exact, Some(said)) => said.width(),
+                (Reach::Exact, Some(verdict)) => verdict.width(),
                 _ => node.filter,
             };
             self.keys[usize::from(filter.unwrap_or(0))] += row.urirs();
@@ -381,7 +336,7 @@ impl Pass for Writer<'_> {
             }
             (Reach::Exact, void, _) => {
                 let kind = if void { Kind::Void } else { Kind::Exact };
-                let filter = node.exact.and_then(Said::width).filter(|_| !void);
+                let filter = node.exact.and_then(Verdict::width).filter(|_| !void);
                 let (style, second) = (self.style, row.second.as_deref());
                 self.queue
                     .push(kind, &row.frequency, second, filter, |out| {

@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use waypost_index::input::Source;
 use waypost_index::output::AtomicFile;
-use waypost_report::{Align, Curve, Table, bytes, count};
-use waypost_summary::map::{
-    self, Budget, Given, LeastCost, Papers, PowerLaw, Report, Room, Rule, Style,
-};
+use waypost_report::Curve;
+use waypost_summary::map::{self, Budget, Given, LeastCost, Papers, PowerLaw, Room, Rule, Style};
 
 use super::filtered::FilteredOptions;
+use super::outcome;
 use super::price::Priced;
-use crate::args::ResourceArgs;
+use crate::args::{Format, ResourceArgs};
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::printer::Printer;
@@ -50,7 +49,7 @@ pub(crate) struct Compact {
     /// What a false positive costs: in keys, and in bytes with --filters
     #[arg(long, value_name = "PRICE")]
     lambda: Option<f64>,
-    /// Allow zero keys for subtrees that are asked for in vain
+    /// Allow zero keys for subtrees that are looked up but not held
     #[arg(long, requires = "lookups")]
     voids: bool,
     #[command(flatten)]
@@ -66,6 +65,12 @@ pub(crate) struct Compact {
     /// the file, as .svg
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Report λ, what is left of the budget, and what the papers' rule would give, too
+    #[arg(short, long)]
+    verbose: bool,
+    /// How to report: sentences on standard error, or JSON on standard output
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
     #[command(flatten)]
     resources: ResourceArgs,
 }
@@ -98,65 +103,77 @@ enum Suffixes {
 #[derive(Args)]
 #[command(next_help_heading = "The papers' rule")]
 pub(super) struct PapersOptions {
-    /// The weight of hosts; inf: hosts never roll up
-    #[arg(long, value_name = "W", default_value_t = 4.0)]
-    wh: f64,
-    /// The weight of paths
-    #[arg(long, value_name = "W", default_value_t = 2.0)]
-    wp: f64,
-    /// Children of a host at depth 1
-    #[arg(long, value_name = "A", default_value_t = 16.329)]
-    ha: f64,
-    /// How fast they become fewer with the depth
-    #[arg(long, value_name = "K", default_value_t = 0.714)]
-    hk: f64,
-    /// Children of a path at depth 1
-    #[arg(long, value_name = "A", default_value_t = 24.546)]
-    pa: f64,
-    /// How fast they become fewer with the depth
-    #[arg(long, value_name = "K", default_value_t = 1.429)]
-    pk: f64,
-    /// Levels of hosts looked at
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
-    hdepth: u32,
-    /// Levels of paths looked at
-    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..))]
-    pdepth: u32,
-    /// What to do with public suffixes, such as uk,co
-    #[arg(long, value_enum, default_value_t = Suffixes::Roll)]
-    suffixes: Suffixes,
+    /// The weight of hosts; inf: hosts never roll up [default: 4]
+    #[arg(long, value_name = "W")]
+    wh: Option<f64>,
+    /// The weight of paths [default: 2]
+    #[arg(long, value_name = "W")]
+    wp: Option<f64>,
+    /// Children of a host at depth 1 [default: 16.329]
+    #[arg(long, value_name = "A")]
+    ha: Option<f64>,
+    /// How fast they become fewer with the depth [default: 0.714]
+    #[arg(long, value_name = "K")]
+    hk: Option<f64>,
+    /// Children of a path at depth 1 [default: 24.546]
+    #[arg(long, value_name = "A")]
+    pa: Option<f64>,
+    /// How fast they become fewer with the depth [default: 1.429]
+    #[arg(long, value_name = "K")]
+    pk: Option<f64>,
+    /// Levels of hosts looked at [default: 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    hdepth: Option<u32>,
+    /// Levels of paths looked at [default: 9]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pdepth: Option<u32>,
+    /// What to do with public suffixes, such as uk,co [default: roll]
+    #[arg(long, value_enum)]
+    suffixes: Option<Suffixes>,
 }
 
 impl PapersOptions {
-    pub(super) fn papers(&self) -> anyhow::Result<Papers> {
-        for (name, value) in [
-            ("wh", self.wh),
-            ("wp", self.wp),
-            ("ha", self.ha),
-            ("hk", self.hk),
-            ("pa", self.pa),
-            ("pk", self.pk),
-        ] {
-            if value.is_nan() || value < 0.0 {
-                return Err(anyhow::anyhow!(
+    /// The name of the first of these options that was given.
+    fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("wh", self.wh.is_some()),
+            ("wp", self.wp.is_some()),
+            ("ha", self.ha.is_some()),
+            ("hk", self.hk.is_some()),
+            ("pa", self.pa.is_some()),
+            ("pk", self.pk.is_some()),
+            ("hdepth", self.hdepth.is_some()),
+            ("pdepth", self.pdepth.is_some()),
+            ("suffixes", self.suffixes.is_some()),
+        ];
+        given.iter().find(|(_, is)| *is).map(|(name, _)| *name)
+    }
+
+    fn papers(&self) -> anyhow::Result<Papers> {
+        let number = |name: &str, value: Option<f64>, default: f64| {
+            let value = value.unwrap_or(default);
+            match value.is_nan() || value < 0.0 {
+                true => Err(anyhow::anyhow!(
                     "--{name} must not be negative, but is {value}"
-                ));
+                )),
+                false => Ok(value),
             }
-        }
+        };
+        let default = Papers::default();
         Ok(Papers {
-            host_weight: self.wh,
-            path_weight: self.wp,
+            host_weight: number("wh", self.wh, default.host_weight)?,
+            path_weight: number("wp", self.wp, default.path_weight)?,
             host: PowerLaw {
-                a: self.ha,
-                k: self.hk,
+                a: number("ha", self.ha, default.host.a)?,
+                k: number("hk", self.hk, default.host.k)?,
             },
             path: PowerLaw {
-                a: self.pa,
-                k: self.pk,
+                a: number("pa", self.pa, default.path.a)?,
+                k: number("pk", self.pk, default.path.k)?,
             },
-            host_depth: self.hdepth,
-            path_depth: self.pdepth,
-            keep_suffixes: self.suffixes == Suffixes::Keep,
+            host_depth: self.hdepth.unwrap_or(default.host_depth),
+            path_depth: self.pdepth.unwrap_or(default.path_depth),
+            keep_suffixes: self.suffixes == Some(Suffixes::Keep),
         })
     }
 }
@@ -171,6 +188,20 @@ impl Compact {
 
     fn compact(&self, out: &mut Printer) -> anyhow::Result<Exit> {
         let room = self.resources.resources(Some(&self.output))?;
+        if self.rule != RuleArgument::Papers
+            && let Some(name) = self.papers.given()
+        {
+            return Err(anyhow::anyhow!("--{name} belongs to the papers' rule"))
+                .hint("add --rule papers, or leave it out");
+        }
+        if self.rule == RuleArgument::Papers
+            && (self.keys.is_some() || self.bytes.is_some() || self.lambda.is_some() || self.voids)
+        {
+            return Err(anyhow::anyhow!(
+                "--rule papers takes no budget and no --voids"
+            ))
+            .hint("its size follows from the weights: --wh 4 --wp 2");
+        }
         let mut given = Given::open(&Source::new(&self.map), &room)?;
         if self.filtered.is_wanted() {
             return self.run_filtered(&mut given, &room, out);
@@ -204,8 +235,10 @@ impl Compact {
         if report.sorted {
             out.note("the map was not sorted, or had keys twice: it was put in order on the way");
         }
-        let table = table(&report);
-        out.note(table.to_string().trim_end());
+        match self.format {
+            Format::Table => outcome::tell(&report, self.verbose, out),
+            Format::Json => writeln!(out.data(), "{:#}", outcome::object(&report))?,
+        }
         if report
             .allowed
             .is_some_and(|allowed| report.gzipped.unwrap_or(report.written.rows) > allowed)
@@ -236,8 +269,15 @@ impl Compact {
             }
         }
         let budget = self.filtered.budget(self.bytes, self.lambda)?;
-        self.filtered
-            .run(given, budget, &self.priced, room, &self.output, out)
+        self.filtered.run(
+            given,
+            budget,
+            &self.priced,
+            room,
+            &self.output,
+            (self.format, self.verbose),
+            out,
+        )
     }
 
     fn budget(&self) -> anyhow::Result<Budget> {
@@ -294,53 +334,4 @@ fn write_trace(path: &Path, trace: &[(u64, u64)]) -> anyhow::Result<()> {
         file.commit()?;
     }
     Ok(())
-}
-
-fn table(report: &Report) -> Table {
-    let mut table = Table::new(&[("compacted", Align::Left), ("", Align::Right)]);
-    table.row(["keys before", &count(report.rows_in)]);
-    table.row(["keys", &count(report.written.rows)]);
-    if report.urirs > 0 {
-        let share = 100.0 * report.written.rows as f64 / report.urirs as f64;
-        table.row(["of URI-Rs", &format!("{share:.3}%")]);
-    }
-    if let Some(allowed) = report.allowed {
-        let unused = allowed.saturating_sub(report.gzipped.unwrap_or(report.written.rows));
-        let share = 100.0 * unused as f64 / allowed.max(1) as f64;
-        let unused = match report.gzipped {
-            Some(_) => bytes(unused),
-            None => count(unused),
-        };
-        table.row(["unused of the budget", &format!("{unused} ({share:.1}%)")]);
-    }
-    table.row(["wildcards", &count(report.written.wildcards)]);
-    if report.written.voids > 0 {
-        table.row(["voids", &count(report.written.voids)]);
-    }
-    table.row(["bytes", &bytes(report.bytes)]);
-    if let Some(gzipped) = report.gzipped {
-        table.row(["gzipped", &bytes(gzipped)]);
-    }
-    if let Some(lambda) = report.lambda {
-        table.row(["λ", &format!("{lambda:.4e}")]);
-    }
-    if let Some(false_positives) = report.false_positives {
-        table.row(["false positives expected", &format!("{false_positives:.0}")]);
-    }
-    if let Some(papers) = report.papers {
-        table.row([
-            "the papers' rule at this size".to_owned(),
-            format!(
-                "{:.0} false positives, {} keys (--wh {} --wp {})",
-                papers.false_positives,
-                count(papers.rows),
-                papers.host_weight,
-                papers.path_weight
-            ),
-        ]);
-    }
-    if let Some(rolled) = report.rolled {
-        table.row(["roll-ups", &count(rolled)]);
-    }
-    table
 }

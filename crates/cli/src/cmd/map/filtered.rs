@@ -1,14 +1,17 @@
 //! `waypost map compact --filters`: a map whose rows may carry a filter.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use waypost_index::input;
-use waypost_report::{Align, Table, bytes, count};
+use waypost_report::count;
 use waypost_summary::holdings::Input;
-use waypost_summary::map::{self, Built, Filtered, FilteredBudget, Given, Growth, Room};
+use waypost_summary::map::{self, Filtered, FilteredBudget, Given, Growth, Room};
 
+use super::outcome;
 use super::price::Priced;
+use crate::args::Format;
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::printer::Printer;
@@ -86,6 +89,7 @@ impl FilteredOptions {
         priced: &Priced,
         room: &Room,
         output: &Path,
+        (format, verbose): (Format, bool),
         out: &mut Printer,
     ) -> anyhow::Result<Exit> {
         let dialect = given.dialect()?;
@@ -125,7 +129,14 @@ impl FilteredOptions {
             out.note("the map was not sorted, or had keys twice: it was put in order on the way");
         }
         let whole = crate::cmd::profile::tell_bad(&built.reading, out);
-        out.note(table(&built, budget).to_string().trim_end());
+        let allowed = match budget {
+            FilteredBudget::Bytes(allowed) => Some(allowed),
+            _ => None,
+        };
+        match format {
+            Format::Table => outcome::tell_filtered(&built, allowed, verbose, out),
+            Format::Json => writeln!(out.data(), "{:#}", outcome::object_filtered(&built))?,
+        }
         out.flush()?;
         Ok(if whole { Exit::Yes } else { Exit::No })
     }
@@ -161,44 +172,4 @@ fn share(text: &str) -> Result<f64, String> {
         return Err(wrong());
     }
     Ok(share)
-}
-
-fn table(built: &Built, budget: FilteredBudget) -> Table {
-    let report = &built.report;
-    let shipped = built.row_bytes + built.filter_bytes;
-    let mut table = Table::new(&[("compacted", Align::Left), ("", Align::Right)]);
-    table.row(["keys before", &count(report.rows_in)]);
-    table.row(["keys", &count(report.written.rows)]);
-    table.row(["wildcards", &count(report.written.wildcards)]);
-    table.row(["voids", &count(report.written.voids)]);
-    table.row(["keys with a filter", &count(report.written.filtered)]);
-    table.row(["URI-Rs in filters", &count(built.filter_keys)]);
-    let widths: Vec<String> = (1..=16)
-        .filter(|&width| report.written.keys[width] > 0)
-        .map(|width| format!("{width}: {}", count(report.written.keys[width])))
-        .collect();
-    if !widths.is_empty() {
-        table.row(["by width", &widths.join(", ")]);
-    }
-    table.row(["rows, gzipped", &bytes(built.row_bytes)]);
-    table.row(["filter", &bytes(built.filter_bytes)]);
-    table.row(["all that is shipped", &bytes(shipped)]);
-    if let FilteredBudget::Bytes(allowed) = budget {
-        let unused = allowed.saturating_sub(shipped);
-        let share = 100.0 * unused as f64 / allowed.max(1) as f64;
-        table.row([
-            "unused of the budget",
-            &format!("{} ({share:.1}%)", bytes(unused)),
-        ]);
-    }
-    if let Some(lambda) = report.lambda {
-        table.row(["λ, in bytes", &format!("{lambda:.4e}")]);
-    }
-    if let Some(accuracy) = built.accuracy {
-        table.row(["Accuracy expected", &format!("{:.2}%", 100.0 * accuracy)]);
-    }
-    if let Some(missed) = built.missed {
-        table.row(["newcomers expected to be missed", &format!("{missed:.0}")]);
-    }
-    table
 }

@@ -2,10 +2,12 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
+use serde_json::json;
 use waypost_index::input::Source;
 use waypost_report::{Align, Table, count};
 use waypost_summary::map::{PowerLaw, Room, fit};
 
+use crate::args::Format;
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::printer::Printer;
@@ -22,6 +24,9 @@ pub(crate) struct Fit {
     /// Print just the options for `waypost map compact`
     #[arg(long)]
     options: bool,
+    /// How to report
+    #[arg(long, value_enum, default_value_t = Format::Table, conflicts_with = "options")]
+    format: Format,
 }
 
 impl Fit {
@@ -42,13 +47,27 @@ impl Fit {
             )?;
             return Ok(Exit::Yes);
         }
+        if self.format == Format::Json {
+            let part = |means: &[(u64, f64)], law: Option<PowerLaw>| {
+                let depths: Vec<_> = (means.iter().zip(1..))
+                    .map(|((nodes, mean), depth)| json!({"depth": depth, "nodes": nodes, "mean_children": mean}))
+                    .collect();
+                json!({"depths": depths, "law": law.map(|law| json!({"a": law.a, "k": law.k}))})
+            };
+            let object = json!({
+                "hosts": part(&fitted.hosts, fitted.host),
+                "paths": part(&fitted.paths, fitted.path),
+            });
+            writeln!(out.data(), "{object:#}")?;
+            return Ok(Exit::Yes);
+        }
         for (name, means, law) in [
             ("hosts", &fitted.hosts, fitted.host),
             ("paths", &fitted.paths, fitted.path),
         ] {
             let mut table = Table::new(&[
                 (name, Align::Right),
-                ("places", Align::Right),
+                ("nodes", Align::Right),
                 ("mean children", Align::Right),
                 ("law", Align::Right),
             ]);

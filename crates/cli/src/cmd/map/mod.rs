@@ -14,6 +14,7 @@ mod fit;
 mod index;
 pub(crate) mod lookup;
 mod merge;
+mod outcome;
 mod price;
 mod show;
 mod sweep;

@@ -8,7 +8,7 @@ use waypost_report::{Align, Table, bytes, count};
 use waypost_summary::Summary;
 use waypost_summary::map::{self, Given, Map, Papers, Rule, Style};
 
-use crate::args::ResourceArgs;
+use crate::args::{Format, ResourceArgs};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -38,6 +38,9 @@ pub(crate) struct Sweep {
     /// The folder to write to; made if missing
     #[arg(short, long, value_name = "FOLDER")]
     output: PathBuf,
+    /// How to report
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
     #[command(flatten)]
     resources: ResourceArgs,
 }
@@ -66,6 +69,7 @@ impl Sweep {
             ("roll-ups", Align::Right),
             ("seconds", Align::Right),
         ]);
+        let mut maps = Vec::new();
         let mut row_start = self.map.clone();
         for &wh in &self.wh {
             let mut from = row_start.clone();
@@ -87,6 +91,16 @@ impl Sweep {
                 )?;
                 let seconds = start.elapsed().as_secs_f64();
                 let gzipped = Map::open(&path, &room)?.size().gzip_bytes;
+                maps.push(serde_json::json!({
+                    "map": path.to_string_lossy(),
+                    "host_weight": weight(wh),
+                    "path_weight": weight(wp),
+                    "keys": report.written.rows,
+                    "bytes": report.bytes,
+                    "gzip_bytes": gzipped,
+                    "rolled_up": report.rolled,
+                    "seconds": seconds,
+                }));
                 table.row([
                     wh.to_string(),
                     wp.to_string(),
@@ -102,7 +116,18 @@ impl Sweep {
                 from = path;
             }
         }
-        write!(out.data(), "{table}")?;
+        match self.format {
+            Format::Table => write!(out.data(), "{table}")?,
+            Format::Json => writeln!(out.data(), "{:#}", serde_json::Value::from(maps))?,
+        }
         Ok(Exit::Yes)
+    }
+}
+
+/// A weight in JSON, which has no infinite numbers.
+fn weight(weight: f64) -> serde_json::Value {
+    match weight.is_finite() {
+        true => weight.into(),
+        false => "inf".into(),
     }
 }

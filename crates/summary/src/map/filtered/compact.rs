@@ -11,12 +11,12 @@ use super::growth::Growth;
 use super::search::{Chosen, Search};
 use crate::error::{Error, Result};
 use crate::holdings::{Input, Reading};
-use crate::map::compact::{Given, Report, head_with, write};
-use crate::map::cost::Top;
+use crate::map::compact::{Given, Report, head_with, how_of, write};
 use crate::map::prior::Prior;
 use crate::map::sample::Sample;
 use crate::map::tidy::Room;
-use crate::map::write::{Plan, Style};
+use crate::map::top::Top;
+use crate::map::write::Style;
 use crate::ukvs::{Headers, Lines, Value};
 
 /// How large a filtered map may be, or how good it is to be.
@@ -83,26 +83,30 @@ pub fn compact_filtered(given: &mut Given, filtered: &Filtered, out: &Path) -> R
         ));
     }
     let mut within = filtered.clone();
+    let mut smallest = u64::MAX;
     for _ in 0..TRIES {
         let made = make(given, &within)?;
         if let (FilteredBudget::Bytes(allowed), FilteredBudget::Bytes(tried)) =
             (filtered.budget, within.budget)
         {
             // How large filters are is known for sure when they are built.
-            let over = made.shipped().saturating_sub(allowed);
-            if over > 0 && over < allowed / 20 {
-                let less = over + allowed / 2000;
-                within.budget = FilteredBudget::Bytes(tried.saturating_sub(less));
+            let shipped = made.shipped();
+            if shipped > allowed {
+                smallest = smallest.min(shipped);
+                let share = tried as f64 * allowed as f64 / shipped as f64;
+                within.budget = FilteredBudget::Bytes((0.9995 * share) as u64);
                 continue;
             }
         }
         return made.publish(given, out);
     }
-    make(given, &within)?.publish(given, out)
+    Err(Error::invalid(format!(
+        "the map takes {smallest} bytes with its filter, and no smaller one was found"
+    )))
 }
 
 /// How often a map that came out larger than allowed is made again.
-const TRIES: usize = 2;
+const TRIES: usize = 6;
 
 /// A map that has no place yet.
 struct Unpublished {
@@ -138,39 +142,31 @@ fn head_of(headers: &Headers, mut how: Vec<(String, Value)>, filter: Option<u64>
 
 /// Chooses a map, and makes its rows and its filter.
 fn make(given: &mut Given, filtered: &Filtered) -> Result<Unpublished> {
-    let how = |lambda: f64| {
-        let mut how: Vec<(String, Value)> = vec![
-            ("rule".into(), "least cost".into()),
-            ("lambda".into(), Value::Text(format!("{lambda:.6e}"))),
-        ];
-        if let Some(sample) = &filtered.sample {
-            how.push(("lookups".into(), Value::Text(sample.lookups().to_string())));
-        }
-        how
-    };
+    let lookups = filtered.sample.as_ref().map(Sample::lookups);
+    let how = |lambda: f64| how_of(Some(lambda), lookups);
     // The first walk finds out whether the rows are tidy.
     let wide = head_of(&given.headers, how(12.345_67), Some(0x0123_4567_89ab_cdef));
     let mut search = Search::new(given, filtered, &wide)?;
     let chosen = search.find()?;
-    let wrong = search.wrong(&chosen.sum, chosen.lambda);
-    let sample = search.sample.take();
+    let (wrong, lambda) = (chosen.wrong, chosen.solution.lambda);
     let mut built = Built {
         report: Report {
-            rows_in: search.learned.rows,
-            urirs: search.learned.urirs,
-            lambda: Some(chosen.lambda),
+            rows_in: search.rows,
+            urirs: search.urirs,
+            lambda: Some(lambda),
             false_positives: Some(wrong),
+            misses: Some(chosen.solution.misses),
             ..Report::default()
         },
         accuracy: filtered
             .sample
             .as_ref()
             .map(|sample| 1.0 - wrong / sample.weight().max(1.0)),
-        missed: (filtered.miss_price > 0.0).then_some(chosen.sum.missed),
+        missed: (filtered.miss_price > 0.0).then_some(chosen.totals.missed),
         ..Built::default()
     };
+    let rows = write_rows(&mut search, &chosen, &mut built)?;
     built.report.sorted = given.sorted;
-    let rows = write_rows(given, sample.as_ref(), &chosen, &mut built)?;
     let filter = temporary(&given.room)?;
     let (holdings, room) = (&filtered.holdings, &given.room);
     let mut made = companion::make(&rows, &given.source, holdings, room, &filter)?;
@@ -183,7 +179,7 @@ fn make(given: &mut Given, filtered: &Filtered) -> Result<Unpublished> {
         rows,
         filter,
         made,
-        how: how(chosen.lambda),
+        how: how(lambda),
     })
 }
 
@@ -224,19 +220,16 @@ pub(crate) fn temporary(room: &Room) -> Result<TempPath> {
 }
 
 /// Writes the rows alone, plain.
-fn write_rows(
-    given: &mut Given,
-    sample: Option<&Sample>,
-    chosen: &Chosen,
-    built: &mut Built,
-) -> Result<TempPath> {
-    let rows = temporary(&given.room)?;
+fn write_rows(search: &mut Search<'_>, chosen: &Chosen, built: &mut Built) -> Result<TempPath> {
+    let rows = temporary(&search.given.room)?;
+    let folder = &search.given.room.temporary;
+    let choices = chosen.solution.choices(&search.outline, folder)?;
     write(
-        given,
-        Plan::Filters(&chosen.choices),
-        sample,
-        chosen.has_ports,
-        &head_with(&given.headers, Vec::new()),
+        search.given,
+        &choices,
+        search.sample.as_ref(),
+        search.has_ports,
+        &head_with(&search.given.headers, Vec::new()),
         Style::Published,
         &rows,
         false,

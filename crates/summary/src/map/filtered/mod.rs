@@ -12,18 +12,16 @@
 //! Who reads the rows alone sees a map that calls a little more present. Nothing held is ever called
 //! absent.
 
-mod choice;
 mod compact;
 mod companion;
-mod cost;
 mod growth;
-mod judge;
 mod price;
 mod search;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use choice::{Choices, Said};
+pub(crate) use crate::map::solve::Verdict as Said;
+pub(crate) use crate::map::solve::choice;
 pub use compact::{Built, Filtered, FilteredBudget, compact_filtered};
 pub(crate) use compact::{publish, temporary};
 pub use companion::companion_of;

@@ -7,7 +7,7 @@
 
 use crate::filter::part_size;
 use crate::filter::ribbon::Width;
-use crate::map::tree::{Part, Place};
+use crate::map::solve::RowPrice;
 
 use super::choice::{OPEN, STATES, WIDEST};
 
@@ -49,42 +49,17 @@ impl Prices {
         }
     }
 
-    /// Rows cost so many bytes each, and filters have one width.
-    #[cfg(test)]
-    pub(crate) fn only(row: f64, width: u8) -> Prices {
-        Prices {
-            scale: -row,
-            dropped: !(1 << width),
-            settled: true,
-            ..Prices::new()
+    /// What a row takes.
+    pub(crate) fn row(&self) -> RowPrice {
+        RowPrice {
+            row: self.scale * ROW,
+            byte: self.scale * BYTE,
         }
     }
 
-    /// A row for this place alone.
-    #[inline]
-    pub(crate) fn exact(&self, place: &Place<'_>) -> f64 {
-        self.row(place)
-    }
-
-    /// A row for this place and all below it.
-    #[inline]
-    pub(crate) fn wildcard(&self, place: &Place<'_>) -> f64 {
-        self.row(place)
-    }
-
-    #[inline]
-    fn row(&self, place: &Place<'_>) -> f64 {
-        #[cfg(test)]
-        if self.scale < 0.0 {
-            return -self.scale;
-        }
-        self.scale * (ROW + BYTE * last_part(place) as f64)
-    }
-
-    /// Bytes for each key under a state.
-    #[inline]
-    pub(crate) fn key(&self, state: usize) -> f64 {
-        self.keys[state]
+    /// Bytes for each key more, by state.
+    pub(crate) fn keys(&self) -> &[f64; STATES] {
+        &self.keys
     }
 
     /// Whether rows may have filters of a width.
@@ -98,11 +73,9 @@ impl Prices {
         self.settled = true;
     }
 
-    /// Takes in what was measured: what the map was thought to take, what its rows took, and how many
-    /// keys each width had.
+    /// Takes in what was measured: what rows were thought to take, what they took, and how many keys each
+    /// width had.
     pub(crate) fn learn(&mut self, thought: f64, rows: f64, keys: &[u64; STATES]) {
-        let in_filters: f64 = (1..OPEN).map(|w| self.keys[w] * keys[w] as f64).sum();
-        let thought = thought - in_filters;
         if thought > 0.0 && rows > 0.0 {
             self.scale *= (rows / thought).clamp(0.2, 5.0);
         }
@@ -156,20 +129,4 @@ fn bytes(width: u8, count: u64) -> u64 {
 fn key(width: u8, count: u64) -> f64 {
     let (less, more) = (count * 2 / 3, count * 3 / 2 + 2);
     (bytes(width, more) as f64 - bytes(width, less) as f64) / (more - less) as f64
-}
-
-/// How long the last label or segment is.
-#[inline]
-fn last_part(place: &Place<'_>) -> usize {
-    let stem = place.stem;
-    match place.part {
-        Part::Root => 0,
-        Part::Site => 1,
-        Part::Host | Part::Port => {
-            stem.len() - memchr::memrchr2(b',', b':', stem).map_or(0, |at| at + 1)
-        }
-        Part::Path | Part::Query | Part::Bare => {
-            stem.len() - memchr::memrchr(b'/', stem).map_or(0, |at| at + 1)
-        }
-    }
 }

@@ -1,45 +1,51 @@
-//! The price that spends a budget.
+//! The price that spends a budget of bytes.
 //!
 //! What rows and keys take is known only when the map is there, and which map is best depends on what
-//! they take. So a map is chosen, measured, and chosen again with the prices that it showed, until they
-//! hold; then they are left as they are and λ alone is moved.
+//! they take. So a map is chosen on the outline, measured, and chosen again with the prices that it
+//! showed. The map that is taken was measured, all rows of it.
 
-use super::choice::Choices;
 use super::compact::{Filtered, FilteredBudget};
-use super::cost::{Cost, Sum, Terms};
-use super::judge::Judge;
 use super::price::{self, Prices};
 use crate::error::{Error, Result};
 use crate::map::compact::Given;
-use crate::map::cost::Top;
-use crate::map::pass::walk_again;
-use crate::map::prior::Prior;
-use crate::map::queue::{Finished, Queue};
+use crate::map::measure::measure;
+use crate::map::prior::{Learning, Prior};
 use crate::map::sample::Sample;
-use crate::map::search::Learned;
-use crate::map::write::{Plan, Style, Summed, Writer};
+use crate::map::sites::Sites;
+use crate::map::solve::search::{Bracket, Range, search};
+use crate::map::solve::solver::{Value, states};
+use crate::map::solve::{
+    Frozen, Gather, Outline, Solution, Terms, Totals, VoidPrice, assess, solve,
+};
+use crate::map::top::Top;
+use crate::map::write::{Style, Summed};
 
-/// How many prices are tried in one walk.
-const LANES: usize = 4;
-const SMALLEST: f64 = 1e-6;
-const LARGEST: f64 = 1e6;
-/// How often prices are measured anew.
-const LEARNING: usize = 3;
-/// How much the mean of places alike counts against what was seen at a place: the first is tried
+/// How prices are looked for: roughly while it is learned what things take, then finely.
+const ROUGH: Range = Range {
+    smallest: 1e-6,
+    largest: 1e6,
+    near: 0.1,
+    spent: 0.03,
+};
+const FINE: Range = Range {
+    near: 1e-3,
+    spent: 0.002,
+    ..ROUGH
+};
+/// How often what things take is measured before that is left as it is.
+const LEARNING: usize = 2;
+/// How much the mean of similar nodes counts against what was seen at a node: the first is tried
 /// first, and which is best is found out by lookups set aside.
 const STRENGTHS: [f64; 3] = [1.0, 0.3, 3.0];
 /// Half of the lookups teach the prior.
 const SCALE: f64 = 2.0;
 /// How much of what was seen once is held to be chance.
 const LUCK: f64 = 1.0;
-/// How often a map is chosen and measured, at most; how far λ is moved at first, and how near two
-/// prices are as good as the same, as logarithms.
-const ROUNDS: usize = 12;
-const STRIDE: f64 = 0.06;
-const NEAR: f64 = 4e-3;
-/// A place with a larger share of the URI-Rs than this is a large one: tried one behind the other.
+/// How often a map is chosen and measured for a budget of bytes, at most.
+const ROUNDS: usize = 6;
+/// A node with a larger share of the URI-Rs than this is a large one: tried one behind the other.
 const LARGE: [f64; 3] = [0.1, 0.01, 0.001];
-/// How much of a budget of bytes must be used, and how much is aimed at.
+/// How much of a budget of bytes is used when it is as good as spent, and how much is aimed at.
 const USED: f64 = 0.995;
 const GOAL: f64 = 0.998;
 
@@ -47,58 +53,23 @@ const GOAL: f64 = 0.998;
 /// the filter in digits.
 const SLACK: u64 = 16;
 
-/// The logarithms of a price and of what the map for it takes.
-type Point = (f64, f64);
-
-/// Between which prices the best one lies.
-struct Between {
-    /// The largest map that was small enough, and the smallest that was too large.
-    low: Option<Point>,
-    high: Option<Point>,
-    /// How far to go if one is not known yet.
-    stride: f64,
+/// A map as the outline tells of it.
+struct Thought {
+    solution: Solution,
+    totals: Totals,
+    /// Bytes of rows and filter, without headers.
+    bytes: f64,
 }
 
-impl Between {
-    fn new(low: Option<Point>) -> Between {
-        Between {
-            low,
-            high: None,
-            stride: STRIDE,
-        }
-    }
-
-    fn add(&mut self, lambda: f64, bytes: u64, fits: bool) {
-        let point = Some((lambda.ln(), (bytes.max(1) as f64).ln()));
-        *(if fits { &mut self.low } else { &mut self.high }) = point;
-    }
-
-    /// The next price to try for a map of so many bytes, if there is any.
-    fn next(&mut self, goal: f64) -> Option<f64> {
-        let at = match (self.low, self.high) {
-            (Some(low), Some(high)) if high.0 - low.0 > NEAR => {
-                // By their sizes, but never at the ends.
-                let share = ((goal.ln() - low.1) / (high.1 - low.1)).clamp(0.15, 0.85);
-                low.0 + share * (high.0 - low.0)
-            }
-            (Some(_), Some(_)) | (None, None) => return None,
-            (Some(low), None) => low.0 + self.stride,
-            (None, Some(high)) => high.0 - self.stride,
-        };
-        self.stride *= 2.0;
-        Some(at.exp()).filter(|lambda| (SMALLEST..=LARGEST).contains(lambda))
-    }
-}
-
-/// What was found.
+/// A map that was measured.
 pub(crate) struct Chosen {
-    pub(crate) choices: Choices,
-    pub(crate) has_ports: bool,
-    pub(crate) lambda: f64,
-    pub(crate) sum: Sum,
+    pub(crate) solution: Solution,
+    pub(crate) totals: Totals,
     /// Bytes of the gzipped rows and of the filter.
     pub(crate) rows: u64,
     pub(crate) filter: u64,
+    /// How many lookups it is expected to answer wrongly.
+    pub(crate) wrong: f64,
     pub(crate) written: Summed,
 }
 
@@ -108,20 +79,22 @@ impl Chosen {
     }
 }
 
-/// Whether a map uses nearly all that it may.
-fn is_spent(chosen: &Chosen, allowed: u64) -> bool {
-    chosen.bytes() <= allowed && chosen.bytes() as f64 >= USED * allowed as f64
-}
-
 pub(crate) struct Search<'a> {
     pub(crate) given: &'a mut Given,
     filtered: &'a Filtered,
     /// The headers that the map will have.
     head: &'a [u8],
-    pub(crate) learned: Learned,
+    prior: Prior,
+    learning: Option<Learning>,
     prices: Prices,
+    pub(crate) outline: Outline,
+    pub(crate) has_ports: bool,
+    pub(crate) urirs: u64,
+    pub(crate) rows: u64,
     /// Lookups and newcomers.
     pub(crate) sample: Option<Sample>,
+    /// What filters take beyond what each key more takes, as last seen.
+    fixed: f64,
 }
 
 impl<'a> Search<'a> {
@@ -130,111 +103,150 @@ impl<'a> Search<'a> {
         filtered: &'a Filtered,
         head: &'a [u8],
     ) -> Result<Search<'a>> {
-        let sample = filtered.sample.as_ref();
-        let to_learn = sample.map(|_| Prior::to_learn(STRENGTHS[0], SCALE));
-        let prior = filtered.prior.as_ref().or(to_learn.as_ref());
-        let learned = Learned::new(given, sample, prior)?;
+        let sample = match &filtered.growth {
+            Some(growth) => {
+                let lookups = filtered.sample.clone().unwrap_or_default();
+                Some(lookups.with_growth(&growth.places))
+            }
+            None => filtered.sample.clone(),
+        };
+        let lookups = filtered.sample.as_ref();
+        let to_learn = lookups.map(|_| Prior::to_learn(STRENGTHS[0], SCALE));
+        let prior = filtered.prior.clone().or(to_learn).unwrap_or_default();
+        let sites = match lookups {
+            Some(_) => given.walk(lookups, Sites::default)?.0,
+            None => Sites::default(),
+        };
+        let folder = given.room.temporary.clone();
+        let domains = filtered.top == Some(Top::Domains);
+        let (mut gather, rows) = given.walk(sample.as_ref(), || {
+            let mut gather = Gather::new(&prior, &sites).with_outline(domains, &folder);
+            gather.learning = lookups.map(|_| Learning::default());
+            gather
+        })?;
+        let outline = gather.outline()?;
+        let learning = gather.learning.take().filter(|_| prior.is_to_learn());
+        let (urirs, has_ports) = (gather.urirs, gather.has_ports);
         Ok(Search {
             given,
             filtered,
             head,
-            learned,
+            prior: Prior::or_learned(Some(&prior), learning.as_ref()),
+            learning,
             prices: Prices::new(),
-            sample: match &filtered.growth {
-                Some(growth) => {
-                    let lookups = filtered.sample.clone().unwrap_or_default();
-                    Some(lookups.with_growth(&growth.places))
-                }
-                None => filtered.sample.clone(),
-            },
+            outline,
+            has_ports,
+            urirs,
+            rows,
+            sample,
+            fixed: 0.0,
         })
     }
 
     pub(crate) fn find(&mut self) -> Result<Chosen> {
         match self.filtered.budget {
             FilteredBudget::Lambda(lambda) => {
-                let lambda = lambda.max(SMALLEST);
+                let lambda = lambda.max(ROUGH.smallest);
                 for round in 0..LEARNING {
-                    let chosen = self.choose(lambda, None)?;
+                    let chosen = self.choose(lambda)?;
                     self.learn(&chosen);
                     if round == 0 {
                         self.pick_strength(lambda)?;
                     }
                 }
                 self.prices.settle();
-                self.choose(lambda, None)
+                self.choose(lambda)
             }
             FilteredBudget::Bytes(bytes) => self.of_bytes(bytes),
             FilteredBudget::Accuracy(accuracy) => self.of_accuracy(accuracy),
         }
     }
 
-    fn terms(&self) -> Terms<'_> {
+    fn terms(&self, lambda: f64) -> Terms<'_> {
+        let widths = (1..=self.filtered.max_width).filter(|&width| self.prices.allows(width));
         Terms {
-            prices: &self.prices,
-            prior: &self.learned.prior,
-            densities: &self.learned.densities,
+            lambda,
+            states: states(widths),
+            row: self.prices.row(),
+            void: VoidPrice::Row,
+            keys: *self.prices.keys(),
+            prior: &self.prior,
+            floor: true,
+            aside: 1.0,
             top: self.filtered.top.unwrap_or(Top::Everything),
-            max_width: self.filtered.max_width,
             counting: self.given.counting,
             miss: self.filtered.miss_price,
             luck: LUCK,
-            aside: true,
         }
     }
 
-    /// What the best maps for some prices cost.
-    fn costs<const L: usize>(&mut self, lambdas: [f64; L]) -> Result<[Sum; L]> {
-        let mut cost = Cost::new(self.terms(), lambdas);
-        walk_again(&self.given.source, self.sample.as_ref(), &mut cost)?;
-        Ok(cost.found)
+    /// The best map for a price. What was chosen before for large nodes stays, if that is given.
+    fn think(&self, lambda: f64, frozen: Option<Frozen<'_>>) -> Result<Thought> {
+        let terms = self.terms(lambda);
+        let folder = &self.given.room.temporary;
+        let solution = solve(&self.outline, &terms, frozen, Some(folder))?;
+        let totals = assess(&self.outline, &solution, &terms)?;
+        let keys = totals.keys.map(|keys| keys.round() as u64);
+        let bytes = totals.rows + price::companion(&keys) as f64;
+        Ok(Thought {
+            solution,
+            totals,
+            bytes,
+        })
     }
 
-    /// Chooses the map for a price and measures it. What was chosen before for large places stays, if
-    /// that is given.
-    fn choose(&mut self, lambda: f64, frozen: Option<(&Choices, f64)>) -> Result<Chosen> {
-        let urirs = self.learned.urirs as f64;
-        let mut cost = Cost::new(self.terms(), [lambda]);
-        cost.frozen = frozen.map(|(choices, large)| (choices, large * urirs));
-        cost.choices = Some(Choices::new(&self.given.room.temporary));
-        let sample = self.sample.as_ref();
-        walk_again(&self.given.source, sample, &mut cost)?;
-        let (sum, has_ports) = (cost.found[0], cost.has_ports);
-        let Some(choices) = cost.choices.take() else {
-            return Err(Error::invalid("nothing was chosen"));
-        };
-        let plan = Plan::Filters(&choices);
-        let queue = Queue::to_measure(self.head, Style::Published);
-        let mut writer = Writer::new(plan, Style::Published, self.given.counting, queue);
-        walk_again(&self.given.source, sample, &mut writer)?;
-        let (finished, written) = writer.finish()?;
-        frozen.map_or(Ok(()), |(choices, _)| choices.intact())?;
-        choices.intact()?;
-        let rows = match finished {
-            Finished::Measured(bytes) => bytes,
-            _ => 0,
-        };
+    /// About how many bytes rows and filter take at a price.
+    fn bytes_at(&self, lambda: f64) -> Result<(f64, Value)> {
+        let value = solve(&self.outline, &self.terms(lambda), None, None)?.value;
+        Ok((value.size + self.fixed, value))
+    }
+
+    /// Measures a map.
+    fn measure(&self, thought: Thought) -> Result<Chosen> {
+        let Thought {
+            solution, totals, ..
+        } = thought;
+        let choices = solution.choices(&self.outline, &self.given.room.temporary)?;
+        let (rows, written) = measure(
+            self.given,
+            &choices,
+            self.sample.as_ref(),
+            self.has_ports,
+            self.head,
+            Style::Published,
+        )?;
+        let (value, lambda) = (solution.value, solution.lambda);
+        let wrong = (value.cost - value.size) / lambda - self.filtered.miss_price * totals.missed;
         Ok(Chosen {
             filter: price::companion(&written.keys),
-            choices,
-            has_ports,
-            lambda,
-            sum,
+            solution,
+            totals,
             rows,
+            wrong,
             written,
         })
     }
 
+    fn choose(&self, lambda: f64) -> Result<Chosen> {
+        self.measure(self.think(lambda, None)?)
+    }
+
+    /// Takes in what was measured.
     fn learn(&mut self, chosen: &Chosen) {
         let rows = chosen.rows as f64 - self.head_bytes() as f64;
         self.prices
-            .learn(chosen.sum.bytes, rows, &chosen.written.keys);
+            .learn(chosen.totals.rows, rows, &chosen.written.keys);
+        let each: f64 = (self.prices.keys().iter())
+            .zip(&chosen.written.keys)
+            .map(|(each, keys)| each * *keys as f64)
+            .sum();
+        self.fixed = chosen.filter as f64 - each;
     }
 
-    /// Finds out how much the mean of places alike should count: one half of the lookups chooses maps,
+    /// Finds out how much the mean of similar nodes should count: one half of the lookups chooses maps,
     /// the other judges them.
     fn pick_strength(&mut self, lambda: f64) -> Result<()> {
-        let Some(learning) = self.learned.learning.clone() else {
+        let Some(learning) = self.learning.clone() else {
             return Ok(());
         };
         let mut best = (f64::INFINITY, STRENGTHS[0]);
@@ -243,25 +255,18 @@ impl<'a> Search<'a> {
             let prior = learning.finish(1.0, strength);
             let terms = Terms {
                 prior: &prior,
-                aside: false,
-                ..self.terms()
+                aside: 0.0,
+                ..self.terms(2.0 * lambda)
             };
-            let mut cost = Cost::new(terms, [2.0 * lambda]);
-            cost.choices = Some(Choices::new(&self.given.room.temporary));
-            walk_again(&self.given.source, self.sample.as_ref(), &mut cost)?;
-            let bytes = cost.found[0].bytes;
-            let Some(choices) = cost.choices.take() else {
-                continue;
-            };
-            let mut judge = Judge::new(&choices);
-            walk_again(&self.given.source, self.sample.as_ref(), &mut judge)?;
-            choices.intact()?;
-            let judged = bytes + 2.0 * lambda * judge.wrong;
+            let folder = &self.given.room.temporary;
+            let solution = solve(&self.outline, &terms, None, Some(folder))?;
+            let judged = assess(&self.outline, &solution, &terms)?.judged;
+            let judged = solution.value.size + 2.0 * lambda * judged;
             if judged < best.0 {
                 best = (judged, strength);
             }
         }
-        self.learned.prior = learning.finish(2.0, best.1);
+        self.prior = learning.finish(SCALE, best.1);
         Ok(())
     }
 
@@ -274,111 +279,100 @@ impl<'a> Search<'a> {
             .map_or(0, |bytes| bytes as u64)
     }
 
-    /// How many lookups a map is expected to answer wrongly.
-    pub(crate) fn wrong(&self, sum: &Sum, lambda: f64) -> f64 {
-        (sum.cost - sum.bytes) / lambda - self.filtered.miss_price * sum.missed
-    }
-
-    /// The largest price for which `fits` holds of false positives and bytes of the map, about.
-    fn about(&mut self, within: f64, fits: impl Fn(f64, f64) -> bool) -> Result<f64> {
-        let (mut low, mut high) = (SMALLEST.ln(), LARGEST.ln());
-        while high - low > within {
-            let step = (high - low) / (LANES as f64 + 1.0);
-            let lambdas: [f64; LANES] =
-                std::array::from_fn(|lane| (low + step * (lane as f64 + 1.0)).exp());
-            let sums = self.costs(lambdas)?;
-            let fitting = (0..LANES)
-                .take_while(|&lane| fits(self.wrong(&sums[lane], lambdas[lane]), sums[lane].bytes))
-                .count();
-            if fitting < LANES {
-                high = lambdas[fitting].ln();
-            }
-            if fitting > 0 {
-                low = lambdas[fitting - 1].ln();
-            }
-        }
-        Ok(low.exp())
+    /// The largest price whose map takes no more than the target, about.
+    fn price_of(&self, target: f64, range: Range, near: Option<f64>) -> Result<f64> {
+        let found = search(range, near, |lambda| {
+            Ok((self.bytes_at(lambda)?.0.max(1.0) / target.max(1.0)).ln())
+        })?;
+        Ok(found.low.unwrap_or(range.smallest))
     }
 
     /// The best map that takes no more bytes, all files together.
     fn of_bytes(&mut self, allowed: u64) -> Result<Chosen> {
-        let allowed = allowed.saturating_sub(SLACK);
-        let fixed = (self.head_bytes() + price::HEAD) as f64;
-        let target = allowed as f64;
-        let mut lambda = self.about(0.4, |_, bytes| bytes + fixed <= target)?;
-        for round in 0..LEARNING {
-            let chosen = self.choose(lambda, None)?;
-            self.learn(&chosen);
-            let bytes = chosen.bytes() as f64;
-            lambda = (lambda.ln() + 1.5 * (target / bytes).ln().clamp(-1.0, 1.0)).exp();
-            if round == 0 {
-                self.pick_strength(lambda)?;
-            }
-        }
-        self.prices.settle();
-        let mut best: Option<Chosen> = None;
-        let mut between = Between::new(None);
-        for _ in 0..ROUNDS {
-            let chosen = self.choose(lambda, None)?;
-            let fits = chosen.bytes() <= allowed;
-            between.add(lambda, chosen.bytes(), fits);
-            let larger = |best: &Chosen| best.bytes() < chosen.bytes() || best.bytes() > allowed;
-            let smaller = |best: &Chosen| best.bytes() > allowed && chosen.bytes() < best.bytes();
-            if best
-                .as_ref()
-                .is_none_or(|best| (fits && larger(best)) || smaller(best))
-            {
-                best = Some(chosen);
-            }
-            if best.as_ref().is_some_and(|best| is_spent(best, allowed)) {
-                break;
-            }
-            let Some(next) = between.next(GOAL * target) else {
-                break;
-            };
-            lambda = next;
-        }
-        let best = best.ok_or_else(|| Error::invalid("no map was found"))?;
-        if best.bytes() > allowed {
+        let within = allowed.saturating_sub(SLACK);
+        let smallest = self.choose(ROUGH.smallest)?;
+        if smallest.bytes() > within {
             return Err(Error::invalid(format!(
-                "{} bytes are too few: the smallest map that was found takes {}",
-                allowed + SLACK,
-                best.bytes() + SLACK
+                "{allowed} bytes are too few: the smallest map takes {}",
+                smallest.bytes() + SLACK
             )));
         }
-        self.fill(best, allowed)
-    }
-
-    /// Spends what is left. Between two prices that differ by nothing a large place may change, so that
-    /// no price gives a map of the size that is allowed. Then large places stay as they are, and the
-    /// price goes up for the others: at first only the largest stay.
-    fn fill(&mut self, best: Chosen, allowed: u64) -> Result<Chosen> {
-        LARGE
-            .into_iter()
-            .try_fold(best, |best, large| self.fill_below(large, best, allowed))
-    }
-
-    fn fill_below(&mut self, large: f64, best: Chosen, allowed: u64) -> Result<Chosen> {
-        let mut larger: Option<Chosen> = None;
-        let mut between = Between::new(None);
-        between.add(best.lambda, best.bytes(), true);
+        let head = self.head_bytes() as f64;
+        let mut target = GOAL * within as f64 - head;
+        let mut lambda = None;
+        for round in 0..LEARNING {
+            let at = self.price_of(target, ROUGH, lambda)?;
+            let chosen = self.choose(at)?;
+            self.learn(&chosen);
+            if round == 0 {
+                self.pick_strength(at)?;
+            }
+            lambda = Some(at);
+        }
+        self.prices.settle();
+        let mut best = smallest;
+        best.wrong = f64::INFINITY;
         for _ in 0..ROUNDS {
-            let now = larger.as_ref().unwrap_or(&best);
-            if is_spent(now, allowed) {
+            let at = self.price_of(target, FINE, lambda)?;
+            let thought = self.fill(self.think(at, None)?, target)?;
+            let expected = thought.bytes;
+            let chosen = self.measure(thought)?;
+            lambda = Some(at);
+            let bytes = chosen.bytes() as f64;
+            let fits = chosen.bytes() <= within;
+            if fits && chosen.wrong < best.wrong {
+                best = chosen;
+            }
+            if fits && (bytes >= USED * within as f64 || at >= FINE.largest) {
                 break;
             }
-            let used = now.bytes();
-            let Some(lambda) = between.next(GOAL * allowed as f64) else {
+            // By as much as it came out otherwise than expected.
+            let off = (bytes - head).max(1.0) / expected.max(1.0);
+            let next = (GOAL * within as f64 - head) / off;
+            if fits && next <= target * 1.001 {
                 break;
+            }
+            target = if fits { next } else { next.min(target * 0.997) };
+        }
+        Ok(best)
+    }
+
+    /// Spends what is left. Between two prices that differ by nothing a large node may change, so that
+    /// no price gives a map of the size that is allowed. Then large nodes stay as they are, and the
+    /// price goes up for the others: at first only the largest stay.
+    fn fill(&self, mut best: Thought, target: f64) -> Result<Thought> {
+        let spent = |thought: &Thought| thought.bytes >= USED * target && thought.bytes <= target;
+        for large in LARGE {
+            if spent(&best) {
+                break;
+            }
+            let frozen = Frozen {
+                solution: &best.solution,
+                most: large * self.urirs as f64,
             };
-            let chosen = self.choose(lambda, Some((&best.choices, large)))?;
-            let fits = chosen.bytes() <= allowed;
-            between.add(lambda, chosen.bytes(), fits);
-            if fits && chosen.bytes() > used {
-                larger = Some(chosen);
+            let mut larger: Option<Thought> = None;
+            let used = best.bytes;
+            let range = Range {
+                smallest: best.solution.lambda,
+                ..FINE
+            };
+            if used > target {
+                break;
+            }
+            search(range, Some(best.solution.lambda * 1.06), |lambda| {
+                let thought = self.think(lambda, Some(frozen))?;
+                let over = (thought.bytes.max(1.0) / target.max(1.0)).ln();
+                let most = larger.as_ref().map_or(used, |larger| larger.bytes);
+                if over <= 0.0 && thought.bytes > most {
+                    larger = Some(thought);
+                }
+                Ok(over)
+            })?;
+            if let Some(larger) = larger {
+                best = larger;
             }
         }
-        Ok(larger.unwrap_or(best))
+        Ok(best)
     }
 
     /// The smallest map that is right as often as asked for, as far as the lookups tell.
@@ -399,17 +393,39 @@ impl<'a> Search<'a> {
             if round == LEARNING {
                 self.prices.settle();
             }
-            // The largest price that is still wrong too often, and a little more.
-            let within = if round < LEARNING { 0.4 } else { 0.01 };
-            lambda = self.about(within, |wrong, _| wrong > allowed)? * within.exp();
+            let range = if round < LEARNING { ROUGH } else { FINE };
+            // The largest price that is still wrong too often, and the next one.
+            let Bracket { low, high } = search(
+                Range {
+                    spent: 0.0,
+                    ..range
+                },
+                Some(lambda),
+                |lambda| {
+                    let wrong = match self.filtered.miss_price > 0.0 {
+                        true => {
+                            let thought = self.think(lambda, None)?;
+                            let value = thought.solution.value;
+                            (value.cost - value.size) / lambda
+                                - self.filtered.miss_price * thought.totals.missed
+                        }
+                        false => {
+                            let (_, value) = self.bytes_at(lambda)?;
+                            (value.cost - value.size) / lambda
+                        }
+                    };
+                    Ok((allowed.max(1e-9) / wrong.max(1e-9)).ln())
+                },
+            )?;
+            lambda = high.or(low).unwrap_or(range.largest);
             if round < LEARNING {
-                let chosen = self.choose(lambda, None)?;
+                let chosen = self.choose(lambda)?;
                 self.learn(&chosen);
             }
             if round == 0 {
                 self.pick_strength(lambda)?;
             }
         }
-        self.choose(lambda, None)
+        self.choose(lambda)
     }
 }

@@ -1,0 +1,80 @@
+//! What a map takes when it is gzipped: all rows of it, in the order in which they are written.
+
+use std::io::Read;
+
+use tempfile::NamedTempFile;
+
+use super::compact::Given;
+use super::pass::{Walked, walk_again};
+use super::queue::{Finished, Queue};
+use super::sample::Sample;
+use super::solve::Choices;
+use super::tidy::write_spooled;
+use super::write::{Style, Summed, Writer};
+use crate::error::{Error, Result};
+
+/// How much is gzipped at once: the size of a gzip member in files that we write.
+const MEMBER: usize = 1 << 20;
+
+/// The bytes of a map by some choices when it is gzipped, and what its rows count.
+pub(super) fn measure(
+    given: &Given,
+    choices: &Choices<'_>,
+    sample: Option<&Sample>,
+    has_ports: bool,
+    head: &[u8],
+    style: Style,
+) -> Result<(u64, Summed)> {
+    let walk = |queue: Queue| {
+        let mut writer = Writer::new(choices, style, given.counting, queue);
+        if let Walked::Untidy(untidy) = walk_again(&given.source, sample, &mut writer)? {
+            return Err(untidy.error(&given.source));
+        }
+        choices.intact()?;
+        writer.queue.flush();
+        Ok(writer)
+    };
+    if !has_ports || style == Style::Reference {
+        let writer = walk(Queue::to_measure(head, style))?;
+        if !writer.queue.gave_up {
+            let (finished, written) = writer.finish()?;
+            return match finished {
+                Finished::Measured(bytes) => Ok((bytes, written)),
+                _ => Err(Error::invalid("rows were not measured")),
+            };
+        }
+    }
+    // Too many rows wait for their wildcard, or their order breaks: they are sorted first, as they are
+    // when they are written.
+    let (finished, written) = walk(Queue::to_spool(&given.room, style)?)?.finish()?;
+    let Finished::Spool(spool) = finished else {
+        return Err(Error::invalid("rows were not measured"));
+    };
+    let folder = &given.room.temporary;
+    let failed = |source| Error::io("write", folder, source);
+    let file = NamedTempFile::new_in(folder)
+        .map_err(failed)?
+        .into_temp_path();
+    write_spooled(spool.finish()?, given.keys, head, &file)?;
+    Ok((gzipped(&file).map_err(failed)?, written))
+}
+
+/// The bytes of a file when it is gzipped, member by member.
+fn gzipped(path: &std::path::Path) -> std::io::Result<u64> {
+    let mut file = std::fs::File::open(path)?;
+    let mut compressor = libdeflater::Compressor::new(libdeflater::CompressionLvl::default());
+    let mut packed = vec![0; compressor.gzip_compress_bound(MEMBER)];
+    let mut block = Vec::with_capacity(MEMBER);
+    let mut bytes = 0;
+    loop {
+        block.clear();
+        (&mut file).take(MEMBER as u64).read_to_end(&mut block)?;
+        if block.is_empty() {
+            return Ok(bytes);
+        }
+        // The bound is enough by its definition.
+        bytes += compressor
+            .gzip_compress(&block, &mut packed)
+            .unwrap_or(packed.len()) as u64;
+    }
+}

@@ -1,0 +1,250 @@
+//! What was decided for each node, whatever the rows above it say.
+//!
+//! The solver works from the leaves up and does not know yet what the rows above a node will say, so it
+//! decides for every case. Few of these decisions are different: each is kept once, and nodes name
+//! theirs by a number.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::numbers::Numbers;
+use super::outline::Outline;
+use crate::error::Result;
+
+/// What a row can say, and what is the case where there is none: nothing is present, what a filter of
+/// so many bits knows, everything.
+pub(crate) const STATES: usize = 18;
+pub(crate) const ABSENT: usize = 0;
+pub(crate) const OPEN: usize = 17;
+/// The widest filter.
+pub(crate) const WIDEST: u8 = 16;
+
+/// The chance that a miss is called present, by state.
+pub(crate) const CHANCES: [f64; STATES] = {
+    let mut chances = [1.0; STATES];
+    chances[ABSENT] = 0.0;
+    let mut width = 1;
+    while width < OPEN {
+        chances[width] = 1.0 / (1u64 << width) as f64;
+        width += 1;
+    }
+    chances
+};
+
+/// What a row says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Verdict {
+    /// Nothing is present: a void.
+    Absent,
+    /// What the filter of this width knows.
+    Filter(u8),
+    /// Everything is present.
+    Open,
+}
+
+impl Verdict {
+    pub(crate) fn of(state: usize) -> Verdict {
+        match state {
+            ABSENT => Verdict::Absent,
+            OPEN => Verdict::Open,
+            width => Verdict::Filter(width as u8),
+        }
+    }
+
+    pub(crate) fn state(self) -> usize {
+        match self {
+            Verdict::Absent => ABSENT,
+            Verdict::Open => OPEN,
+            Verdict::Filter(width) => usize::from(width),
+        }
+    }
+
+    /// The width of the filter, if there is one.
+    pub(crate) fn width(self) -> Option<u8> {
+        match self {
+            Verdict::Filter(width) => Some(width),
+            _ => None,
+        }
+    }
+}
+
+/// No row is written.
+pub(crate) const NO_ROW: u8 = u8::MAX;
+
+/// What is done at a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Choice {
+    /// By what is said above: the state that a wildcard row says, if one is written.
+    pub(crate) wildcard: [u8; STATES],
+    /// By what is said here: the state that an exact row says, if one is written.
+    pub(crate) exact: [u8; STATES],
+    /// The map came with a wildcard, or with a void for all here and below.
+    pub(crate) given_wildcard: bool,
+    pub(crate) given_void: bool,
+}
+
+impl Default for Choice {
+    fn default() -> Choice {
+        Choice {
+            wildcard: [NO_ROW; STATES],
+            exact: [NO_ROW; STATES],
+            given_wildcard: false,
+            given_void: false,
+        }
+    }
+}
+
+impl Choice {
+    /// Rolls the node up if nothing is said above it.
+    pub(crate) fn roll() -> Choice {
+        let mut choice = Choice::default();
+        choice.wildcard[ABSENT] = OPEN as u8;
+        choice
+    }
+
+    /// What the wildcard row of the node says, if one is written below `above`.
+    pub(crate) fn below(&self, above: Verdict) -> Option<Verdict> {
+        let state = self.wildcard[above.state()];
+        (state != NO_ROW).then(|| Verdict::of(usize::from(state)))
+    }
+
+    /// What the exact row of the node says, if one is written where `verdict` is said.
+    pub(crate) fn here(&self, verdict: Verdict) -> Option<Verdict> {
+        let state = self.exact[verdict.state()];
+        (state != NO_ROW).then(|| Verdict::of(usize::from(state)))
+    }
+}
+
+/// Different choices, each once.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    different: Vec<Choice>,
+    known: HashMap<Choice, u32>,
+    /// The last one: many similar nodes follow each other.
+    last: u32,
+}
+
+impl Default for Table {
+    fn default() -> Table {
+        Table {
+            different: vec![Choice::default()],
+            known: HashMap::from([(Choice::default(), 0)]),
+            last: 0,
+        }
+    }
+}
+
+impl Table {
+    /// The number of a choice.
+    pub(crate) fn number(&mut self, choice: &Choice) -> u32 {
+        if *choice != self.different[self.last as usize] {
+            self.last = match self.known.get(choice) {
+                Some(&number) => number,
+                None => {
+                    let number = self.different.len() as u32;
+                    self.different.push(*choice);
+                    self.known.insert(*choice, number);
+                    number
+                }
+            };
+        }
+        self.last
+    }
+
+    pub(crate) fn get(&self, number: u32) -> &Choice {
+        self.different
+            .get(number as usize)
+            .unwrap_or(&self.different[0])
+    }
+}
+
+/// The choices of all nodes, by their ids.
+#[derive(Debug)]
+pub(crate) struct Choices<'a> {
+    table: Table,
+    numbers: Numbers,
+    /// For nodes that are grouped with others: the outline that knows which, and the choices of groups.
+    groups: Option<(&'a Outline, Vec<u32>)>,
+}
+
+impl<'a> Choices<'a> {
+    /// None yet. What does not fit into memory is put in `folder`.
+    pub(crate) fn new(folder: &Path) -> Choices<'a> {
+        Choices {
+            table: Table::default(),
+            numbers: Numbers::new(folder),
+            groups: None,
+        }
+    }
+
+    /// With choices that were numbered before, and those of groups of nodes.
+    pub(crate) fn of(
+        table: Table,
+        numbers: Numbers,
+        outline: &'a Outline,
+        groups: Vec<u32>,
+    ) -> Choices<'a> {
+        Choices {
+            table,
+            numbers,
+            groups: Some((outline, groups)),
+        }
+    }
+
+    /// Keeps the choice of a node, once for each.
+    pub(crate) fn set(&mut self, id: usize, choice: &Choice) {
+        let number = self.table.number(choice);
+        self.numbers.set(id, number);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: usize) -> &Choice {
+        if let Some((outline, groups)) = &self.groups
+            && let Some(group) = outline.group_of(id)
+        {
+            return self
+                .table
+                .get(groups.get(group as usize).copied().unwrap_or(0));
+        }
+        self.table.get(self.numbers.get(id))
+    }
+
+    /// Whether all that was set and got is right.
+    ///
+    /// # Errors
+    /// When a temporary file could not be written or read.
+    pub(crate) fn intact(&self) -> Result<()> {
+        if let Some((outline, _)) = &self.groups {
+            outline.intact()?;
+        }
+        self.numbers.intact()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_of_different_choices_are_told_apart() {
+        let choice = |number: usize| {
+            let digit = |digit: usize| if digit > 0 { digit as u8 } else { NO_ROW };
+            let mut choice = Choice::default();
+            choice.wildcard[..3].copy_from_slice(&[
+                digit(number % 17),
+                digit(number / 17 % 17),
+                digit(number / 289 % 17),
+            ]);
+            choice
+        };
+        let of = |id: usize| choice(if id.is_multiple_of(3) { 0 } else { id % 4000 });
+        let mut choices = Choices::new(&std::env::temp_dir());
+        // A node is decided when it is closed: what is below before what is above.
+        for id in (1..200_000).chain([0]) {
+            choices.set(id, &of(id));
+        }
+        assert!(choices.table.different.len() > 2000);
+        assert!((0..200_000).all(|id| *choices.get(id) == of(id)));
+        choices.intact().unwrap();
+    }
+}

@@ -1,0 +1,356 @@
+//! One walk over a map and its lookups gathers what the map of least cost depends on, but for the price.
+
+use std::path::Path;
+
+use waypost_surt::Reach;
+
+use super::outline::{
+    BY_POWER, Children, HELD, HOLDS, LABELLED, Outline, Own as Noted, ROOT, VOID, VOID_BELOW,
+    WILDCARD,
+};
+use crate::error::{Error, Result};
+use crate::map::beside::{Beside, Own, Size, Sums};
+use crate::map::pass::Pass;
+use crate::map::prior::{Learning, Prior, class};
+use crate::map::row::Row;
+use crate::map::sample::Asked;
+use crate::map::second::{Names, Seconds};
+use crate::map::sites::Sites;
+use crate::map::top::Top;
+use crate::map::tree::{Part, Place, Visitor};
+
+/// What is known of an open node.
+#[derive(Default)]
+pub(crate) struct Gathered {
+    /// Rows of the node itself, one for each second key.
+    rows: u32,
+    /// URI-Rs of the node itself, each counted once, and in all rows.
+    urirs: u64,
+    held_urirs: u64,
+    /// URI-Rs of a wildcard that the map came with.
+    given_urirs: u64,
+    /// Second keys here and below.
+    seconds: Seconds,
+    held: bool,
+    wildcard: bool,
+    void: bool,
+    void_below: bool,
+    /// Something is held here or below.
+    holds: bool,
+    labelled: bool,
+    /// Children that hold something.
+    children: u32,
+    /// Misses at the node itself, and at and below children that hold nothing: those that teach and
+    /// those set aside.
+    asked: f64,
+    aside: f64,
+    stray: f64,
+    stray_aside: f64,
+    fresh: f64,
+    outlined: Children,
+    /// For the papers' rule: rows below a void and below a wildcard that the map came with.
+    locked: Size,
+    given: Size,
+    papers: Sums,
+}
+
+/// Gathers.
+pub(crate) struct Gather<'a> {
+    prior: &'a Prior,
+    sites: &'a Sites,
+    /// Domains are told from public suffixes.
+    domains: bool,
+    outline: Option<Outline>,
+    /// What the papers' rule would give is found on the way.
+    pub(crate) beside: Option<Beside>,
+    /// What to expect is learned from the lookups set aside.
+    pub(crate) learning: Option<Learning>,
+    pub(crate) has_ports: bool,
+    pub(crate) urirs: u64,
+    names: Names,
+    /// Sites opened, and how much the last one is asked for: by lookups that teach, and by all.
+    opened: usize,
+    taught: u8,
+    density: u8,
+    error: Option<Error>,
+}
+
+impl<'a> Gather<'a> {
+    /// Gathers nothing but the number of URI-Rs.
+    pub(crate) fn new(prior: &'a Prior, sites: &'a Sites) -> Gather<'a> {
+        Gather {
+            prior,
+            sites,
+            domains: false,
+            outline: None,
+            beside: None,
+            learning: None,
+            has_ports: false,
+            urirs: 0,
+            names: Names::default(),
+            opened: 0,
+            taught: 0,
+            density: 0,
+            error: None,
+        }
+    }
+
+    /// With an outline, whose file is put in `folder`.
+    pub(crate) fn with_outline(self, domains: bool, folder: &Path) -> Gather<'a> {
+        Gather {
+            domains,
+            outline: Some(Outline::new(folder)),
+            ..self
+        }
+    }
+
+    /// The outline.
+    ///
+    /// # Errors
+    /// When there is none, or its file could not be written.
+    pub(crate) fn outline(&mut self) -> Result<Outline> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        let mut outline = self
+            .outline
+            .take()
+            .ok_or_else(|| Error::invalid("no outline was made"))?;
+        outline.finish()?;
+        Ok(outline)
+    }
+
+    /// What the outline notes of a node.
+    fn note(&self, place: &Place<'_>, node: &Gathered) -> Noted {
+        let mut flags = 0;
+        let by_power = node.holds && !self.prior.is_to_learn();
+        for (flag, is) in [
+            (HELD, node.held),
+            (WILDCARD, node.wildcard),
+            (VOID, node.void),
+            (VOID_BELOW, node.void_below),
+            (HOLDS, node.holds),
+            (LABELLED, node.labelled),
+            (ROOT, place.part == Part::Root),
+            (BY_POWER, by_power),
+        ] {
+            flags |= if is { flag } else { 0 };
+        }
+        let class = self.class(place, node, self.density);
+        Noted {
+            flags,
+            top: Top::of(place, self.domains),
+            held: node.held_urirs,
+            given: node.given_urirs,
+            exact_rows: u64::from(node.rows),
+            wildcard_rows: node.seconds.rows(),
+            asked: node.asked,
+            aside: node.aside,
+            fresh: node.fresh,
+            class: match node.holds && !by_power {
+                true => class as u16,
+                false => 0,
+            },
+            expected: match by_power {
+                true => self.prior.expected(class, node.children, place.stem),
+                false => 0.0,
+            },
+            length: last_part(place),
+        }
+    }
+
+    #[inline]
+    fn class(&self, place: &Place<'_>, node: &Gathered, density: u8) -> usize {
+        class(place.part, place.level, node.children, density)
+    }
+
+    /// What the node is to the papers' rule.
+    fn compare(&mut self, place: &Place<'_>, node: &mut Gathered, parent: Option<&mut Gathered>) {
+        let rows = u8::from(node.held || node.void) + u8::from(node.wildcard || node.void_below);
+        node.locked.rows += f64::from(rows);
+        if node.held && node.labelled {
+            node.locked.wrong += node.asked + node.aside;
+        }
+        if node.void_below {
+            node.given = node.locked;
+        } else if node.void {
+            node.given.rows += 1.0;
+        } else {
+            node.given.wrong += node.misses();
+        }
+        let prior = match node.holds {
+            true => {
+                let class = self.class(place, node, self.density);
+                let stray = node.stray + node.stray_aside;
+                self.prior.more(class, node.children, place.stem, stray)
+            }
+            false => 0.0,
+        };
+        let own = node.own(prior);
+        let sums = std::mem::take(&mut node.papers);
+        let above = parent.map(|parent| {
+            parent.locked.add(node.locked);
+            parent.given.add(node.given);
+            &mut parent.papers
+        });
+        if let Some(beside) = &mut self.beside {
+            beside.close(place, sums, own, above);
+        }
+    }
+}
+
+impl Gathered {
+    /// Misses of the node itself.
+    #[inline]
+    fn misses(&self) -> f64 {
+        match self.labelled || !self.held {
+            true => self.asked + self.aside,
+            false => 0.0,
+        }
+    }
+
+    /// What the node costs beside what is below it, as the papers' rule has it.
+    fn own(&self, prior: f64) -> Own {
+        if self.void_below {
+            return Own::Given(self.locked);
+        }
+        if self.wildcard {
+            let rows = self.given.rows + self.seconds.rows() as f64;
+            return Own::Given(Size { rows, ..self.given });
+        }
+        let misses = if self.void { 0.0 } else { self.misses() };
+        let size = match (self.void, self.held) {
+            (true, _) => Size {
+                rows: 1.0,
+                wrong: 0.0,
+            },
+            (false, true) => Size {
+                rows: f64::from(self.rows),
+                wrong: misses,
+            },
+            (false, false) => Size::default(),
+        };
+        Own::Free {
+            size,
+            open: misses + prior,
+            kept: self.given.rows,
+        }
+    }
+}
+
+impl Visitor for Gather<'_> {
+    type Node = Gathered;
+
+    #[inline]
+    fn open(&mut self, place: Place<'_>, _: Option<&Gathered>) -> Gathered {
+        self.has_ports |= place.part == Part::Port;
+        if place.part == Part::Site {
+            // Sites follow each other: nothing of another is open.
+            let of = |densities: &[u8]| densities.get(self.opened).copied().unwrap_or(0);
+            (self.taught, self.density) = (of(&self.sites.taught), of(&self.sites.all));
+            self.opened += 1;
+        }
+        Gathered::default()
+    }
+
+    #[inline]
+    fn close(&mut self, place: Place<'_>, mut node: Gathered, mut parent: Option<&mut Gathered>) {
+        node.holds |= node.held || node.wildcard;
+        self.urirs += node.urirs;
+        if node.holds && self.learning.is_some() {
+            let class = self.class(&place, &node, self.taught);
+            if let Some(learning) = &mut self.learning {
+                learning.add(class, node.stray_aside);
+                if node.held {
+                    learning.add_held(if node.labelled { node.aside } else { 0.0 });
+                }
+            }
+        }
+        if self.outline.is_some() {
+            let noted = self.note(&place, &node);
+            let children = std::mem::take(&mut node.outlined);
+            let above = parent.as_deref_mut().map(|parent| &mut parent.outlined);
+            let at = (place.id, place.slot, place.parent);
+            if let Some(outline) = &mut self.outline
+                && let Err(error) = outline.push(at, &noted, children, above)
+            {
+                self.error.get_or_insert(error);
+            }
+        }
+        if self.beside.is_some() {
+            self.compare(&place, &mut node, parent.as_deref_mut());
+        }
+        let Some(parent) = parent else {
+            return;
+        };
+        parent.seconds.add(&node.seconds);
+        if node.holds {
+            parent.holds = true;
+            parent.children += 1;
+        } else {
+            parent.stray += node.stray + node.asked;
+            parent.stray_aside += node.stray_aside + node.aside;
+        }
+    }
+}
+
+impl Pass for Gather<'_> {
+    #[inline]
+    fn row(&mut self, node: &mut Gathered, row: &Row<'_>, reach: Reach) -> Result<()> {
+        let void = row.frequency.is_void();
+        match (reach, void) {
+            (Reach::Exact, false) => {
+                node.held = true;
+                node.rows += 1;
+                node.held_urirs += row.urirs();
+            }
+            (Reach::Exact, true) => node.void = true,
+            (_, false) => {
+                node.wildcard = true;
+                node.given_urirs += row.urirs();
+            }
+            (_, true) => node.void_below = true,
+        }
+        if self.beside.is_some() {
+            node.papers.counted.row(row, reach);
+        }
+        let urirs = row.frequency.urirs.map_or(1, |urirs| urirs.value.max(1));
+        if let Some(second) = &row.second {
+            node.seconds.insert(self.names.number(second));
+            // The same URI-Rs may be of several years.
+            node.urirs = node.urirs.max(urirs);
+        } else if !void {
+            node.urirs += urirs;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn lookups(&mut self, node: &mut Gathered, asked: &Asked) {
+        node.asked += asked.absent;
+        node.aside += asked.aside;
+        node.labelled |= asked.labelled;
+        node.fresh += asked.fresh;
+    }
+
+    fn gives_up(&self) -> bool {
+        self.error.is_some()
+    }
+}
+
+/// How long the last label or segment is, to the next even number: similar nodes are grouped.
+#[inline]
+fn last_part(place: &Place<'_>) -> u8 {
+    let stem = place.stem;
+    let length = match place.part {
+        Part::Root => 0,
+        Part::Site => 1,
+        Part::Host | Part::Port => {
+            stem.len() - memchr::memrchr2(b',', b':', stem).map_or(0, |at| at + 1)
+        }
+        Part::Path | Part::Query | Part::Bare => {
+            stem.len() - memchr::memrchr(b'/', stem).map_or(0, |at| at + 1)
+        }
+    };
+    (length.next_multiple_of(2)).min(254) as u8
+}

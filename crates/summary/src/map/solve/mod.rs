@@ -1,0 +1,29 @@
+//! The map of least cost, with filters and without.
+//!
+//! ```text
+//! rows, lookups ─► gather: one walk ─► outline: nodes with counts, misses and row lengths
+//!                                         │ solver: the least cost of every node under every state
+//!                                         │ search: the price λ at which the budget is spent
+//!                                         ▼
+//!                                      choices by node ─► the walk that writes
+//! ```
+//!
+//! A map costs its size, and λ for every false positive that is to be expected. The state of a node is
+//! what the nearest row above it says: nothing is present, what a filter of so many bits knows, or
+//! everything. A plain map has the first and the last of these, a filtered map all of them; the
+//! programme is the same. Only the outline is read while prices are tried.
+
+mod assess;
+pub(crate) mod choice;
+pub(crate) mod gather;
+pub(crate) mod numbers;
+pub(crate) mod outline;
+mod packed;
+pub(crate) mod search;
+pub(crate) mod solver;
+
+pub(crate) use assess::{Totals, assess};
+pub(crate) use choice::{Choice, Choices, STATES, Verdict};
+pub(crate) use gather::Gather;
+pub(crate) use outline::Outline;
+pub(crate) use solver::{Frozen, RowPrice, Solution, Terms, VoidPrice, solve};

@@ -1,0 +1,98 @@
+//! The price at which a budget is spent.
+
+use crate::error::Result;
+
+/// Between which prices the wanted one lies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Bracket {
+    /// The largest price that was found to fit, if any does.
+    pub(crate) low: Option<f64>,
+    /// The smallest that was found not to.
+    pub(crate) high: Option<f64>,
+}
+
+/// How prices are looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range {
+    pub(crate) smallest: f64,
+    pub(crate) largest: f64,
+    /// How near two prices are as good as the same, as logarithms.
+    pub(crate) near: f64,
+    /// How much is as good as spent: by how much `over` may be below zero.
+    pub(crate) spent: f64,
+}
+
+/// How often a price is tried, at most.
+const TRIES: usize = 64;
+
+/// Looks for the largest price at which `over` is not positive. It says by how much the map of a price
+/// is too large, as a logarithm, and grows with the price. `near` is a price to begin with.
+pub(crate) fn search(
+    range: Range,
+    near: Option<f64>,
+    mut over: impl FnMut(f64) -> Result<f64>,
+) -> Result<Bracket> {
+    let (smallest, largest) = (range.smallest.ln(), range.largest.ln());
+    let mut low: Option<(f64, f64)> = None;
+    let mut high: Option<(f64, f64)> = None;
+    let mut stride = 0.1;
+    let mut next = near.map_or(smallest, |near| near.ln().clamp(smallest, largest));
+    for turn in 0..TRIES {
+        let at = over(next.exp())?;
+        let found = Some((next, at));
+        if at <= 0.0 {
+            low = found;
+            if at >= -range.spent {
+                break;
+            }
+        } else {
+            high = found;
+        }
+        next = match (low, high) {
+            (Some(low), Some(high)) => {
+                let width = high.0 - low.0;
+                if width <= range.near {
+                    break;
+                }
+                // By their sizes, but never at the ends, and by halves now and then.
+                let share = match (width > 3.0) || turn % 3 == 2 {
+                    true => 0.5,
+                    false => (-low.1 / (high.1 - low.1)).clamp(0.08, 0.92),
+                };
+                low.0 + share * width
+            }
+            (Some(low), None) if low.0 >= largest => break,
+            (None, Some(high)) if high.0 <= smallest => break,
+            (Some(low), None) => (low.0 + stride).min(largest),
+            (None, Some(high)) => (high.0 - stride).max(smallest),
+            (None, None) => break,
+        };
+        stride *= 4.0;
+    }
+    Ok(Bracket {
+        low: low.map(|(at, _)| at.exp()),
+        high: high.map(|(at, _)| at.exp()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_largest_price_that_fits_is_found(steps in prop::collection::vec((-20.0..20.0f64, 0.0..3.0f64), 0..20), near in prop::option::of(1e-9..1e9f64), allowed in 0.1..30.0f64) {
+            let size = |lambda: f64| 1.0 + steps.iter().filter(|(at, _)| lambda.ln() >= *at).map(|(_, step)| step).sum::<f64>();
+            let range = Range { smallest: 1e-12, largest: 1e12, near: 1e-3, spent: 0.0 };
+            let found = search(range, near, |lambda| Ok((size(lambda) / allowed).ln())).unwrap();
+            match found.low {
+                Some(low) => {
+                    prop_assert!(size(low) <= allowed);
+                    prop_assert!(low > 0.999e12 || size(low) == allowed || size(low * 1.01) > allowed || steps.iter().all(|(at, _)| *at < low.ln()), "{found:?}");
+                }
+                None => prop_assert!(size(1e-12) > allowed),
+            }
+        }
+    }
+}
