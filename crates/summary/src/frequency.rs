@@ -81,6 +81,7 @@ impl Number {
     /// The sum. What is too large for a number stays at the largest there is, which is then a
     /// lower bound.
     #[must_use]
+    #[inline]
     pub fn plus(self, other: Number) -> Number {
         let sureness = self.sureness.and(other.sureness);
         match self.value.checked_add(other.value) {
@@ -127,6 +128,7 @@ impl Frequency {
 
     /// The sum; what one of the two does not know is not known of the sum.
     #[must_use]
+    #[inline]
     pub fn plus(self, other: Frequency) -> Frequency {
         let sum = |a: Option<Number>, b: Option<Number>| Some(a?.plus(b?));
         Frequency {

@@ -93,6 +93,7 @@ impl Once {
     }
 }
 
+#[inline]
 fn add(total: &mut Option<Frequency>, more: Frequency) {
     *total = Some(total.map_or(more, |sum| sum.plus(more)));
 }

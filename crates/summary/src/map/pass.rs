@@ -4,7 +4,7 @@ use waypost_index::Source;
 use waypost_surt::{Key, Reach, Surt};
 
 use super::row::Row;
-use super::rows::{Order, Rows, Untidy};
+use super::rows::{Order, Rows, Untidy, is_root};
 use super::sample::{Asked, Sample};
 use super::tree::{Spot, Visitor, Walk};
 use crate::error::Result;
@@ -61,11 +61,23 @@ fn walk_in<P: Pass>(
     let mut walk = Walk::new(pass);
     let mut asked = sample.map(Sample::iter).into_iter().flatten().peekable();
     let mut count = 0;
-    while let Some(row) = rows.next()? {
+    // How long the last host is, up to its parenthesis: a key that begins so is on it.
+    let mut host = usize::MAX;
+    while let Some((row, known)) = rows.next_after_last()? {
         while let Some((key, found)) = asked.next_if(|(key, _)| *key < row.key.as_ref()) {
             ask(&mut walk, key, found, pass);
         }
-        let (spot, reach) = place(&row.key);
+        let (spot, reach) = match row.key.last() {
+            Some(b'*' | b'/' | b')') | None => place(&row.key),
+            Some(_) if known > host => (Spot::Host(&row.key), Reach::Exact),
+            Some(_) => place(&row.key),
+        };
+        if known <= host {
+            host = match memchr::memchr2(b')', b'/', &row.key) {
+                Some(at) if row.key[at] == b')' => at,
+                _ => usize::MAX,
+            };
+        }
         let node = walk.at(spot, pass);
         pass.row(node, &row, reach)?;
         count += 1;
@@ -92,12 +104,15 @@ fn ask<P: Pass>(walk: &mut Walk<P::Node>, key: &[u8], asked: &Asked, pass: &mut 
 /// Where a key is in the tree, and how far it reaches. Most keys need only a look at their last byte.
 #[inline]
 pub(crate) fn place(key: &[u8]) -> (Spot<'_>, Reach) {
-    let (stem, reach) = match key.last() {
-        None | Some(b'*' | b'/' | b')') => {
+    let (stem, reach) = match key {
+        [.., b')', b'/'] if is_root(key) => {
+            return (Spot::Host(&key[..key.len() - 1]), Reach::Exact);
+        }
+        [] | [.., b'*' | b'/' | b')'] => {
             let key = Key::new(key);
             (key.stem(), key.reach())
         }
-        Some(_) => (key, Reach::Exact),
+        _ => (key, Reach::Exact),
     };
     let spot = match reach {
         Reach::All => Spot::Root,

@@ -29,8 +29,14 @@ impl<'a> Row<'a> {
     /// When it is no row of a map.
     #[inline]
     pub fn parse(line: &'a [u8], keys: usize) -> Result<Row<'a>> {
+        Row::parse_from(line, keys, 0)
+    }
+
+    /// Reads a line whose first bytes are known to be of its key.
+    #[inline]
+    pub(crate) fn parse_from(line: &'a [u8], keys: usize, known: usize) -> Result<Row<'a>> {
         if keys == 1
-            && let Some(row) = usual(line)
+            && let Some(row) = usual(line, known)
         {
             return Ok(row);
         }
@@ -164,10 +170,11 @@ fn text_of(field: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(field)
 }
 
-/// `key captures[/urirs]` with one space and nothing odd, without a detour.
+/// `key captures[/urirs]` with one space and nothing odd, without a detour. The first `known` bytes are
+/// of the key.
 #[inline]
-fn usual(line: &[u8]) -> Option<Row<'_>> {
-    let space = memchr::memchr2(b' ', b'\t', line)?;
+fn usual(line: &[u8], known: usize) -> Option<Row<'_>> {
+    let space = known + memchr::memchr2(b' ', b'\t', line.get(known..)?)?;
     if line[space] != b' ' || matches!(line[0], b' ' | b'"' | b'\\' | b'{' | b'[') {
         return None;
     }

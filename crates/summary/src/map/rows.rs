@@ -11,6 +11,7 @@ use waypost_index::input::Stream;
 use waypost_surt::Key;
 
 use super::row::{Row, tidy_key};
+use super::tree::common_prefix;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ukvs::{Headers, Line, Lines, Value};
 
@@ -34,6 +35,8 @@ pub(crate) struct Rows {
     waiting: bool,
     last: Vec<u8>,
     last_second: Vec<u8>,
+    /// The last key has neither white space nor a query.
+    last_is_plain: bool,
     any: bool,
     untidy: Option<Untidy>,
 }
@@ -70,6 +73,7 @@ impl Rows {
             waiting: false,
             last: Vec::new(),
             last_second: Vec::new(),
+            last_is_plain: false,
             any: false,
             untidy: None,
         };
@@ -101,16 +105,33 @@ impl Rows {
     /// The next row.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<Row<'_>>> {
+        Ok(self.next_after_last()?.map(|(row, _)| row))
+    }
+
+    /// The next row, and how many bytes of its key are those of the one before. Only rows whose order is
+    /// watched are compared.
+    #[inline]
+    pub(crate) fn next_after_last(&mut self) -> Result<Option<(Row<'_>, usize)>> {
         if !std::mem::take(&mut self.waiting) && !self.advance()? {
             return Ok(None);
         }
         let line = self.lines.line();
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let row = Row::parse(line, self.keys)
+        // What is as in a plain key is of a key, and needs no second look.
+        let known = match self.last_is_plain {
+            true => common_prefix(line, &self.last),
+            false => 0,
+        };
+        let row = Row::parse_from(line, self.keys, known)
             .map_err(|error| error.in_file(&self.name).at_line(self.lines.number()))?;
         if self.order == Order::Watch && self.untidy.is_none() {
+            let is_plain = std::ptr::eq(row.key.as_ptr(), line.as_ptr()) && row.second.is_none();
+            let (known, is_plain) = match is_plain {
+                true => (known, memchr::memchr(b'?', &row.key[known..]).is_none()),
+                false => (0, false),
+            };
             let ascends = !self.any
-                || match row.key.as_ref().cmp(&self.last[..]) {
+                || match row.key[known..].cmp(&self.last[known..]) {
                     Ordering::Greater => true,
                     Ordering::Less => false,
                     Ordering::Equal => {
@@ -118,7 +139,7 @@ impl Rows {
                         second.is_some_and(|second| second > &self.last_second[..])
                     }
                 };
-            if !ascends || !is_tidy(&row) {
+            if !ascends || !is_tidy_plain(&row, is_plain) {
                 let second = row.second.as_deref().unwrap_or_default();
                 let why = if ascends {
                     Why::Spelling
@@ -135,14 +156,17 @@ impl Rows {
                 });
             }
             self.any = true;
-            self.last.clear();
-            self.last.extend_from_slice(&row.key);
+            self.last.truncate(known);
+            self.last.extend_from_slice(&row.key[known..]);
+            self.last_is_plain = is_plain;
             if let Some(second) = &row.second {
                 self.last_second.clear();
                 self.last_second.extend_from_slice(second);
             }
+            return Ok(Some((row, known)));
         }
-        Ok(Some(row))
+        self.last_is_plain = false;
+        Ok(Some((row, 0)))
     }
 
     /// Moves on to the next row, taking in headers.
@@ -208,13 +232,26 @@ pub(crate) fn second_key(headers: &Headers) -> Result<Option<String>> {
 /// Whether a key is spelled as we spell it, and has no query unless it is a void.
 #[inline]
 pub(crate) fn is_tidy(row: &Row<'_>) -> bool {
+    is_tidy_plain(row, memchr::memchr(b'?', &row.key).is_none())
+}
+
+/// The same for a key of which it is known that it has no query, if it is plain.
+#[inline]
+fn is_tidy_plain(row: &Row<'_>, plain: bool) -> bool {
     let key = row.key.as_ref();
     let usual = match key {
+        [.., b')', b'/'] => plain && is_root(key),
         [.., b'/' | b')' | b'*'] => false,
         [] => false,
-        _ => memchr::memchr(b'?', key).is_none(),
+        _ => plain,
     };
     usual || is_tidy_slowly(row)
+}
+
+/// Whether a key that ends with `)/` is the root of a host. `uk,gov,*)/` is read as `uk,gov,*`.
+#[inline]
+pub(crate) fn is_root(key: &[u8]) -> bool {
+    memchr::memchr2(b')', b'/', key) == Some(key.len() - 2) && !key.ends_with(b",*)/")
 }
 
 fn is_tidy_slowly(row: &Row<'_>) -> bool {
