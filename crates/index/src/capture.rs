@@ -308,6 +308,21 @@ impl<'a> Capture<'a> {
         &self.key
     }
 
+    /// What stands before and behind the key in the line. `None` if the key is no piece of the line,
+    /// or is the URL as well.
+    pub(crate) fn around_key(&self) -> Option<(&'a [u8], &'a [u8])> {
+        let Cow::Borrowed(key) = self.key else {
+            return None;
+        };
+        let line = self.line;
+        let start = key.as_ptr().addr().checked_sub(line.as_ptr().addr())?;
+        let behind = line.get(start + key.len()..)?;
+        let is_url = self
+            .raw(Field::Url)
+            .is_some_and(|url| url.as_ptr() == key.as_ptr());
+        (!is_url).then_some((&line[..start], behind))
+    }
+
     /// The timestamp as the index has it.
     pub fn timestamp(&self) -> &[u8] {
         &self.timestamp

@@ -29,6 +29,7 @@
 //! | [`select`] | the filters of every command |
 //! | [`rejects`] | bad lines |
 //! | [`scan`](mod@scan) | all of it on all cores: partial results that merge in the order of the input |
+//! | [`rekey`](mod@rekey) | the SURTs of URLs for keys |
 //! | [`check`](mod@check) | what an index is and what is wrong with it |
 //! | [`generate`] | an index to try things on |
 //!
@@ -48,6 +49,7 @@ pub mod merge;
 pub mod output;
 pub mod range;
 pub mod rejects;
+pub mod rekey;
 mod revisit;
 pub mod scan;
 mod search;

@@ -8,7 +8,7 @@ use waypost_surt::{Dialect, Surt};
 
 use crate::capture::{Capture, Field, Fields};
 use crate::error::{Error, ErrorKind, Result};
-use crate::key::{KeyForm, Rekeyer};
+use crate::key::Rekeyer;
 use crate::timestamp::Time;
 use crate::web;
 
@@ -123,22 +123,36 @@ impl Select {
         Ok(self)
     }
 
-    /// Only captures at this time or later: 4 to 14 digits; `2004` is the start of 2004.
+    /// Only captures at this time or later: `2004`, which is its start, `20040131`,
+    /// `2004-01-31`.
     ///
     /// # Errors
-    /// On anything else than digits.
-    pub fn from(&mut self, digits: &str) -> Result<&mut Select> {
-        self.from = Some(Time::first_of(digits.as_bytes()).ok_or_else(|| no_time(digits))?);
+    /// On anything else, and on a time later than [`to`](Select::to).
+    pub fn from(&mut self, time: &str) -> Result<&mut Select> {
+        self.from = Some(Time::first_of(time.as_bytes()).ok_or_else(|| no_time(time))?);
+        self.check_times()?;
         Ok(self)
     }
 
-    /// Only captures at this time or earlier: 4 to 14 digits; `2004` is the end of 2004.
+    /// Only captures at this time or earlier: `2004`, which is its end, `20040131`,
+    /// `2004-01-31`.
     ///
     /// # Errors
-    /// On anything else than digits.
-    pub fn to(&mut self, digits: &str) -> Result<&mut Select> {
-        self.to = Some(Time::last_of(digits.as_bytes()).ok_or_else(|| no_time(digits))?);
+    /// On anything else, and on a time earlier than [`from`](Select::from).
+    pub fn to(&mut self, time: &str) -> Result<&mut Select> {
+        self.to = Some(Time::last_of(time.as_bytes()).ok_or_else(|| no_time(time))?);
+        self.check_times()?;
         Ok(self)
+    }
+
+    /// Times between which nothing lies would select nothing, silently.
+    fn check_times(&self) -> Result<()> {
+        match (self.from, self.to) {
+            (Some(from), Some(to)) if from > to => Err(invalid(format!(
+                "no time lies between {from} and {to}: the first is the later one"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// Only captures whose key begins so, or whose URL matches `~REGEX`. Of several, one is enough.
@@ -315,9 +329,9 @@ impl Select {
     }
 }
 
-fn no_time(digits: &str) -> Error {
+fn no_time(time: &str) -> Error {
     invalid(format!(
-        "`{digits}` is no timestamp: write 4 to 14 digits, such as 2004 or 20040131"
+        "invalid time `{time}`: write digits such as 2004 or 20040131, or a date such as 2004-01-31"
     ))
 }
 
@@ -360,16 +374,14 @@ impl Pattern {
 
     fn matches(&self, capture: &Capture<'_>, dialect: Dialect) -> bool {
         match self {
-            Pattern::Prefix(prefix) if KeyForm::of(capture.key()).is_surt() => {
-                capture.key().starts_with(prefix)
-            }
-            // Keys of other forms are filtered by the SURT that they stand for.
+            // By the SURT of the URL, which need not be the key.
             Pattern::Prefix(prefix) => REKEYER.with_borrow_mut(|known| {
                 if known.as_ref().is_none_or(|(last, _)| *last != dialect) {
                     *known = None;
                 }
                 let (_, rekeyer) = known.get_or_insert_with(|| (dialect, Rekeyer::new(dialect)));
-                rekeyer.surt(capture).starts_with(prefix)
+                // Keys as well, so that what someone sees in the index can be named.
+                capture.key().starts_with(prefix) || rekeyer.surt(capture).starts_with(prefix)
             }),
             Pattern::Url(regex) => capture.url().is_some_and(|url| regex.is_match(&url)),
         }
@@ -534,6 +546,37 @@ mod tests {
         let mut select = Select::new();
         assert_eq!(select.exclude("com,").unwrap().needs_captures(), None);
         assert!(select.from("2004").unwrap().needs_captures().is_some());
+    }
+
+    #[test]
+    fn times_between_which_nothing_lies_are_refused() {
+        let mut select = Select::new();
+        assert!(select.from("2024").unwrap().to("2020").is_err());
+        assert!(
+            Select::new()
+                .to("2020")
+                .unwrap()
+                .from("2021-01-01")
+                .is_err()
+        );
+        assert!(Select::new().to("2020").unwrap().from("2020-12-31").is_ok());
+        let mut iso = Select::new();
+        iso.from("2004-05-06").unwrap().to("2004-05-06").unwrap();
+        assert!(iso.accepts(&capture(PAGE)));
+        iso = Select::new();
+        iso.from("2004-05-07").unwrap();
+        assert!(!iso.accepts(&capture(PAGE)));
+    }
+
+    #[test]
+    fn a_key_that_is_not_the_surt_of_its_url_is_filtered_by_the_surt() {
+        let line = "com,example)/a%2fb 20040506070809 http://www.example.com/a%2Fb text/html 200 AAA - - 5 9 x.warc.gz";
+        assert!(!accepts(line, |s| {
+            s.exclude("com,example)/a/b").unwrap();
+        }));
+        assert!(accepts(line, |s| {
+            s.include("com,example)/a/").unwrap();
+        }));
     }
 
     #[test]

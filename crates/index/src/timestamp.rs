@@ -5,6 +5,7 @@
 //! changed. [`Time`] is for comparing and counting: what is missing becomes the smallest value,
 //! what is out of range the nearest one.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// The fewest and the most digits of a timestamp.
@@ -44,14 +45,15 @@ impl Time {
         is_timestamp(&digits).then(|| Time::from_digits(&digits, false))
     }
 
-    /// The first moment that these digits can mean: `2004` is the start of 2004.
-    pub fn first_of(raw: &[u8]) -> Option<Time> {
-        is_timestamp(raw).then(|| Time::from_digits(raw, false))
+    /// The first moment that a time as people write it can mean: `2004` is the start of 2004. Takes
+    /// 4 to 17 digits, or a date of ISO 8601 such as `2004-01-31` or `2004-01-31T10:00:00Z`.
+    pub fn first_of(text: &[u8]) -> Option<Time> {
+        typed_digits(text).map(|digits| Time::from_digits(&digits, false))
     }
 
-    /// The last moment that these digits can mean: `2004` is the end of 2004.
-    pub fn last_of(raw: &[u8]) -> Option<Time> {
-        is_timestamp(raw).then(|| Time::from_digits(raw, true))
+    /// The last moment that it can mean: `2004` is the end of 2004.
+    pub fn last_of(text: &[u8]) -> Option<Time> {
+        typed_digits(text).map(|digits| Time::from_digits(&digits, true))
     }
 
     /// Fills up with the smallest or the largest values and forces every part into its range.
@@ -152,6 +154,24 @@ impl fmt::Display for Time {
     }
 }
 
+/// The digits of a time that someone typed: digits, or `YYYY-MM-DDThh:mm:ss.fffZ` cut after any of
+/// its parts. A time zone other than UTC is not read: guessing would be wrong by hours.
+fn typed_digits(text: &[u8]) -> Option<Cow<'_, [u8]>> {
+    if is_timestamp(text) {
+        return Some(Cow::Borrowed(text));
+    }
+    const PATTERN: &[u8] = b"0000-00-00T00:00:00.000";
+    let text = text.strip_suffix(b"Z").unwrap_or(text);
+    let fits = |(&byte, &pattern): (&u8, &u8)| match pattern {
+        b'0' => byte.is_ascii_digit(),
+        b'T' => matches!(byte, b'T' | b't' | b' '),
+        _ => byte == pattern,
+    };
+    let is_whole = matches!(text.len(), 7 | 10 | 13 | 16 | 19 | 23);
+    let digits: Vec<u8> = text.iter().copied().filter(u8::is_ascii_digit).collect();
+    (is_whole && text.iter().zip(PATTERN).all(fits)).then_some(Cow::Owned(digits))
+}
+
 fn days(year: u64, month: u64) -> u64 {
     match month {
         4 | 6 | 9 | 11 => 30,
@@ -239,6 +259,37 @@ mod tests {
             Time::first_of(b"200402").unwrap().to_string(),
             "2004-02-01 00:00:00"
         );
+    }
+
+    #[test]
+    fn dates_of_iso_8601_mean_what_their_digits_mean() {
+        for (iso, digits) in [
+            ("2004-02", "200402"),
+            ("2004-01-31", "20040131"),
+            ("2004-01-31T10", "2004013110"),
+            ("2004-01-31 10:20", "200401311020"),
+            ("2004-01-31T10:20:30Z", "20040131102030"),
+            ("2004-01-31T10:20:30.456Z", "20040131102030456"),
+        ] {
+            let (iso, digits) = (iso.as_bytes(), digits.as_bytes());
+            assert!(Time::first_of(iso).is_some());
+            assert_eq!(Time::first_of(iso), Time::first_of(digits));
+            assert_eq!(Time::last_of(iso), Time::last_of(digits));
+        }
+        for bad in [
+            "2004-1-31",
+            "2004-01-31T10:20:30+01:00",
+            "2004-",
+            "2004-01-3",
+            "2004/01/31",
+            "31-01-2004",
+            "2004-01-31T",
+            "Z",
+            "",
+        ] {
+            assert_eq!(Time::first_of(bad.as_bytes()), None, "{bad}");
+            assert_eq!(Time::last_of(bad.as_bytes()), None, "{bad}");
+        }
     }
 
     #[test]

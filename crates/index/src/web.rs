@@ -192,7 +192,7 @@ fn scheme(url: &[u8]) -> Option<&[u8]> {
 /// Whether this can be a URL: it has a scheme, or a host with a dot; or it is the `-` of records
 /// that have none.
 #[inline]
-pub(crate) fn can_be_url(url: &[u8]) -> bool {
+pub fn can_be_url(url: &[u8]) -> bool {
     if is_http(url) {
         return url.len() > 7;
     }

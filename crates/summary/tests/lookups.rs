@@ -291,7 +291,7 @@ proptest! {
             }
             // What a row of an index cannot hold, no index holds.
             let white = |byte: &u8| byte.is_ascii_whitespace() || *byte < b' ';
-            if surt.is_empty() || surt.iter().any(white) || std::str::from_utf8(uri).is_err() || surt.starts_with(b"!") {
+            if !waypost_index::web::can_be_url(uri) || surt.is_empty() || surt.iter().any(white) || std::str::from_utf8(uri).is_err() || surt.starts_with(b"!") {
                 continue;
             }
             if is_capture(&line(&surt, uri)) {

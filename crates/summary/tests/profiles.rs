@@ -71,7 +71,7 @@ fn captures() -> impl Strategy<Value = Vec<(String, u32)>> {
 }
 
 fn line(surt: &str, year: u32) -> String {
-    format!("{surt} {year}0102030405 http://example.com/ text/html 200 AAAA - - 5 9 x.warc.gz\n")
+    format!("{surt} {year}0102030405 - text/html 200 AAAA - - 5 9 x.warc.gz\n")
 }
 
 fn write(folder: &Path, name: &str, captures: &[(String, u32)], sorted: bool) -> PathBuf {

@@ -14,6 +14,12 @@ fn uri() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
+/// URIs of the kind that most lines of an index have, and some that nearly are.
+fn plain_uri() -> impl Strategy<Value = String> {
+    "https?://(www[0-9]?\\.){0,2}[a-cA1-]{1,3}(\\.[a-c1]{0,2}){0,2}(/[aB.;(]{0,2}){0,3}\
+     (\\?[aBid&=?]{0,3}((sid|phpSESSid|cfid)=([a-f]{32}|1)(&cftoken=1)?)?)?"
+}
+
 /// Any bytes, and bytes that look like SURTs.
 fn surt() -> impl Strategy<Value = Vec<u8>> {
     let text = "[a-z0-9.-]{0,4}(,[a-z0-9*-]{0,4}){0,4}(:[0-9]{1,4})?\\)?(/[a-z0-9,:*)-]{0,3}){0,4}(\\?[a-z&=/]{0,5})?";
@@ -63,6 +69,32 @@ proptest! {
             Err(_) => {
                 prop_assert_eq!(out, b"kept");
                 prop_assert_eq!(canonical(dialect, &second), None);
+            }
+        }
+    }
+
+    #[test]
+    fn matching_equals_canonicalising_and_comparing(
+        uri in prop_oneof![uri(), plain_uri().prop_map(String::into_bytes)],
+        other in plain_uri(),
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+    ) {
+        for dialect in Dialect::ALL {
+            let mut canonicalizer = Canonicalizer::new(dialect);
+            let Some(surt) = canonical(dialect, &uri) else {
+                prop_assert!(!canonicalizer.matches(&uri, &uri));
+                continue;
+            };
+            prop_assert!(canonicalizer.matches(&uri, &surt), "{dialect}");
+            let other = canonical(dialect, other.as_bytes()).unwrap_or_default();
+            prop_assert_eq!(canonicalizer.matches(&uri, &other), surt == other, "{}", dialect);
+            for (from, to) in [(0, 1), (1, 0), (1, 1)] {
+                let mut changed = surt.clone();
+                if let Some(place) = (!surt.is_empty()).then(|| at.index(surt.len())) {
+                    changed.splice(place..place + from, [byte].into_iter().take(to));
+                }
+                prop_assert_eq!(canonicalizer.matches(&uri, &changed), surt == changed, "{}", dialect);
             }
         }
     }

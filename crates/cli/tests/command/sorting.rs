@@ -14,9 +14,9 @@ fn with(words: &[&str], paths: &[&Path]) -> Run {
 }
 
 fn row(key: &str, time: &str) -> String {
-    format!(
-        "{key} {time} {{\"url\": \"http://x/\", \"mime\": \"text/html\", \"status\": \"200\"}}\n"
-    )
+    let url = waypost_surt::Surt::new(key.as_bytes()).to_uri();
+    let url = String::from_utf8(url).unwrap();
+    format!("{key} {time} {{\"url\": \"{url}\", \"mime\": \"text/html\", \"status\": \"200\"}}\n")
 }
 
 fn some_rows() -> String {
@@ -235,4 +235,107 @@ fn words_that_make_no_sense_are_refused_with_what_to_write() {
             refused.stderr
         );
     }
+}
+
+#[test]
+fn an_index_with_foreign_keys_is_refused_and_mended() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    // As Webrecorder's tools write them: percent-escapes stay in the key.
+    let line = |path: &str| {
+        let key = path.to_lowercase();
+        format!("com,example)/{key} 20200101000000 {{\"url\": \"http://example.com/{path}\"}}\n")
+    };
+    fs::write(at("w.cdxj"), line("a%2Fb") + &line("a/c")).unwrap();
+    let uri = "http://example.com/a%2Fb";
+    let refused = run(&["index", "lookup", &at("w.cdxj"), uri], b"");
+    assert_eq!((refused.code, &refused.stdout[..]), (2, ""));
+    let expected = "1 of 2 keys sampled from";
+    assert!(refused.stderr.contains(expected), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("index sort --rekey ia"),
+        "{}",
+        refused.stderr
+    );
+    let trusted = run(
+        &["index", "lookup", &at("w.cdxj"), uri, "--trust-keys"],
+        b"",
+    );
+    assert_eq!((trusted.code, &trusted.stdout[..]), (1, ""));
+
+    let mended = run(
+        &[
+            "index",
+            "sort",
+            "--rekey",
+            "ia",
+            &at("w.cdxj"),
+            "-o",
+            &at("m.cdxj"),
+        ],
+        b"",
+    );
+    assert_eq!(mended.code, 0, "{}", mended.stderr);
+    assert!(
+        mended.stderr.contains("replaced 1 key "),
+        "{}",
+        mended.stderr
+    );
+    let found = run(&["index", "lookup", &at("m.cdxj"), uri], b"");
+    assert_eq!(found.code, 0, "{}", found.stderr);
+    assert!(
+        found.stdout.starts_with("com,example)/a/b 2020"),
+        "{}",
+        found.stdout
+    );
+
+    let built = run(&["map", "build", &at("w.cdxj"), "-o", &at("w.ukvs")], b"");
+    assert!(
+        built.stderr.contains("1 of 2 keys are not the SURTs"),
+        "{}",
+        built.stderr
+    );
+    let found = run(&["map", "lookup", &at("w.ukvs"), uri], b"");
+    assert_eq!(found.code, 0, "{}", found.stdout);
+    fs::write(at("f.txt"), uri).unwrap();
+    let built = run(
+        &["filter", "build", &at("w.cdxj"), "-o", &at("w.filter")],
+        b"",
+    );
+    assert!(
+        built.stderr.contains("1 of 2 keys are not the SURTs"),
+        "{}",
+        built.stderr
+    );
+}
+
+#[test]
+fn the_dialect_of_an_index_is_detected_by_a_lookup() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let line = "com,example)/ 20200101000000 {\"url\": \"http://www.www2.example.com/\"}\n";
+    fs::write(at("c.cdxj"), line).unwrap();
+    let uri = "http://www.www2.example.com/";
+    let found = run(&["index", "lookup", &at("c.cdxj"), uri], b"");
+    assert_eq!(
+        (found.code, &found.stdout[..]),
+        (0, line),
+        "{}",
+        found.stderr
+    );
+    assert!(
+        found.stderr.contains("of the dialect commoncrawl"),
+        "{}",
+        found.stderr
+    );
+    let refused = run(
+        &["index", "lookup", &at("c.cdxj"), uri, "--dialect", "ia"],
+        b"",
+    );
+    assert_eq!(refused.code, 2);
+    assert!(
+        refused.stderr.contains("--dialect commoncrawl"),
+        "{}",
+        refused.stderr
+    );
 }

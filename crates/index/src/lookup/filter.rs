@@ -54,7 +54,10 @@ impl Filter {
         let (subject, value) = match rest.split_once(':') {
             Some(("", _)) => return Err(invalid(text, "the field has no name")),
             Some((name, value)) => (Subject::of(name), value),
-            None => (Subject::Line, rest),
+            None => {
+                refuse_comparison(text, rest)?;
+                (Subject::Line, rest)
+            }
         };
         let test = match sign {
             Some('=') => Test::Is(value.as_bytes().to_vec()),
@@ -110,9 +113,26 @@ impl Subject {
     }
 }
 
+/// `status=200` would search the line for these bytes, which no line has, and find nothing.
+fn refuse_comparison(text: &str, rest: &str) -> Result<()> {
+    let Some((name, value)) = rest.split_once('=') else {
+        return Ok(());
+    };
+    let name = name.trim_end_matches(['!', '=', '~']);
+    // One letter is rather the name of a parameter.
+    if name.len() < 3 || matches!(Subject::of(name), Subject::Other(_)) {
+        return Ok(());
+    }
+    let value = value.trim_start_matches(['=', '~']);
+    Err(invalid(
+        text,
+        &format!("to compare a field, write ={name}:{value}"),
+    ))
+}
+
 fn invalid(text: &str, why: &str) -> Error {
     Error::new(ErrorKind::Invalid(format!(
-        "`{text}` is no filter: {why}; write =status:200, mime:html or !~url:.*login"
+        "invalid filter `{text}`: {why} (filters are like =status:200, mime:html or !~url:.*login)"
     )))
 }
 
@@ -159,8 +179,15 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_is_none_says_how_one_is_written() {
-        for bad in ["~url:(", ":200", "!=:x"] {
+    fn an_invalid_filter_says_how_one_is_written() {
+        for bad in [
+            "~url:(",
+            ":200",
+            "!=:x",
+            "status=200",
+            "!mime==html",
+            "urlkey~=com",
+        ] {
             let error = Filter::parse(bad).unwrap_err().to_string();
             assert!(error.contains("=status:200"), "{error}");
         }

@@ -6,6 +6,7 @@
 //! in it.
 
 mod filter;
+mod keys;
 mod order;
 mod render;
 mod walk;
@@ -82,9 +83,8 @@ pub struct Stats {
 pub struct Lookup<'a> {
     index: &'a Index,
     walker: Walker<'a>,
-    /// Known from the first line that is met.
+    /// How lines in columns are read: known once the first of them is met.
     layout: Option<FileLayout>,
-    fields: Fields,
     wanted: Wanted,
     resolver: Resolver,
     stats: Stats,
@@ -98,7 +98,6 @@ impl<'a> Lookup<'a> {
             index,
             walker: Walker::new(index),
             layout: None,
-            fields: Fields::NONE,
             wanted,
             resolver: Resolver::default(),
             stats: Stats::default(),
@@ -279,8 +278,8 @@ impl<'a> Lookup<'a> {
     fn split(&mut self) -> (&mut Walker<'a>, Judge<'_>) {
         let judge = Judge {
             index: self.index,
+            fields: Wants::of(&self.wanted),
             layout: &mut self.layout,
-            fields: &mut self.fields,
             wanted: &self.wanted,
             resolver: &mut self.resolver,
             stats: &mut self.stats,
@@ -290,11 +289,37 @@ impl<'a> Lookup<'a> {
     }
 }
 
+/// The fields that lines must be read with.
+struct Wants {
+    /// Of CDXJ, whose JSON is copied where it is written as JSON.
+    json: Fields,
+    /// Of all other lines.
+    others: Fields,
+}
+
+impl Wants {
+    fn of(wanted: &Wanted) -> Wants {
+        let mut fields = Fields::NONE;
+        for filter in &wanted.filters {
+            fields = fields | filter.wanted();
+        }
+        if wanted.resolve {
+            fields = fields | revisit::WANTED.into_iter().collect::<Fields>();
+        }
+        let others = fields | wanted.form.wanted();
+        let json = match wanted.form {
+            Form::Cdxj | Form::Json => fields,
+            Form::Text => others,
+        };
+        Wants { json, others }
+    }
+}
+
 /// Decides about lines and writes those that are wanted.
 struct Judge<'a> {
     index: &'a Index,
+    fields: Wants,
     layout: &'a mut Option<FileLayout>,
-    fields: &'a mut Fields,
     wanted: &'a Wanted,
     resolver: &'a mut Resolver,
     stats: &'a mut Stats,
@@ -302,43 +327,30 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Finds the layout, and with it the fields to be read.
-    fn layout(&mut self, line: &[u8]) -> Result<&mut FileLayout> {
-        if self.layout.is_none() {
-            // A line of CDXJ explains itself. For columns, the header at the start of the index is
-            // needed, and with ZipNum one more block.
-            let mut layout = FileLayout::detect(line);
-            if !matches!(layout.shape(), Some(Shape::Cdxj)) {
-                layout = FileLayout::detect(&self.index.sample(FileLayout::SAMPLE)?);
-            }
-            let mut fields = match (layout.shape(), self.wanted.form) {
-                (Some(Shape::Cdxj), Form::Cdxj | Form::Json) => Fields::NONE,
-                (_, form) => form.wanted(),
-            };
-            for filter in &self.wanted.filters {
-                fields = fields | filter.wanted();
-            }
-            if self.wanted.resolve {
-                fields = fields | revisit::WANTED.into_iter().collect::<Fields>();
-            }
-            *self.fields = fields;
-            *self.layout = Some(layout);
+    /// Reads a line by its own shape: an index that was merged from several has lines of each.
+    fn read<'l>(&mut self, line: &'l [u8]) -> Result<Line<'l>> {
+        // CDXJ explains itself.
+        if is_cdxj(line) {
+            return Ok(FileLayout::default().read(line, self.fields.json, false));
         }
-        Ok(self.layout.get_or_insert_default())
+        if self.layout.is_none() {
+            // For columns, the header at the start of the index is needed; with ZipNum, its block.
+            *self.layout = Some(FileLayout::detect(&self.index.sample(FileLayout::SAMPLE)?));
+        }
+        let layout = self.layout.get_or_insert_default();
+        let read = layout.read(line, self.fields.others, false);
+        if let Line::Header = read {
+            layout.learn(line);
+        }
+        Ok(read)
     }
 
     /// The capture of a line, if it is wanted.
     fn judge<'l>(&mut self, line: &'l [u8]) -> Result<Option<Found<'l>>> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        self.layout(line)?;
-        let fields = *self.fields;
-        let layout = self.layout(line)?;
-        let (capture, shape) = match layout.read(line, fields, false) {
+        let (capture, shape) = match self.read(line)? {
             Line::Capture(capture, shape) => (capture, shape),
-            Line::Header => {
-                layout.learn(line);
-                return Ok(None);
-            }
+            Line::Header => return Ok(None),
             Line::Bad(_) => {
                 self.stats.bad_lines += 1;
                 return Ok(None);
@@ -396,8 +408,7 @@ impl Judge<'_> {
         original: Option<revisit::Original>,
         take: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        let fields = *self.fields;
-        match self.layout(line)?.read(line, fields, false) {
+        match self.read(line)? {
             Line::Capture(capture, shape) => {
                 let found = Found {
                     capture,
@@ -410,6 +421,12 @@ impl Judge<'_> {
             Line::Header | Line::Bad(_) => Ok(()),
         }
     }
+}
+
+/// Whether JSON comes behind the second space.
+fn is_cdxj(line: &[u8]) -> bool {
+    let space = memchr::memchr_iter(b' ', line).nth(1);
+    space.and_then(|at| line.get(at + 1)) == Some(&b'{') && !matches!(line[0], b'!' | b'{' | b' ')
 }
 
 fn too_many() -> Error {

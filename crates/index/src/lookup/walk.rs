@@ -53,11 +53,30 @@ impl Index {
         })
     }
 
+    /// Reads data files of ZipNum wherever rows and the `.loc` file say, and not only below the
+    /// folder of the index.
+    #[must_use]
+    pub fn anywhere(self, anywhere: bool) -> Index {
+        let kind = match self.kind {
+            Kind::ZipNum(zipnum) => Kind::ZipNum(zipnum.anywhere(anywhere)),
+            flat @ Kind::Flat(_) => flat,
+        };
+        Index { kind, ..self }
+    }
+
     /// The ZipNum index, if it is one.
     pub fn zipnum(&self) -> Option<&ZipNum> {
         match &self.kind {
             Kind::ZipNum(zipnum) => Some(zipnum),
             Kind::Flat(_) => None,
+        }
+    }
+
+    /// The lines of a flat file; none of ZipNum.
+    pub(crate) fn flat(&self) -> &[u8] {
+        match &self.kind {
+            Kind::Flat(map) => map,
+            Kind::ZipNum(_) => &[],
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::error::{IoContext, Result};
 
@@ -11,6 +11,19 @@ use crate::error::{IoContext, Result};
 pub(crate) struct Locations {
     places: HashMap<Vec<u8>, Vec<String>>,
     folder: PathBuf,
+    anywhere: bool,
+}
+
+/// Where a part may be.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Candidates {
+    /// Files, the first that exists to be taken.
+    pub(crate) files: Vec<PathBuf>,
+    /// Files outside the folder, which are not followed: an index that came from elsewhere must not
+    /// decide which files of this machine are read.
+    pub(crate) outside: Vec<PathBuf>,
+    /// URLs.
+    pub(crate) remote: Vec<String>,
 }
 
 impl Locations {
@@ -19,6 +32,7 @@ impl Locations {
         Locations {
             places: HashMap::new(),
             folder: folder.to_owned(),
+            anywhere: false,
         }
     }
 
@@ -44,24 +58,62 @@ impl Locations {
         Ok(locations)
     }
 
-    /// The files that may hold a part, the first that exists to be taken, and the places that are
-    /// no files, such as URLs.
-    pub(crate) fn candidates(&self, part: &[u8]) -> (Vec<PathBuf>, Vec<String>) {
-        let (mut files, mut elsewhere) = (Vec::new(), Vec::new());
+    /// Whether files outside the folder are followed.
+    pub(crate) fn anywhere(&mut self, anywhere: bool) {
+        self.anywhere = anywhere;
+    }
+
+    /// The parts that have places.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &[u8]> {
+        self.places.keys().map(Vec::as_slice)
+    }
+
+    /// Where a part may be.
+    pub(crate) fn candidates(&self, part: &[u8]) -> Candidates {
+        let mut candidates = Candidates::default();
+        let mut add = |path: &Path| {
+            let path = self.folder.join(path);
+            if self.anywhere || self.is_inside(&path) {
+                candidates.files.push(path);
+            } else {
+                candidates.outside.push(path);
+            }
+        };
         for place in self.places.get(part).into_iter().flatten() {
             if let Some(path) = place.strip_prefix("file://") {
-                files.push(PathBuf::from(path));
+                add(Path::new(path));
             } else if place.contains("://") {
-                elsewhere.push(place.clone());
+                candidates.remote.push(place.clone());
             } else {
-                files.push(self.folder.join(place));
+                add(Path::new(place));
             }
         }
         let name = String::from_utf8_lossy(part);
         // A part is often named without its ending, and its place left out.
-        files.push(self.folder.join(&*name));
-        files.push(self.folder.join(format!("{name}.gz")));
-        (files, elsewhere)
+        add(Path::new(&*name));
+        add(Path::new(&format!("{name}.gz")));
+        candidates
+    }
+
+    /// Whether a path lies below the folder, going by its names alone.
+    fn is_inside(&self, path: &Path) -> bool {
+        let absolute = |path: &Path| std::path::absolute(path).ok();
+        let (Some(folder), Some(path)) = (absolute(&self.folder), absolute(path)) else {
+            return false;
+        };
+        let Ok(below) = path.strip_prefix(&folder) else {
+            return false;
+        };
+        let mut depth = 0_usize;
+        for component in below.components() {
+            match component {
+                Component::Normal(_) => depth += 1,
+                Component::ParentDir if depth > 0 => depth -= 1,
+                Component::CurDir => {}
+                _ => return false,
+            }
+        }
+        depth > 0
     }
 }
 
@@ -73,21 +125,40 @@ mod tests {
     fn places_are_tried_in_order_and_urls_are_told_from_files() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("cluster.loc");
+        let below = folder.path().join("below.gz");
+        let below = below.display();
         fs::write(
             &path,
-            "a\thttp://far/a.gz\tsub/a.gz\tfile:///data/a.gz\r\n\nb\n",
+            format!("a\thttp://far/a.gz\tsub/a.gz\tfile:///data/a.gz\tfile://{below}\r\n\nb\n"),
         )
         .unwrap();
-        let locations = Locations::read(&path).unwrap();
-        let (files, elsewhere) = locations.candidates(b"a");
-        let expected = [
-            folder.path().join("sub/a.gz"),
-            PathBuf::from("/data/a.gz"),
-            folder.path().join("a"),
-            folder.path().join("a.gz"),
-        ];
-        assert_eq!(files, expected);
-        assert_eq!(elsewhere, ["http://far/a.gz"]);
-        assert_eq!(locations.candidates(b"b").0[1], folder.path().join("b.gz"));
+        let mut locations = Locations::read(&path).unwrap();
+        let inside = |name: &str| folder.path().join(name);
+        let expected = Candidates {
+            files: ["sub/a.gz", "below.gz", "a", "a.gz"].map(inside).to_vec(),
+            outside: vec![PathBuf::from("/data/a.gz")],
+            remote: vec!["http://far/a.gz".to_owned()],
+        };
+        assert_eq!(locations.candidates(b"a"), expected);
+        assert_eq!(locations.candidates(b"b").files[1], inside("b.gz"));
+        locations.anywhere(true);
+        let followed = locations.candidates(b"a");
+        assert_eq!(followed.files[1], PathBuf::from("/data/a.gz"));
+        assert_eq!(followed.outside, [] as [PathBuf; 0]);
+    }
+
+    #[test]
+    fn paths_that_leave_the_folder_are_told() {
+        for folder in ["/data/zipnum", "zipnum", "."] {
+            let locations = Locations::beside(Path::new(folder));
+            for inside in ["a", "sub/a", "sub/../a", "./a"] {
+                let candidates = locations.candidates(inside.as_bytes());
+                assert_eq!(candidates.outside, [] as [PathBuf; 0], "{inside}");
+            }
+            for outside in ["../a", "/etc/a", "sub/../../a", "../zipnum/../a"] {
+                let candidates = locations.candidates(outside.as_bytes());
+                assert_eq!(candidates.files, [] as [PathBuf; 0], "{outside}");
+            }
+        }
     }
 }

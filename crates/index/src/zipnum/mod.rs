@@ -11,6 +11,7 @@
 //! The files of WACZ, `index.idx` and `index.cdx.gz`, are the same with rows in JSON. See
 //! `docs/formats/zipnum.md`.
 
+mod cover;
 mod idx;
 mod location;
 mod reader;

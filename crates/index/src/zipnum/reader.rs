@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::search::{line_around, lower_bound};
 
 /// The largest block that is inflated. Common ones have a megabyte.
-const LARGEST_BLOCK: u64 = 1 << 30;
+pub(super) const LARGEST_BLOCK: u64 = 1 << 30;
 
 /// How many data files are kept open.
 const OPEN_FILES: usize = 64;
@@ -32,7 +32,7 @@ pub struct ZipNum {
     /// The one data file of a WACZ.
     only_part: Vec<u8>,
     locations: Locations,
-    files: Mutex<HashMap<Vec<u8>, Arc<File>>>,
+    files: Mutex<HashMap<Vec<u8>, (Arc<File>, PathBuf)>>,
 }
 
 impl ZipNum {
@@ -84,6 +84,14 @@ impl ZipNum {
         Ok(zipnum)
     }
 
+    /// Reads data files wherever rows and the `.loc` file say, and not only below the folder of
+    /// the index.
+    #[must_use]
+    pub fn anywhere(mut self, anywhere: bool) -> ZipNum {
+        self.locations.anywhere(anywhere);
+        self
+    }
+
     /// Which rows it has.
     pub fn flavour(&self) -> Flavour {
         self.flavour
@@ -132,12 +140,59 @@ impl ZipNum {
         Some((&self.idx[at..end], end + 1))
     }
 
+    /// Where the rows begin, in order.
+    pub(super) fn row_starts(&self) -> impl Iterator<Item = usize> + '_ {
+        let mut at = self.rows;
+        std::iter::from_fn(move || {
+            let (_, next) = self.row(at)?;
+            Some(std::mem::replace(&mut at, next))
+        })
+    }
+
+    /// How many lines come before the rows.
+    pub(super) fn header_lines(&self) -> u64 {
+        memchr::memchr_iter(b'\n', &self.idx[..self.rows]).count() as u64
+    }
+
+    /// The name of the index of blocks.
+    pub(super) fn name(&self) -> std::path::Display<'_> {
+        self.path.display()
+    }
+
+    /// A data file that the `.loc` file names, that is there, and that no row has a block of.
+    pub(super) fn parts_without_rows(&self, has_rows: impl Fn(&[u8]) -> bool) -> Option<String> {
+        let mut parts: Vec<&[u8]> = self
+            .locations
+            .parts()
+            .filter(|part| !has_rows(part))
+            .collect();
+        parts.sort_unstable();
+        parts.into_iter().find_map(|part| {
+            let (_, path) = self.file(part).ok()?;
+            let size = fs::metadata(&path).ok()?.len();
+            (size > 0).then(|| path.display().to_string())
+        })
+    }
+
     /// The place of the row before the one at `at`.
     pub(crate) fn row_before(&self, at: usize) -> Option<usize> {
         if at <= self.rows {
             return None;
         }
         Some(line_around(&self.idx, at - 1).0.max(self.rows))
+    }
+
+    /// The lines of the block that lies `place` of `places` parts into the index.
+    pub(crate) fn block_near(&self, place: usize, places: usize) -> Result<Vec<u8>> {
+        let bytes = (self.idx.len() - self.rows) as u128;
+        let at = self.rows + (bytes * place as u128 / places.max(1) as u128) as usize;
+        let mut lines = Vec::new();
+        let start = line_around(&self.idx, at).0.max(self.rows);
+        if let Some((row, _)) = self.row(start) {
+            let row = self.parse(row, start)?;
+            Blocks::new().read(self, &row, &mut lines)?;
+        }
+        Ok(lines)
     }
 
     /// What the row at `at` tells of its block's first line.
@@ -158,40 +213,57 @@ impl ZipNum {
         Ok(row)
     }
 
-    fn file(&self, part: &[u8]) -> Result<(Arc<File>, PathBuf)> {
+    pub(super) fn file(&self, part: &[u8]) -> Result<(Arc<File>, PathBuf)> {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        let (candidates, elsewhere) = self.locations.candidates(part);
-        let name = candidates.first().cloned().unwrap_or_default();
-        if let Some(file) = files.get(part) {
-            return Ok((Arc::clone(file), name));
+        if let Some((file, path)) = files.get(part) {
+            return Ok((Arc::clone(file), path.clone()));
         }
+        let candidates = self.locations.candidates(part);
         let mut answer = None;
-        for path in candidates {
-            match File::open(&path) {
+        for path in candidates.files {
+            match open_regular(&path) {
                 Ok(file) => {
                     if files.len() >= OPEN_FILES {
                         files.clear();
                     }
                     let file = Arc::new(file);
-                    files.insert(part.to_vec(), Arc::clone(&file));
+                    files.insert(part.to_vec(), (Arc::clone(&file), path.clone()));
                     return Ok((file, path));
                 }
-                Err(error) => answer = answer.or(Some(Error::io("open", &path, error))),
+                Err(error) => answer = answer.or(Some(error)),
             }
         }
-        if let Some(place) = elsewhere.first() {
-            let message = format!("the data is elsewhere, at {place}, and only files are read");
-            return Err(Error::new(ErrorKind::Format(message)).in_file(self.path.display()));
-        }
-        Err(answer.unwrap_or_else(|| Error::new(ErrorKind::NoIndex)))
+        let message = if let Some(path) = candidates.outside.first() {
+            format!(
+                "{} lies outside the folder of the index, and is not followed",
+                path.display()
+            )
+        } else if let Some(url) = candidates.remote.first() {
+            format!("the data is at {url}, and only files are read")
+        } else {
+            return Err(answer.unwrap_or_else(|| Error::new(ErrorKind::NoIndex)));
+        };
+        Err(Error::new(ErrorKind::Format(message)).in_file(self.path.display()))
     }
+}
+
+/// Opens a data file. Pipes and devices, which would block or never end, are refused.
+fn open_regular(path: &Path) -> Result<File> {
+    let metadata = fs::metadata(path).doing("open", path)?;
+    if !metadata.is_file() {
+        let message = "a data file of a ZipNum index must be a regular file".to_owned();
+        return Err(Error::new(ErrorKind::Format(message)).in_file(path.display()));
+    }
+    File::open(path).doing("open", path)
 }
 
 /// Writes all lines of a ZipNum index. Blocks are inflated on `threads` threads.
 ///
 /// # Errors
-/// A block that cannot be read or is not where the index of blocks says.
+/// A block that cannot be read or is not where the index of blocks says; an index of blocks that is
+/// out of order or does not tell of all the data.
 pub fn unzip(zipnum: ZipNum, threads: usize, out: LineWriter) -> Result<Written> {
+    zipnum.check_rows()?;
     let zipnum = Arc::new(zipnum);
     let shared = Arc::clone(&zipnum);
     let mut inflating = Ordered::new(
@@ -211,10 +283,8 @@ pub fn unzip(zipnum: ZipNum, threads: usize, out: LineWriter) -> Result<Written>
         out,
         |out, lines: Result<Vec<u8>>| out.push_lines(&lines?),
     )?;
-    let mut at = zipnum.rows;
-    while let Some((_, next)) = zipnum.row(at) {
+    for at in zipnum.row_starts() {
         inflating.give(at)?;
-        at = next;
     }
     inflating.finish()?.finish()
 }
@@ -368,7 +438,7 @@ fn find_locations(idx: &Path) -> Result<Locations> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).doing("read the folder", folder)? {
         let path = entry.doing("read the folder", folder)?.path();
-        if path.extension().is_some_and(|extension| extension == "loc") {
+        if path.extension().is_some_and(|extension| extension == "loc") && path.is_file() {
             found.push(path);
         }
     }

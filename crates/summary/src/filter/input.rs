@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError};
 
 use waypost_index::input::{Compression, Source};
-use waypost_index::key::Rekeyer;
+use waypost_index::key::{KeyCheck, Rekeyer};
 use waypost_index::layout::FileLayout;
 use waypost_index::rejects::{Rejects, RejectsFile};
 use waypost_index::scan::{self, At, Job, Tally};
@@ -86,6 +86,8 @@ pub struct Reading {
     pub first: Option<Time>,
     /// The newest capture.
     pub last: Option<Time>,
+    /// How the keys of indexes compare with their URLs.
+    pub keys: KeyCheck,
     /// What the sources were, by name: `cdx`, `uris`.
     pub kinds: Vec<&'static str>,
 }
@@ -214,6 +216,7 @@ fn index(
     let (found, outcome) = scan::scan(std::slice::from_ref(source), &job, options)?;
     reading.tally.merge(&outcome.tally);
     reading.rejects.push(outcome.rejects);
+    reading.keys.merge(&found.keys);
     reading.damage.extend(outcome.damage);
     reading.first = [reading.first, found.first].into_iter().flatten().min();
     reading.last = [reading.last, found.last].into_iter().flatten().max();
@@ -231,6 +234,7 @@ struct Hashing<'a> {
 struct Hashed {
     hashes: Vec<Hash>,
     tools: Option<(Rekeyer, Keyer)>,
+    keys: KeyCheck,
     first: Option<Time>,
     last: Option<Time>,
     /// The timestamps of these, so that few must be understood.
@@ -250,6 +254,7 @@ impl Job for Hashing<'_> {
         Hashed {
             hashes: Vec::new(),
             tools: None,
+            keys: KeyCheck::default(),
             first: None,
             last: None,
             earliest: [0xff; 14],
@@ -284,6 +289,9 @@ impl Job for Hashing<'_> {
 
     fn merge(&self, earlier: &mut Hashed, later: Hashed, _: At) {
         Sink::add(self.sink, &later.hashes);
+        if let Some((rekeyer, _)) = &later.tools {
+            earlier.keys.merge(rekeyer.check());
+        }
         earlier.first = [earlier.first, later.first].into_iter().flatten().min();
         earlier.last = [earlier.last, later.last].into_iter().flatten().max();
     }

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use waypost_index::input::Source;
+use waypost_index::key::KeyCheck;
 use waypost_index::rejects::{Rejects, RejectsFile};
 use waypost_index::scan::{self, Tally};
 use waypost_index::select::Select;
@@ -104,6 +105,8 @@ pub struct Reading {
     pub last: Option<Time>,
     /// Whether the input had to be sorted.
     pub sorted: bool,
+    /// How the keys of indexes compare with their URLs.
+    pub keys: KeyCheck,
 }
 
 /// Takes in URI-Rs in order.
@@ -212,6 +215,7 @@ fn directly<C: Consumer>(input: &Input, consumer: &C, reading: &mut Reading) -> 
     reading.urirs = joined.urirs;
     reading.captures = reading.tally.selected;
     (reading.first, reading.last) = (joined.span.first, joined.span.last);
+    reading.keys = joined.keys;
     Ok(true)
 }
 

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Mutex;
 
-use waypost_index::key::Rekeyer;
+use waypost_index::key::{KeyCheck, Rekeyer};
 use waypost_index::scan::{At, Job};
 use waypost_index::timestamp::Time;
 use waypost_index::{Capture, Field, Fields};
@@ -176,6 +176,7 @@ pub(crate) struct Joiner {
     error: Option<Error>,
     pub(crate) urirs: u64,
     pub(crate) span: Span,
+    pub(crate) keys: KeyCheck,
 }
 
 impl Joiner {
@@ -190,6 +191,9 @@ impl Joiner {
             return;
         }
         self.span.merge(&block.span);
+        if let Some(rekeyer) = &block.rekeyer {
+            self.keys.merge(rekeyer.check());
+        }
         self.disorder |= block.disorder;
         let result = match block.head {
             None => self.join(consumer, block.tail),

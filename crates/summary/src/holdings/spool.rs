@@ -10,7 +10,7 @@ use std::sync::Mutex;
 
 use rayon::prelude::*;
 use waypost_index::input::Source;
-use waypost_index::key::Rekeyer;
+use waypost_index::key::{KeyCheck, Rekeyer};
 use waypost_index::output::{Format, LineWriter};
 use waypost_index::rejects::RejectsFile;
 use waypost_index::scan::{self, At, Job};
@@ -71,6 +71,7 @@ pub(super) fn read<C: Consumer>(
                 };
                 let (lines, outcome) = scan::scan(std::slice::from_ref(source), &job, options)?;
                 span.merge(&lines.span);
+                reading.keys.merge(&lines.keys);
                 reading.captures += outcome.tally.selected;
                 reading.take(outcome);
             }
@@ -164,6 +165,7 @@ pub(super) struct Spooled {
     source: u64,
     in_order: bool,
     pub(super) span: Span,
+    keys: KeyCheck,
     rekeyer: Option<Rekeyer>,
 }
 
@@ -177,6 +179,7 @@ impl Spooled {
             source,
             in_order: true,
             span: Span::default(),
+            keys: KeyCheck::default(),
             rekeyer: None,
         }
     }
@@ -247,6 +250,9 @@ impl Job for Write<'_> {
     fn merge(&self, earlier: &mut Spooled, mut later: Spooled, _: At) {
         later.end_line();
         earlier.span.merge(&later.span);
+        if let Some(rekeyer) = &later.rekeyer {
+            earlier.keys.merge(rekeyer.check());
+        }
         if let Ok(mut spool) = self.spool.lock() {
             spool.take(&later);
         }

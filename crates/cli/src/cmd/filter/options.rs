@@ -272,6 +272,7 @@ pub(crate) fn tell_reading(out: &Printer, reading: &Reading) -> Exit {
             out.warn(example);
         }
     }
+    crate::cmd::profile::tell_keys(&reading.keys, out);
     for error in &reading.damage {
         out.warn(format_args!("{error}; what came before is in"));
     }

@@ -15,6 +15,7 @@ use waypost_surt::{Canonicalizer, Dialect};
 
 use crate::args::{ResourceArgs, dialects};
 use crate::exit::Exit;
+use crate::hint::Hint;
 use crate::pipeline::{PIECE, Piece, Pieces};
 use crate::plural;
 use crate::printer::Printer;
@@ -85,9 +86,15 @@ pub(crate) struct Lookup {
     /// How to write captures
     #[arg(long, value_enum, default_value_t = Format::Cdxj)]
     format: Format,
-    /// The canonicalisation rules by which the index's SURTs were made
-    #[arg(long, default_value_t, value_parser = dialects())]
-    dialect: Dialect,
+    /// The dialect of the index's SURTs; detected if not given
+    #[arg(long, value_parser = dialects())]
+    dialect: Option<Dialect>,
+    /// Search an index although some of its keys are not the SURTs of their URLs
+    #[arg(long)]
+    trust_keys: bool,
+    /// Read data files outside the folder of a ZipNum index if its rows or .loc file name them
+    #[arg(long)]
+    anywhere: bool,
     /// Ask for the same range of keys as pywb, which misses ports other than the scheme's own
     #[arg(long)]
     as_pywb: bool,
@@ -176,7 +183,8 @@ impl Lookup {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         check_span(self.from, self.to)?;
         let resources = self.resources.resources(None)?;
-        let index = Index::open(&self.index)?;
+        let index = Index::open(&self.index)?.anywhere(self.anywhere);
+        let dialect = self.dialect_of(&index, out)?;
         let mut search = Search::new(&index, self.wanted());
         let mut misses = match &self.misses {
             Some(path) => Some(AtomicFile::create(path)?),
@@ -186,10 +194,19 @@ impl Lookup {
         match &self.batch {
             Some(path) => {
                 let limit = resources.memory / 8;
-                self.answer_file(path, limit, &mut search, &mut misses, &mut tally, out)?;
+                let mut canonicalizer = Canonicalizer::new(dialect);
+                self.answer_file(
+                    path,
+                    limit,
+                    &mut canonicalizer,
+                    &mut search,
+                    &mut misses,
+                    &mut tally,
+                    out,
+                )?;
             }
             None => {
-                let mut canonicalizer = Canonicalizer::new(self.dialect);
+                let mut canonicalizer = Canonicalizer::new(dialect);
                 for uri in &self.uris {
                     let query = self.query(&mut canonicalizer, uri)?;
                     if search.one(&query, print_to(out))? == 0 {
@@ -223,6 +240,47 @@ impl Lookup {
         })
     }
 
+    /// The dialect of the index's keys. An index whose keys are not the SURTs of its URLs is refused:
+    /// a lookup would miss captures that are there.
+    fn dialect_of(&self, index: &Index, out: &Printer) -> anyhow::Result<Dialect> {
+        let asked = self.dialect.unwrap_or_default();
+        if self.trust_keys {
+            return Ok(asked);
+        }
+        let keys = index.check_keys(asked)?;
+        let Some(example) = &keys.example else {
+            return Ok(asked);
+        };
+        let name = self.index.display();
+        if let Some(other) = keys.other_dialect()
+            && index.check_keys(other)?.fits()
+        {
+            if self.dialect.is_none() {
+                out.note(format_args!(
+                    "the keys of {name} are of the dialect {other}"
+                ));
+                return Ok(other);
+            }
+            return Err(anyhow::anyhow!(
+                "the keys of {name} are of the dialect {other}, not {asked}: {} instead of {}",
+                example.key,
+                example.surt
+            ))
+            .hint(format!("look up with --dialect {other}"));
+        }
+        Err(anyhow::anyhow!(
+            "{} of {} sampled from {name} are not the SURTs of their URLs: {} instead of {}",
+            waypost_report::count(keys.differ),
+            plural::of(keys.compared, "key"),
+            example.key,
+            example.surt
+        ))
+        .hint(format!(
+            "give it such keys with `waypost index sort --rekey {asked} {name} -o FILE`; \
+             --trust-keys searches it as it is, and finds only captures whose key is the SURT"
+        ))
+    }
+
     fn wanted(&self) -> Wanted {
         Wanted {
             from: self.from,
@@ -244,10 +302,12 @@ impl Lookup {
     }
 
     /// Answers every line of a file, as many lines at a time as take `limit` bytes.
+    #[expect(clippy::too_many_arguments, reason = "the state of one loop")]
     fn answer_file(
         &self,
         path: &Path,
         limit: usize,
+        canonicalizer: &mut Canonicalizer,
         search: &mut Search<'_>,
         misses: &mut Option<AtomicFile>,
         tally: &mut Tally,
@@ -267,7 +327,6 @@ impl Lookup {
                 }
             }
         });
-        let mut canonicalizer = Canonicalizer::new(self.dialect);
         let mut batch = Batch::default();
         let wait = match is_file {
             true => Duration::MAX,
@@ -287,15 +346,7 @@ impl Lookup {
                 Err(RecvTimeoutError::Disconnected) => break,
             };
             for (number, line) in (piece.first_line..).zip(piece.lines()) {
-                self.push(
-                    number,
-                    line,
-                    &piece,
-                    &mut canonicalizer,
-                    &mut batch,
-                    tally,
-                    out,
-                );
+                self.push(number, line, &piece, canonicalizer, &mut batch, tally, out);
                 if batch.bytes > limit {
                     self.answer(&mut batch, search, misses, tally, out)?;
                 }

@@ -1,9 +1,12 @@
+use anyhow::Context;
 use clap::Args;
-use waypost_index::sort;
+use waypost_index::{Source, rekey, sort};
+use waypost_surt::Dialect;
 
 use super::destination::{Destination, options, progress, tell};
-use crate::args::{Inputs, ResourceArgs};
+use crate::args::{Inputs, ResourceArgs, dialects};
 use crate::exit::Exit;
+use crate::plural;
 use crate::printer::Printer;
 
 /// Sort the lines of indexes by their bytes, as `LC_ALL=C sort` does, in bounded memory
@@ -11,8 +14,9 @@ use crate::printer::Printer;
 /// Inputs may be plain, gzipped, zst or bz2, and of any size. Sorting is by the whole line, which
 /// is the order that lookups, merges and ZipNum need.
 #[derive(Args)]
-#[command(after_help = "Example:\n\
+#[command(after_help = "Examples:\n\
     \x20 waypost index sort --unique 2020.cdxj 2021.cdxj -o sorted.cdxj\n\
+    \x20 waypost index sort --rekey ia 2020.cdxj -o rekeyed.cdxj\n\
     \n\
     Exit code 1: an input was damaged, and what could be read of it was sorted.")]
 pub(crate) struct Sort {
@@ -21,6 +25,9 @@ pub(crate) struct Sort {
     /// Keep one of equal lines
     #[arg(short, long)]
     unique: bool,
+    /// Give every line the SURT of its URL under this dialect for a key
+    #[arg(long, value_name = "DIALECT", value_parser = dialects())]
+    rekey: Option<Dialect>,
     #[command(flatten)]
     destination: Destination,
     #[command(flatten)]
@@ -29,12 +36,29 @@ pub(crate) struct Sort {
 
 impl Sort {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
-        let sources = self.inputs.sources(out)?;
+        let mut sources = self.inputs.sources(out)?;
         let resources = self.resources.resources(self.destination.path())?;
+        let folder;
+        let mut damaged = Vec::new();
+        if let Some(dialect) = self.rekey {
+            folder = tempfile::Builder::new()
+                .prefix(".waypost-")
+                .tempdir_in(&resources.temporary)
+                .with_context(|| format!("cannot write to {}", resources.temporary.display()))?;
+            let path = folder.path().join("rekeyed");
+            let rekeyed = rekey::rekey(&sources, dialect, &path)?;
+            out.note(format_args!(
+                "replaced {} by the SURTs of their URLs",
+                plural::of(rekeyed.replaced, "key")
+            ));
+            damaged = rekeyed.damage;
+            sources = vec![Source::File(path)];
+        }
         let mut writer = self.destination.create(resources.threads)?;
         let progress = progress(out, "sorting", &sources);
         let options = options(resources, self.unique, &progress);
-        let report = sort::sort(&sources, &options, &mut writer)?;
+        let mut report = sort::sort(&sources, &options, &mut writer)?;
+        report.damaged.extend(damaged);
         drop(progress);
         let written = writer.finish()?;
         Ok(tell(out, self.destination.name(), &report, &written))

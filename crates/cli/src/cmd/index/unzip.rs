@@ -22,13 +22,16 @@ pub(crate) struct Unzip {
     /// Threads to use; as many as there are cores if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
+    /// Read data files outside the folder of the index if its rows or .loc file name them
+    #[arg(long)]
+    anywhere: bool,
 }
 
 impl Unzip {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self.threads.map_or(cores, usize::from);
-        let zipnum = ZipNum::open(&self.zipnum)?;
+        let zipnum = ZipNum::open(&self.zipnum)?.anywhere(self.anywhere);
         let path = self.output.clone().unwrap_or_else(|| PathBuf::from("-"));
         let writer = LineWriter::create(&path, &Format::of_name(&path), threads)?;
         let written = unzip(zipnum, threads, writer)?;

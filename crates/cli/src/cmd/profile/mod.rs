@@ -11,7 +11,7 @@ pub(crate) mod lookup;
 mod merge;
 mod options;
 
-pub(crate) use options::{AboutOptions, ByArgument, tell_bad};
+pub(crate) use options::{AboutOptions, ByArgument, tell_bad, tell_keys};
 
 /// Make profiles of what an archive holds, under any number of policies in one pass
 ///

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use waypost_index::key::KeyCheck;
 use waypost_index::select::Select;
 use waypost_index::timestamp::Time;
 use waypost_report::count;
@@ -12,6 +13,7 @@ use waypost_summary::{Archive, By, Texts};
 use waypost_surt::Policy;
 
 use crate::hint::Hint;
+use crate::plural;
 use crate::printer::Printer;
 use crate::time;
 
@@ -184,5 +186,25 @@ pub(crate) fn tell_bad(reading: &Reading, out: &Printer) -> bool {
             out.note(format_args!("  {example}"));
         }
     }
+    tell_keys(&reading.keys, out);
     reading.damage.is_empty()
+}
+
+/// Says that keys were not the SURTs of their URLs, and what was done about it.
+pub(crate) fn tell_keys(keys: &KeyCheck, out: &Printer) {
+    let Some(example) = &keys.example else {
+        return;
+    };
+    out.note(format_args!(
+        "{} of {} are not the SURTs of their URLs ({} instead of {}); used the SURTs",
+        count(keys.differ),
+        plural::of(keys.compared, "key"),
+        example.key,
+        example.surt,
+    ));
+    if let Some(dialect) = keys.other_dialect() {
+        out.note(format_args!(
+            "they are SURTs of the dialect {dialect}: with --dialect {dialect} they are used as they are"
+        ));
+    }
 }

@@ -217,7 +217,7 @@ impl World {
         let lines: String = held
             .iter()
             .map(|surt| {
-                format!("{surt} 20040102030405 http://example.com/ text/html 200 - - - - 1 a\n")
+                format!("{surt} 20040102030405 http://x:99999/ text/html 200 - - - - 1 a\n")
             })
             .collect();
         std::fs::write(

@@ -1,0 +1,79 @@
+//! Counting how the keys of an index compare with its URLs.
+
+use waypost_surt::Dialect;
+
+use crate::rejects::printable;
+
+/// How the keys of some captures compare with the SURTs of their URLs. Checks of parts of an index
+/// merge into that of the whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyCheck {
+    /// Captures whose key looks like a SURT and which have a URL.
+    pub compared: u64,
+    /// Those of them whose key is not the SURT of the URL under the dialect asked for.
+    pub differ: u64,
+    /// Those that differ and whose key is the SURT under another dialect, in the order of
+    /// [`Dialect::ALL`].
+    pub fit: [u64; Dialect::ALL.len()],
+    /// The first that differs.
+    pub example: Option<Different>,
+}
+
+/// A key that is not the SURT of its URL, printable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Different {
+    /// The key.
+    pub key: String,
+    /// The SURT of the URL.
+    pub surt: String,
+    /// The URL.
+    pub url: String,
+}
+
+impl KeyCheck {
+    /// Counts a key that differs and the other dialects that it fits.
+    pub(super) fn add_different(
+        &mut self,
+        key: &[u8],
+        surt: &[u8],
+        url: &[u8],
+        fits: impl Iterator<Item = Dialect>,
+    ) {
+        self.differ += 1;
+        for dialect in fits {
+            for (known, count) in Dialect::ALL.iter().zip(&mut self.fit) {
+                *count += u64::from(*known == dialect);
+            }
+        }
+        if self.example.is_none() {
+            self.example = Some(Different {
+                key: printable(key),
+                surt: printable(surt),
+                url: printable(url),
+            });
+        }
+    }
+
+    /// Takes in the check of what comes later.
+    pub fn merge(&mut self, later: &KeyCheck) {
+        self.compared += later.compared;
+        self.differ += later.differ;
+        for (count, more) in self.fit.iter_mut().zip(later.fit) {
+            *count += more;
+        }
+        if self.example.is_none() {
+            self.example.clone_from(&later.example);
+        }
+    }
+
+    /// Whether every key is the SURT of its URL.
+    pub fn fits(&self) -> bool {
+        self.differ == 0
+    }
+
+    /// Another dialect that fits every key that differs, if there is one.
+    pub fn other_dialect(&self) -> Option<Dialect> {
+        let place = self.fit.iter().position(|count| *count == self.differ)?;
+        (self.differ > 0).then_some(Dialect::ALL[place])
+    }
+}

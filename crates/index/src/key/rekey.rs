@@ -1,0 +1,269 @@
+//! The SURT of a capture, computed from its URL where its key is not that SURT.
+//!
+//! A lookup canonicalises the URI that it is asked for, so a summary must hold the SURT that the
+//! same canonicalisation gives the capture's URL. Keys in an index need not be that: other tools
+//! keep percent-escapes, `www` or the order of parameters. Every key is therefore compared with its
+//! URL, which costs little as long as they agree.
+
+use std::borrow::Cow;
+
+use memchr::memmem;
+use waypost_surt::{Canonicalizer, Dialect};
+
+use super::{KeyCheck, KeyForm, usual_form};
+use crate::capture::{Capture, Field};
+
+/// Gives the SURT of captures, whatever their keys are.
+pub struct Rekeyer {
+    canonicalizer: Canonicalizer,
+    /// Whether keys that look like SURTs are taken for the SURTs of their URLs.
+    trusting: bool,
+    /// For keys that differ: the other dialects, to find out whether one of them fits.
+    others: Vec<Canonicalizer>,
+    check: KeyCheck,
+    buffer: Vec<u8>,
+}
+
+impl Rekeyer {
+    /// Gives SURTs of `dialect`. Captures must have been read with [`Field::Url`].
+    pub fn new(dialect: Dialect) -> Rekeyer {
+        Rekeyer {
+            canonicalizer: Canonicalizer::new(dialect),
+            trusting: false,
+            others: Vec::new(),
+            check: KeyCheck::default(),
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Takes keys that look like SURTs as they are and computes only the others: for reports on the
+    /// index itself.
+    pub fn trusting(dialect: Dialect) -> Rekeyer {
+        Rekeyer {
+            trusting: true,
+            ..Rekeyer::new(dialect)
+        }
+    }
+
+    /// How the keys compared with the URLs so far.
+    pub fn check(&self) -> &KeyCheck {
+        &self.check
+    }
+
+    /// The SURT of a capture: its key if that is the SURT of its URL, else what the URL gives. A
+    /// capture without a URL, or with one that has no SURT, keeps its key, rewritten if it is only
+    /// another way to write a SURT. So does a capture of a request other than GET, whose key holds
+    /// the request as well.
+    #[inline]
+    pub fn surt<'b>(&'b mut self, capture: &'b Capture<'_>) -> &'b [u8] {
+        let key = capture.key();
+        match KeyForm::of(key) {
+            KeyForm::Surt if self.trusting => key,
+            KeyForm::Surt => match capture.url() {
+                None => key,
+                Some(url) => {
+                    self.check.compared += 1;
+                    if self.canonicalizer.matches(&url, key) {
+                        key
+                    } else {
+                        self.computed(key, &url)
+                    }
+                }
+            },
+            form => self.rewritten(capture, form),
+        }
+    }
+
+    /// The SURT of a URL whose key differs from it.
+    #[cold]
+    fn computed<'b>(&'b mut self, key: &'b [u8], url: &[u8]) -> &'b [u8] {
+        if has_request(key, url) || !self.canonicalize(url) || self.buffer == key {
+            return key;
+        }
+        if self.others.is_empty() {
+            let asked = self.canonicalizer.dialect();
+            let others = Dialect::ALL.into_iter().filter(|other| *other != asked);
+            self.others = others.map(Canonicalizer::new).collect();
+        }
+        let fits = self
+            .others
+            .iter_mut()
+            .filter_map(|other| other.matches(url, key).then_some(other.dialect()));
+        self.check.add_different(key, &self.buffer, url, fits);
+        &self.buffer
+    }
+
+    /// The SURT of a capture whose key does not look like one.
+    #[cold]
+    fn rewritten<'b>(&'b mut self, capture: &'b Capture<'_>, form: KeyForm) -> &'b [u8] {
+        let key = capture.key();
+        let is_reversed = !matches!(form, KeyForm::Host | KeyForm::Url);
+        let url = match capture.text(Field::Url) {
+            Some(_) if self.trusting && is_reversed => None,
+            Some(url) => Some(url),
+            None if is_reversed => None,
+            None => Some(key.into()),
+        };
+        if let Some(url) = url
+            && !has_request(key, &url)
+            && self.canonicalize(&url)
+        {
+            return &self.buffer;
+        }
+        self.buffer.clear();
+        self.buffer.extend_from_slice(&usual_form(key));
+        &self.buffer
+    }
+
+    /// Puts the SURT of a URL into the buffer. `false` if it has none.
+    fn canonicalize(&mut self, url: &[u8]) -> bool {
+        self.buffer.clear();
+        let result = self.canonicalizer.canonicalize(url, &mut self.buffer);
+        if let Cow::Owned(usual) = usual_form(&self.buffer) {
+            self.buffer = usual;
+        }
+        result.is_ok()
+    }
+}
+
+/// Whether a key holds the method and body of a request that its URL does not have, as pywb and
+/// its relatives write them.
+fn has_request(key: &[u8], url: &[u8]) -> bool {
+    [&b"__wb_method="[..], b"__pywb_method="]
+        .iter()
+        .any(|mark| memmem::find(key, mark).is_some() && memmem::find(url, mark).is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn surt(key: &str, url: &str) -> String {
+        let mut capture = Capture::new(b"", key.as_bytes(), b"2004");
+        capture.set(Field::Url, url.as_bytes());
+        let mut rekeyer = Rekeyer::new(Dialect::Ia);
+        String::from_utf8(rekeyer.surt(&capture).to_vec()).unwrap()
+    }
+
+    #[test]
+    fn every_form_of_a_key_gives_its_surt() {
+        let cases = [
+            ("com,example)/a", KeyForm::Surt, "com,example)/a"),
+            (
+                "com,example)/a?(b)=http://c",
+                KeyForm::Surt,
+                "com,example)/a?(b)=http://c",
+            ),
+            ("com,example:8080)/a", KeyForm::Surt, "com,example:8080)/a"),
+            ("com,example,)/a", KeyForm::TrailingComma, "com,example)/a"),
+            ("com,,)/a", KeyForm::TrailingComma, "com)/a"),
+            (
+                "(com,example),)/a",
+                KeyForm::Parenthesis,
+                "com,example),)/a",
+            ),
+            (
+                "com,example,:8080)/a",
+                KeyForm::TrailingComma,
+                "com,example:8080)/a",
+            ),
+            ("(com,example,)/a", KeyForm::Parenthesis, "com,example)/a"),
+            (
+                "http://(com,example,)/a",
+                KeyForm::WithScheme,
+                "com,example)/a",
+            ),
+            (
+                "https://(com,example,:8443)/",
+                KeyForm::WithScheme,
+                "com,example:8443)/",
+            ),
+            ("example.com/a", KeyForm::Host, "com,example)/a"),
+            ("example.com", KeyForm::Host, "com,example)/"),
+            ("http://www.example.com/A/", KeyForm::Url, "com,example)/a"),
+            (
+                "com,example):8080/a",
+                KeyForm::PortBehind,
+                "com,example:8080)/a",
+            ),
+            ("urn:uuid:1", KeyForm::Surt, "urn:uuid:1"),
+            ("dns:example.com", KeyForm::Surt, "dns:example.com"),
+            ("-", KeyForm::Surt, "-"),
+        ];
+        for (key, form, expected) in cases {
+            assert_eq!(KeyForm::of(key.as_bytes()), form, "{key}");
+            assert_eq!(surt(key, "-"), expected, "{key}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_not_reversed_is_made_from_the_url() {
+        assert_eq!(
+            surt(
+                "example.com/path",
+                "http://www.example.com:8080/Path?b=1&a=2"
+            ),
+            "com,example:8080)/path?a=2&b=1"
+        );
+        assert_eq!(
+            surt("example.com:99999/", "http://example.com:99999/"),
+            "example.com:99999/"
+        );
+    }
+
+    #[test]
+    fn a_key_that_is_not_the_surt_of_its_url_is_computed_and_counted() {
+        let mut rekeyer = Rekeyer::new(Dialect::Ia);
+        let mut surt = |key: &str, url: &str| {
+            let mut capture = Capture::new(b"", key.as_bytes(), b"2004");
+            capture.set(Field::Url, url.as_bytes());
+            String::from_utf8(rekeyer.surt(&capture).to_vec()).unwrap()
+        };
+        let agreed = [
+            ("com,example)/a", "http://www.example.com/A/"),
+            ("com,example)/a?b=1&c=2", "http://example.com/a?c=2&b=1"),
+        ];
+        for (key, url) in agreed {
+            assert_eq!(surt(key, url), key);
+        }
+        // Without a URL there is nothing to compare with, and a request is more than its URL.
+        for (key, url) in [
+            ("com,example)/a%2fb", "-"),
+            ("com,example)/a%2fb", "http://example.com:99999/"),
+            (
+                "com,example)/a?__wb_method=post&x=1",
+                "http://example.com/a",
+            ),
+        ] {
+            assert_eq!(surt(key, url), key);
+        }
+        assert_eq!(
+            surt("com,example)/a%2fb%41", "http://example.com/a%2Fb%41"),
+            "com,example)/a/ba"
+        );
+        assert_eq!(
+            surt("com,example,www)/", "http://www.example.com/"),
+            "com,example)/"
+        );
+        let check = rekeyer.check();
+        assert_eq!((check.compared, check.differ), (6, 2));
+        assert_eq!(check.other_dialect(), None);
+        let example = check.example.clone().unwrap();
+        assert_eq!(example.key, "com,example)/a%2fb%41");
+        assert_eq!(example.surt, "com,example)/a/ba");
+        assert!(!check.fits());
+    }
+
+    #[test]
+    fn keys_of_another_dialect_name_it() {
+        let mut capture = Capture::new(b"", b"com,example)/", b"2004");
+        capture.set(Field::Url, b"http://www.www2.example.com/");
+        let mut rekeyer = Rekeyer::new(Dialect::Ia);
+        assert_eq!(rekeyer.surt(&capture), b"com,example,www2)/");
+        let mut check = KeyCheck::default();
+        check.merge(rekeyer.check());
+        check.merge(rekeyer.check());
+        assert_eq!((check.compared, check.differ), (2, 2));
+        assert_eq!(check.other_dialect(), Some(Dialect::CommonCrawl));
+    }
+}

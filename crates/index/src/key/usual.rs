@@ -1,0 +1,106 @@
+//! The one way to write a SURT that several are in use for.
+
+use std::borrow::Cow;
+
+use memchr::memchr;
+
+use super::KeyForm;
+
+/// A SURT in its usual form: without commas behind its host, parentheses around it, the scheme before
+/// it, or a port behind it. What was rewritten may be rewritten again (`com,,)/`), so that two
+/// spellings of a SURT that differ only in these end as one. Keys that are not reversed are left.
+pub fn usual_form(surt: &[u8]) -> Cow<'_, [u8]> {
+    let mut usual = Cow::Borrowed(surt);
+    // What comes before this is dropped: without copying, because there may be very many of them.
+    let mut start = 0;
+    loop {
+        let rest = &usual[start..];
+        let next = match KeyForm::of(rest) {
+            KeyForm::Surt | KeyForm::Host | KeyForm::Url => break,
+            KeyForm::Parenthesis => {
+                start += 1;
+                continue;
+            }
+            KeyForm::WithScheme => {
+                start += memchr(b'(', rest).map_or(rest.len(), |open| open + 1);
+                continue;
+            }
+            KeyForm::TrailingComma => without_commas(rest),
+            KeyForm::PortBehind => port_before(rest),
+        };
+        if next == rest {
+            break;
+        }
+        start = 0;
+        usual = Cow::Owned(next);
+    }
+    match usual {
+        Cow::Borrowed(bytes) => Cow::Borrowed(&bytes[start..]),
+        Cow::Owned(mut bytes) => {
+            bytes.drain(..start);
+            Cow::Owned(bytes)
+        }
+    }
+}
+
+/// `com,example,)/a` → `com,example)/a`; `com,example,:8080)/a` → `com,example:8080)/a`.
+fn without_commas(key: &[u8]) -> Vec<u8> {
+    let close = memchr(b')', key).unwrap_or(key.len());
+    let (host, rest) = key.split_at(close);
+    let colon = memchr(b':', host).unwrap_or(host.len());
+    let (labels, port) = host.split_at(colon);
+    let last = labels.iter().rposition(|&byte| byte != b',');
+    let labels = last.map_or(&b""[..], |last| &labels[..=last]);
+    // Without a port, commas end the host; with one, they may end the port as well.
+    let port = match port.iter().rposition(|&byte| byte != b',') {
+        Some(last) if !port.is_empty() => &port[..=last],
+        _ => port,
+    };
+    [labels, port, rest].concat()
+}
+
+/// `com,example):8080/a` → `com,example:8080)/a`.
+fn port_before(key: &[u8]) -> Vec<u8> {
+    let close = memchr(b')', key).unwrap_or(key.len());
+    let rest = key.get(close + 1..).unwrap_or_default();
+    let port = rest
+        .iter()
+        .position(|byte| !matches!(byte, b':' | b'0'..=b'9'))
+        .unwrap_or(rest.len());
+    [&key[..close], &rest[..port], b")", &rest[port..]].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_usual_form_of_the_usual_form_is_itself(surt in "[(]{0,2}(a:/{0,2}[(]?)?[a,:8]{0,5}[),]{0,3}[:8]{0,3}[/a,)]{0,3}") {
+            let usual = usual_form(surt.as_bytes()).into_owned();
+            prop_assert_eq!(&*usual_form(&usual), &usual[..]);
+        }
+    }
+
+    #[test]
+    fn a_million_repetitions_take_linear_time() {
+        let many = |piece: &str| piece.repeat(1_000_000);
+        assert_eq!(
+            &*usual_form(format!("com{})/", many(",")).as_bytes()),
+            b"com)/"
+        );
+        assert_eq!(
+            &*usual_form(format!("{}com)/", many("(")).as_bytes()),
+            b"com)/"
+        );
+        assert_eq!(
+            &*usual_form(format!("{}com)/", many("a://(")).as_bytes()),
+            b"com)/"
+        );
+        let ports = format!("com){}/", many(":8"));
+        assert!(usual_form(ports.as_bytes()).ends_with(b":8)/"));
+        let commas = format!("com{})/", many(",:"));
+        assert!(usual_form(commas.as_bytes()).ends_with(b":)/"));
+    }
+}

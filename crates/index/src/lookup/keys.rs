@@ -1,0 +1,80 @@
+//! Comparing keys with URLs at places spread over an index, before anything is looked up in it.
+//!
+//! A lookup asks for the SURT of a URI. In an index whose keys are not the SURTs of its URLs it
+//! would find nothing, or only some of the captures, and that must not pass for an answer.
+
+use memchr::memchr;
+use waypost_surt::Dialect;
+
+use super::walk::Index;
+use crate::capture::Field;
+use crate::error::Result;
+use crate::key::{KeyCheck, Rekeyer};
+use crate::layout::{FileLayout, Line};
+use crate::web;
+
+/// How many places of a flat file are looked at, and how many lines at each.
+const PLACES: usize = 64;
+const LINES: usize = 32;
+
+/// How many blocks of a ZipNum index are looked at. Inflating one takes longer than a lookup.
+const BLOCKS: usize = 4;
+
+impl Index {
+    /// Compares the keys of a sample of captures with the SURTs of their URLs under `dialect`.
+    ///
+    /// # Errors
+    /// Those of reading the index.
+    pub fn check_keys(&self, dialect: Dialect) -> Result<KeyCheck> {
+        let layout = FileLayout::detect(&self.sample(FileLayout::SAMPLE)?);
+        let mut sampler = Sampler {
+            layout,
+            rekeyer: Rekeyer::new(dialect),
+        };
+        match self.zipnum() {
+            None => {
+                let lines = self.flat();
+                for place in 0..PLACES {
+                    let at = (lines.len() as u128 * place as u128 / PLACES as u128) as usize;
+                    let start = match at {
+                        0 => 0,
+                        at => memchr(b'\n', &lines[at..]).map_or(lines.len(), |end| at + end + 1),
+                    };
+                    sampler.see(&lines[start..], LINES);
+                }
+            }
+            Some(zipnum) => {
+                for place in 0..BLOCKS {
+                    let lines = zipnum.block_near(place, BLOCKS)?;
+                    sampler.see(&lines, usize::MAX);
+                }
+            }
+        }
+        Ok(sampler.rekeyer.check().clone())
+    }
+}
+
+struct Sampler {
+    layout: FileLayout,
+    rekeyer: Rekeyer,
+}
+
+impl Sampler {
+    fn see(&mut self, lines: &[u8], most: usize) {
+        let mut rest = lines;
+        for _ in 0..most {
+            if rest.is_empty() {
+                break;
+            }
+            let end = memchr(b'\n', rest).unwrap_or(rest.len());
+            let line = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
+            if let Line::Capture(capture, _) =
+                self.layout.read(line, Field::Url | Field::Mime, false)
+                && web::non_web(&capture).is_none()
+            {
+                self.rekeyer.surt(&capture);
+            }
+            rest = &rest[(end + 1).min(rest.len())..];
+        }
+    }
+}

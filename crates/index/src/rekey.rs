@@ -1,0 +1,133 @@
+//! Giving every line of an index the SURT of its URL for a key.
+//!
+//! Lookups ask for the SURT of a URI under a dialect. An index that another tool keyed by its own
+//! rules must get such keys before anything can be found in it; then it must be sorted again.
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use waypost_surt::Dialect;
+
+use crate::capture::{Capture, Field, Fields};
+use crate::error::{Error, ErrorKind, Result};
+use crate::input::Source;
+use crate::key::{KeyCheck, Rekeyer};
+use crate::output::{Format, LineWriter};
+use crate::scan::{self, At, Job};
+
+/// What was rekeyed.
+#[derive(Debug, Default)]
+pub struct Rekeyed {
+    /// How the keys compared with the URLs.
+    pub keys: KeyCheck,
+    /// Lines whose key was replaced.
+    pub replaced: u64,
+    /// Captures whose line has no key of its own that could be replaced, such as NDJSON.
+    pub without_key: u64,
+    /// Sources whose compression is damaged; what came before is in.
+    pub damage: Vec<Error>,
+}
+
+/// Writes the lines of `sources` to the file `out`, not sorted, with the SURTs of their URLs under
+/// `dialect` for keys. Lines that are no captures, and captures without a URL, stay as they are.
+///
+/// # Errors
+/// A source that cannot be read, a file that cannot be written.
+pub fn rekey(sources: &[Source], dialect: Dialect, out: &Path) -> Result<Rekeyed> {
+    let job = Rewriting {
+        dialect,
+        out: Mutex::new((LineWriter::create(out, &Format::Plain, 1)?, Ok(()))),
+    };
+    let (lines, outcome) = scan::scan(sources, &job, scan::Options::default())?;
+    let (out, written) = job.out.into_inner().unwrap_or_else(PoisonError::into_inner);
+    written?;
+    out.finish()?;
+    if lines.without_key > 0 {
+        return Err(Error::new(ErrorKind::Invalid(format!(
+            "{} lines have no column for a key",
+            lines.without_key
+        ))));
+    }
+    Ok(Rekeyed {
+        keys: lines.keys,
+        replaced: lines.replaced,
+        without_key: lines.without_key,
+        damage: outcome.damage,
+    })
+}
+
+struct Rewriting {
+    dialect: Dialect,
+    out: Mutex<(LineWriter, Result<()>)>,
+}
+
+#[derive(Default)]
+struct Lines {
+    bytes: Vec<u8>,
+    /// Where the last line begins in `bytes`: a capture may replace it.
+    last: usize,
+    replaced: u64,
+    without_key: u64,
+    keys: KeyCheck,
+    rekeyer: Option<Rekeyer>,
+}
+
+impl Job for Rewriting {
+    type Partial = Lines;
+
+    fn fields(&self) -> Fields {
+        Field::Url.into()
+    }
+
+    fn partial(&self) -> Lines {
+        Lines::default()
+    }
+
+    fn line(&self, lines: &mut Lines, line: &[u8], _: At) {
+        lines.last = lines.bytes.len();
+        lines.bytes.extend_from_slice(&with_key_column(line));
+        lines.bytes.push(b'\n');
+    }
+
+    fn capture(&self, lines: &mut Lines, capture: &Capture<'_>, _: At) {
+        let rekeyer = lines
+            .rekeyer
+            .get_or_insert_with(|| Rekeyer::new(self.dialect));
+        let surt = rekeyer.surt(capture);
+        if surt == capture.key() {
+            return;
+        }
+        let Some((before, behind)) = capture.around_key() else {
+            lines.without_key += 1;
+            return;
+        };
+        lines.bytes.truncate(lines.last);
+        lines.bytes.extend_from_slice(before);
+        lines.bytes.extend_from_slice(surt);
+        lines.bytes.extend_from_slice(behind);
+        lines.bytes.push(b'\n');
+        lines.replaced += 1;
+    }
+
+    fn merge(&self, earlier: &mut Lines, later: Lines, _: At) {
+        earlier.replaced += later.replaced;
+        earlier.without_key += later.without_key;
+        if let Some(rekeyer) = &later.rekeyer {
+            earlier.keys.merge(rekeyer.check());
+        }
+        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        let (writer, written) = &mut *out;
+        if written.is_ok() {
+            *written = writer.push_lines(&later.bytes);
+        }
+    }
+}
+
+/// A header whose first column is the URL names a key there instead; other lines as they are.
+fn with_key_column(line: &[u8]) -> Cow<'_, [u8]> {
+    match line.strip_prefix(b" CDX a b a ") {
+        Some(rest) => Cow::Owned([b" CDX N b a ", rest].concat()),
+        None => Cow::Borrowed(line),
+    }
+}
