@@ -49,11 +49,43 @@ pub(crate) fn of(error: &anyhow::Error) -> Option<&str> {
             return Some(hinted.hint.as_str());
         }
         if let Some(error) = cause.downcast_ref::<waypost_summary::Error>() {
-            return error.hint();
+            return match error.kind() {
+                waypost_summary::ErrorKind::Index(error) => of_input(error),
+                _ => error.hint(),
+            };
         }
         cause
             .downcast_ref::<waypost_index::Error>()
-            .and_then(waypost_index::Error::hint)
+            .and_then(of_input)
+    })
+}
+
+/// What to do about an input.
+fn of_input(error: &waypost_index::Error) -> Option<&'static str> {
+    let waypost_index::ErrorKind::WrongKind { found, wanted } = error.kind() else {
+        return error.hint();
+    };
+    Some(match (*found, *wanted) {
+        ("an index", "a map") => {
+            "make a map of it: `waypost map build INDEX -o MAP`; to look something up in the index itself: `waypost index lookup`"
+        }
+        ("a summary", _) => {
+            "ask it with `waypost map lookup` or `waypost profile lookup`, or name the index that it was made from"
+        }
+        ("a filter", _) => {
+            "ask it with `waypost filter lookup`, or name the index that it was made from"
+        }
+        ("the index of a ZipNum", "a map") => {
+            "make a map of it: `waypost map build cluster.idx -o MAP`"
+        }
+        ("a WARC file", _) => "index it first, for example with `cdxj-indexer`, and name the index",
+        ("a zip archive", _) => {
+            "of a WACZ, unzip it and name the index in it: indexes/index.cdx.gz"
+        }
+        ("text whose lines are mostly not URIs", _) => {
+            "a list has one URI or SURT a line, such as http://example.com/ or com,example)/"
+        }
+        _ => "name an index (CDX, CDXJ, ZipNum), or a list with one URI a line",
     })
 }
 

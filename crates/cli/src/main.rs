@@ -9,7 +9,9 @@ mod args;
 mod cmd;
 mod exit;
 mod hint;
+mod interrupt;
 mod lookups;
+mod overwrite;
 mod pipeline;
 mod plural;
 mod printer;
@@ -20,11 +22,11 @@ use exit::Exit;
 use printer::Printer;
 
 fn main() -> ExitCode {
-    let cli = match cmd::Cli::command()
+    let (cli, matches) = match cmd::Cli::command()
         .try_get_matches()
-        .and_then(|matches| cmd::Cli::from_arg_matches(&matches))
+        .and_then(|matches| Ok((cmd::Cli::from_arg_matches(&matches)?, matches)))
     {
-        Ok(cli) => cli,
+        Ok(parsed) => parsed,
         // Help and version go to stdout with exit code 0, misuse to stderr with 2: clap knows.
         Err(error) => {
             let code = if error.use_stderr() { Exit::ERROR } else { 0 };
@@ -34,10 +36,13 @@ fn main() -> ExitCode {
         }
     };
     let mut out = Printer::new(cli.quiet);
-    let result = cli.run(&mut out).and_then(|exit| {
-        out.flush()?;
-        Ok(exit)
-    });
+    interrupt::watch();
+    let result = overwrite::check(&matches)
+        .and_then(|()| cli.run(&mut out))
+        .and_then(|exit| {
+            out.flush()?;
+            Ok(exit)
+        });
     match result {
         Ok(exit) => exit.into(),
         Err(error) if exit::is_closed_pipe(&error) => Exit::Yes.into(),

@@ -9,6 +9,8 @@ mod check;
 mod examples;
 #[path = "command/filter.rs"]
 mod filter;
+#[path = "command/inputs.rs"]
+mod inputs;
 #[path = "command/keys.rs"]
 mod keys;
 #[path = "command/lookups.rs"]

@@ -7,13 +7,16 @@
 
 use std::path::PathBuf;
 
-pub use waypost_io::{Compression, Expanded, Source, Stream};
+pub use waypost_io::{Compression, Expanded, InputKind, Source, Stream};
 
 use crate::error::Result;
+use crate::kind::{self, FileKind};
+use crate::zipnum::ZipNum;
 
 /// Turns names into sources. Folders are walked to any depth; in them, files are taken whose names
 /// are those of indexes: `*.cdx`, `*.cdxj`, `*.ndjson`, `*.jsonl`, `cdx-00000`, `part-00000`, each
-/// plain or with `.gz`, `.zst` or `.bz2`. Hidden files are skipped.
+/// plain or with `.gz`, `.zst` or `.bz2`. Hidden files are skipped. The index of blocks of a ZipNum
+/// index stands for its data files.
 ///
 /// # Errors
 /// A name that does not exist, a folder without any index, standard input named twice.
@@ -22,7 +25,30 @@ where
     I: IntoIterator,
     I::Item: Into<PathBuf>,
 {
-    waypost_io::expand(names, is_index_name)
+    let mut expanded = waypost_io::expand(names, is_index_name)?;
+    let mut sources = Vec::new();
+    for source in expanded.sources {
+        match zipnum_of(&source)? {
+            Some(zipnum) => sources.extend(zipnum.parts()?.into_iter().map(Source::new)),
+            None => sources.push(source),
+        }
+    }
+    expanded.sources = sources;
+    Ok(expanded)
+}
+
+/// The ZipNum index, if the source is its index of blocks.
+fn zipnum_of(source: &Source) -> Result<Option<ZipNum>> {
+    let path = source.path();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if is_index_name(&name) || source.kind()? != InputKind::Regular {
+        return Ok(None);
+    }
+    match kind::tell(source) {
+        Ok(told) if told.kind == FileKind::ZipNumIndex => ZipNum::open(path).map(Some),
+        // What is wrong with it is told when it is read.
+        _ => Ok(None),
+    }
 }
 
 /// Whether a file's name is that of an index.

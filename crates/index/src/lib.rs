@@ -22,6 +22,7 @@
 //! | module | its part |
 //! |---|---|
 //! | [`input`] | files, folders, standard input; gzip, zstd, bzip2 by their bytes; what can be read of damaged ones |
+//! | [`kind`] | what a file is, told by its content |
 //! | [`layout`] | the shape of lines, found for each file; a line is a capture, a header or bad |
 //! | [`capture`] | a borrowed [`Capture`] with the [`Fields`] that were asked for |
 //! | [`json`], [`timestamp`], [`key`] | the pieces of a line |
@@ -43,6 +44,7 @@ pub mod generate;
 pub mod input;
 pub mod json;
 pub mod key;
+pub mod kind;
 pub mod layout;
 pub mod lookup;
 pub mod merge;

@@ -214,10 +214,7 @@ impl RejectsFile {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let file = tempfile::Builder::new()
-            .prefix(".waypost-rejects-")
-            .tempfile_in(folder)
-            .doing("write", path)?;
+        let file = waypost_io::temporary::file_in(folder)?;
         Ok(RejectsFile {
             path: path.to_owned(),
             file: BufWriter::new(file),

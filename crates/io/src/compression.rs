@@ -103,6 +103,12 @@ impl Codec {
         Ok(())
     }
 
+    /// Whether the end of the member that was decoded last ends a line of text: see
+    /// [`Stream::text`](crate::Stream::text).
+    pub(crate) fn ends_line(&self) -> bool {
+        matches!(self, Codec::Gzip(gunzip) if gunzip.flags & EXTRA == 0)
+    }
+
     /// Decodes as much as fits.
     pub(crate) fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Fault> {
         match self {
@@ -137,6 +143,9 @@ impl Codec {
         }
     }
 }
+
+/// The flag of a gzip header with extra fields, as blocked gzip has.
+pub(crate) const EXTRA: u8 = 4;
 
 /// A gzip member: header, deflated data, trailer.
 pub(crate) struct Gunzip {
@@ -302,7 +311,7 @@ impl Gunzip {
     fn pass_absent(&mut self) {
         loop {
             let (present, next) = match self.part {
-                Part::ExtraLength => (self.flags & 4 != 0, Part::Name),
+                Part::ExtraLength => (self.flags & EXTRA != 0, Part::Name),
                 Part::Extra => (self.number > 0, Part::Name),
                 Part::Name => (self.flags & 8 != 0, Part::Comment),
                 Part::Comment => (self.flags & 16 != 0, Part::HeaderCrc),

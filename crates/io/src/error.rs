@@ -57,6 +57,17 @@ pub enum ErrorKind {
         /// Which compression.
         compression: &'static str,
     },
+    /// Text in UTF-16, of which no line could be read.
+    #[error("this is UTF-16 text; only UTF-8 can be read")]
+    Utf16,
+    /// A file of another kind than the one that was expected.
+    #[error("this is {found}, not {wanted}")]
+    WrongKind {
+        /// What it is, with its article: `an index`, `a WARC file`.
+        found: &'static str,
+        /// What was expected.
+        wanted: &'static str,
+    },
     /// A folder in which no file is to be read.
     #[error("no index in this folder")]
     NoIndex,
@@ -184,7 +195,11 @@ impl Error {
             ),
             ErrorKind::NotSorted { .. } => Some("sort it first with `waypost index sort`"),
             ErrorKind::LineTooLong { .. } => Some("give more memory with --memory"),
-            ErrorKind::Panicked | ErrorKind::Invalid(_) | ErrorKind::Format(_) => None,
+            ErrorKind::Utf16 => Some("convert it first: `iconv -f UTF-16 -t UTF-8`"),
+            ErrorKind::WrongKind { .. }
+            | ErrorKind::Panicked
+            | ErrorKind::Invalid(_)
+            | ErrorKind::Format(_) => None,
         }
     }
 

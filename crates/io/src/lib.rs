@@ -28,13 +28,14 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`source`], [`stream`], [`compression`] | an input opened and decompressed; damage is reported and what came before it kept |
+//! | [`source`], [`opened`], [`stream`], [`compression`] | an input opened once, pipe or file, and decompressed; damage is reported and what came before it kept |
 //! | [`members`] | the members of a gzip file, found without inflating it, to inflate them in parallel |
 //! | [`lines`] | lines in a buffer of bounded size |
 //! | [`pipeline`], [`ordered`] | read, work and write at the same time; results in the order of the input |
 //! | [`sort`](mod@sort), [`merge`](mod@merge) | external sort and merge of byte rows, spilling to temporary files |
 //! | [`mapped`] | memory maps; all `unsafe` code is here |
 //! | [`atomic`], [`writer`] | files that appear whole or not at all; lines written plain, gzipped or in blocks |
+//! | [`temporary`] | temporary files that are removed also when a process is killed |
 //! | [`resources`], [`progress`] | what a run may use; how far it has come |
 //! | [`error`] | what happened, and in which file, line and byte |
 
@@ -45,6 +46,7 @@ pub mod lines;
 pub mod mapped;
 pub mod members;
 pub mod merge;
+pub mod opened;
 pub mod ordered;
 pub mod pipeline;
 pub mod progress;
@@ -52,12 +54,14 @@ pub mod resources;
 pub mod sort;
 pub mod source;
 pub mod stream;
+pub mod temporary;
 pub mod writer;
 
 pub use atomic::{AtomicFile, AtomicFolder};
 pub use compression::Compression;
 pub use error::{Error, ErrorKind, IoContext, Place, Result};
 pub use mapped::Mapped;
+pub use opened::{FileReader, InputKind};
 pub use ordered::Ordered;
 pub use progress::{Phase, Progress, Snapshot};
 pub use resources::Resources;

@@ -1,18 +1,36 @@
 //! Bytes of files in memory, and asking for memory before it is needed. The one module with
 //! `unsafe` code.
+//!
+//! # Files that are truncated while they are mapped
+//!
+//! A file that is replaced by renaming another to its name does no harm: the map keeps the old file.
+//! But when somebody truncates the file itself, reading a page behind its new end raises SIGBUS, which
+//! ends the process: not something that a server with hundreds of maps of other people's files can
+//! accept. To copy each file into memory would take the memory of all of them; to check the length
+//! before each access would cost a system call and still leave a gap. So there is a handler for
+//! SIGBUS. When the address that was read belongs to a map of ours, it puts pages of zeros in the
+//! place of the rest of that map, marks it as torn, and lets the reader go on. Zeros are valid bytes,
+//! and all that is read from files is checked against their bounds anyway. Whoever answers from a map
+//! asks [`Mapped::check`] before giving the answers away, which costs a system call for each batch of
+//! them: the mark alone does not tell of a truncation within the last page that is left. Faults at other
+//! addresses go to the handler that was there before.
 #![allow(
     unsafe_code,
     reason = "a memory map cannot be made without, and prefetching takes a pointer"
 )]
 
 use std::fs::File;
-use std::io::Read;
+use std::io;
 use std::ops::{Deref, Range};
-use std::path::Path;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use memmap2::{Mmap, MmapMut, UncheckedAdvice};
 
 use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::opened::{self, Opened};
 
 /// Bytes: of a file that is read where it is looked at, or in memory.
 #[derive(Debug)]
@@ -25,28 +43,60 @@ enum Bytes {
     Owned(Vec<u8>),
     /// Memory of our own, on large pages where the system has them.
     Loaded(Mmap),
-    File(Mmap),
+    File(Watched),
+}
+
+/// A map of a file, of which SIGBUS is handled.
+#[derive(Debug)]
+struct Watched {
+    map: Mmap,
+    region: &'static Region,
+    file: Arc<File>,
+    name: PathBuf,
+}
+
+impl Watched {
+    #[cold]
+    fn truncated(&self) -> Error {
+        let message = "the file was truncated while it was in use".to_owned();
+        Error::new(ErrorKind::Format(message)).in_file(self.name.display())
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // Before the map is gone and its addresses are somebody else's.
+        self.region.start.store(0, Ordering::Release);
+    }
 }
 
 impl Mapped {
-    /// Maps a file.
+    /// Maps a file. A pipe is written to a temporary file first.
     ///
     /// # Errors
     /// When it cannot be opened or mapped.
     pub fn open(path: &Path) -> Result<Mapped> {
-        let file = File::open(path).doing("open", path)?;
-        if file.metadata().doing("open", path)?.len() == 0 {
+        let (file, length) = regular(path)?;
+        if length == 0 {
             // An empty file cannot be mapped.
             return Ok(Mapped::from(Vec::new()));
         }
         // SAFETY: the map is only read, and as bytes, for which every value is valid. Should another
         // process write to the file meanwhile, lookups may miss, but every access is checked against
-        // the length of the map. A file that is cut short meanwhile ends the process with a signal,
-        // as it does in every program that maps files; we replace files and never cut them.
-        let bytes = unsafe { Mmap::map(&file) }.doing("map", path)?;
-        Ok(Mapped {
-            bytes: Bytes::File(bytes),
-        })
+        // the length of the map. For files that are truncated meanwhile, see above.
+        let map = unsafe { Mmap::map(&*file) }.doing("map", path)?;
+        match watch(&map) {
+            Some(region) => Ok(Mapped {
+                bytes: Bytes::File(Watched {
+                    map,
+                    region,
+                    file,
+                    name: path.to_owned(),
+                }),
+            }),
+            // More maps than can be watched: memory of our own is safe, too.
+            None => Mapped::load(path),
+        }
     }
 
     /// Reads all of a file into memory of its own, on large pages where the system has them. What is
@@ -55,8 +105,7 @@ impl Mapped {
     /// # Errors
     /// When it cannot be read, or is larger than the memory.
     pub fn load(path: &Path) -> Result<Mapped> {
-        let mut file = File::open(path).doing("open", path)?;
-        let length = file.metadata().doing("open", path)?.len();
+        let (file, length) = regular(path)?;
         if length == 0 {
             return Ok(Mapped::from(Vec::new()));
         }
@@ -68,23 +117,191 @@ impl Mapped {
         // Best effort: falls back to small pages.
         #[cfg(target_os = "linux")]
         let _ = bytes.advise(memmap2::Advice::HugePage);
-        file.read_exact(&mut bytes).doing("read", path)?;
+        file.read_exact_at(&mut bytes, 0).doing("read", path)?;
         let bytes = bytes.make_read_only().doing("read", path)?;
         Ok(Mapped {
             bytes: Bytes::Loaded(bytes),
         })
     }
 
+    /// Whether all that was read so far was really in the file.
+    ///
+    /// # Errors
+    /// When the file was truncated while it was in use.
+    pub fn check(&self) -> Result<()> {
+        let Bytes::File(watched) = &self.bytes else {
+            return Ok(());
+        };
+        // Behind the new end, the last page that is left reads as zeros without any signal.
+        let length = watched.file.metadata().doing("read", &watched.name)?.len();
+        if length >= watched.map.len() as u64 {
+            return self.check_quickly();
+        }
+        Err(watched.truncated())
+    }
+
+    /// The same by one load: finds out only if a page was read that is no longer there. For single
+    /// lookups among many, of which [`check`](Mapped::check) is asked together.
+    ///
+    /// # Errors
+    /// When the file was truncated while it was in use.
+    #[inline]
+    pub fn check_quickly(&self) -> Result<()> {
+        match &self.bytes {
+            Bytes::File(watched) if watched.region.torn.load(Ordering::Acquire) => {
+                Err(watched.truncated())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Gives back the memory of a part that was read and is not needed soon. It is read again from the
     /// file if it is.
     pub fn release(&self, part: Range<usize>) {
-        if let Bytes::File(mapped) = &self.bytes {
+        if let Bytes::File(Watched { map: mapped, .. }) = &self.bytes {
             // SAFETY: the map is of a file and never written to, so the bytes stay what they are.
             // Advice that is not taken is no error.
             let _ = unsafe {
                 mapped.unchecked_advise_range(UncheckedAdvice::DontNeed, part.start, part.len())
             };
         }
+    }
+}
+
+/// The addresses of a map, for the handler of SIGBUS. `start` is 0 while it is free, and
+/// [`CLAIMED`] while it is being filled.
+#[derive(Debug)]
+struct Region {
+    start: AtomicUsize,
+    end: AtomicUsize,
+    torn: AtomicBool,
+}
+
+const CLAIMED: usize = usize::MAX;
+
+/// Looked through by the handler, which may wait for nothing: no lock, no list that grows.
+static REGIONS: [Region; 4096] = [const {
+    Region {
+        start: AtomicUsize::new(0),
+        end: AtomicUsize::new(0),
+        torn: AtomicBool::new(false),
+    }
+}; 4096];
+
+static PAGE: AtomicUsize = AtomicUsize::new(0);
+
+/// The handler that was there before ours.
+static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
+
+/// Has the handler watch a map. `None` if it cannot.
+fn watch(map: &Mmap) -> Option<&'static Region> {
+    static INSTALLED: OnceLock<bool> = OnceLock::new();
+    if !INSTALLED.get_or_init(install) {
+        return None;
+    }
+    let region = REGIONS.iter().find(|region| {
+        let claim =
+            (region.start).compare_exchange(0, CLAIMED, Ordering::AcqRel, Ordering::Relaxed);
+        claim.is_ok()
+    })?;
+    let start = map.as_ptr() as usize;
+    let page = PAGE.load(Ordering::Relaxed);
+    region.end.store(
+        (start + map.len()).next_multiple_of(page),
+        Ordering::Relaxed,
+    );
+    region.torn.store(false, Ordering::Relaxed);
+    region.start.store(start, Ordering::Release);
+    Some(region)
+}
+
+fn install() -> bool {
+    // SAFETY: sysconf reads a constant. The handler is a function with the signature that SA_SIGINFO
+    // asks for, it does only what may be done in a handler, and the old one is kept to be called.
+    unsafe {
+        let page = libc::sysconf(libc::_SC_PAGESIZE);
+        if page <= 0 {
+            return false;
+        }
+        PAGE.store(page as usize, Ordering::Relaxed);
+        let mut before: libc::sigaction = std::mem::zeroed();
+        if libc::sigaction(libc::SIGBUS, std::ptr::null(), &raw mut before) != 0 {
+            return false;
+        }
+        let _ = BEFORE.set(before);
+        let mut ours: libc::sigaction = std::mem::zeroed();
+        let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_fault;
+        ours.sa_sigaction = handler as libc::sighandler_t;
+        ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        libc::sigemptyset(&raw mut ours.sa_mask);
+        libc::sigaction(libc::SIGBUS, &raw const ours, std::ptr::null_mut()) == 0
+    }
+}
+
+/// Handles SIGBUS: only atomic loads and stores and one system call.
+extern "C" fn on_fault(
+    signal: libc::c_int,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) {
+    // SAFETY: the system calls a handler with SA_SIGINFO with a valid description of the fault.
+    let address = unsafe { (*info).si_addr() } as usize;
+    for region in &REGIONS {
+        let start = region.start.load(Ordering::Acquire);
+        let end = region.end.load(Ordering::Relaxed);
+        if start == 0 || start == CLAIMED || !(start..end).contains(&address) {
+            continue;
+        }
+        let page = address - address % PAGE.load(Ordering::Relaxed);
+        // Marked first: whoever reads a zero finds the mark.
+        region.torn.store(true, Ordering::Release);
+        // SAFETY: the pages belong to a map of ours, which is only read and outlives this call: the
+        // thread that is stopped here reads it. What is put in their place are readable bytes.
+        let mapped = unsafe {
+            libc::mmap(
+                page as *mut libc::c_void,
+                end - page,
+                libc::PROT_READ,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
+                -1,
+                0,
+            )
+        };
+        if mapped != libc::MAP_FAILED {
+            return;
+        }
+    }
+    // Not ours. The fault is raised again when this returns, and met by the handler of before; one
+    // that wants the details is called with them.
+    // SAFETY: the action was given by the system, and a handler is called as its flags say.
+    unsafe {
+        match BEFORE.get() {
+            Some(before)
+                if before.sa_flags & libc::SA_SIGINFO != 0
+                    && before.sa_sigaction != libc::SIG_DFL
+                    && before.sa_sigaction != libc::SIG_IGN =>
+            {
+                let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) =
+                    std::mem::transmute(before.sa_sigaction as *const ());
+                handler(signal, info, context);
+            }
+            Some(before) => {
+                libc::sigaction(libc::SIGBUS, before, std::ptr::null_mut());
+            }
+            None => {
+                libc::signal(libc::SIGBUS, libc::SIG_DFL);
+            }
+        }
+    }
+}
+
+/// A file that can be mapped, and its length.
+fn regular(path: &Path) -> Result<(Arc<File>, u64)> {
+    opened::keep(path, &std::env::temp_dir())?;
+    match opened::open(path)? {
+        Opened::Regular(file, length) => Ok((file, length)),
+        // Not reached: what was kept is regular.
+        Opened::Pipe(_) => Err(io::Error::from(io::ErrorKind::Unsupported)).doing("map", path),
     }
 }
 
@@ -103,7 +320,8 @@ impl Deref for Mapped {
     fn deref(&self) -> &[u8] {
         match &self.bytes {
             Bytes::Owned(bytes) => bytes,
-            Bytes::Loaded(bytes) | Bytes::File(bytes) => bytes,
+            Bytes::Loaded(bytes) => bytes,
+            Bytes::File(watched) => &watched.map,
         }
     }
 }
@@ -127,4 +345,57 @@ pub fn prefetch(bytes: &[u8], index: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (bytes, index);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_file_that_is_truncated_while_it_is_mapped_gives_an_error_and_no_signal() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("a"), folder.path().join("b"));
+        let bytes: Vec<u8> = (0..1_000_000u32).map(|n| (n % 251) as u8).collect();
+        fs::write(&path, &bytes).unwrap();
+        fs::write(&other, &bytes).unwrap();
+        let (map, whole) = (Mapped::open(&path).unwrap(), Mapped::open(&other).unwrap());
+        assert!(map[..] == bytes && map.check().is_ok());
+        File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(100_000)
+            .unwrap();
+        // Several threads meet the end at the same time.
+        std::thread::scope(|threads| {
+            for _ in 0..4 {
+                threads.spawn(|| {
+                    let same = map.iter().zip(&bytes).filter(|(a, b)| a == b).count();
+                    assert!((100_000..120_000).contains(&same), "{same}");
+                });
+            }
+        });
+        assert!(map.check_quickly().is_err());
+        let error = map.check().unwrap_err();
+        assert!(error.to_string().contains("truncated"), "{error}");
+        assert!(whole[..] == bytes && whole.check().is_ok());
+        drop(map);
+        // No page is missing, but some bytes are.
+        let map = Mapped::open(&path).unwrap();
+        File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(99_999)
+            .unwrap();
+        assert_eq!(map[99_999], 0);
+        assert!(map.check().is_err());
+        drop(map);
+        // Replacing a file is no harm: the map is of the old one.
+        let map = Mapped::open(&other).unwrap();
+        fs::write(&path, b"new").unwrap();
+        fs::rename(&path, &other).unwrap();
+        assert!(map[..] == bytes && map.check().is_ok());
+    }
 }

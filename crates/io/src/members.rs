@@ -12,6 +12,8 @@ use std::ops::Range;
 use libdeflater::Decompressor;
 use memchr::memmem;
 
+use crate::compression::EXTRA;
+
 /// Members larger than this are not worth waiting for: their file is inflated as a stream.
 pub const LARGEST: usize = 2 * 1024 * 1024;
 /// A group of members is inflated into at most this much, which bounds memory for gzip bombs. No
@@ -87,7 +89,7 @@ fn falsely_cut(bytes: &[u8], start: usize, end: usize) -> Vec<Range<usize>> {
     }
 }
 
-/// Inflates pieces one after the other into `out`, whose length is kept: a buffer used again need
+/// Inflates pieces, as text, one after the other into `out`, whose length is kept: a buffer used again need
 /// not be cleared. Gives how much of it was filled and how many pieces were used; fewer than all
 /// if one cannot be inflated.
 pub fn inflate(
@@ -119,6 +121,15 @@ pub fn inflate(
             break;
         };
         filled += length;
+        // The end of a member ends a line: see `Stream::text`.
+        let blocked = bytes[pieces[used].start + 3] & EXTRA != 0;
+        if length > 0 && out[filled - 1] != b'\n' && !blocked {
+            if out.len() == filled {
+                out.push(0);
+            }
+            out[filled] = b'\n';
+            filled += 1;
+        }
         used += count;
     }
     (filled, used)
@@ -178,7 +189,7 @@ mod tests {
         assert_eq!(pieces.len(), 3);
         let mut out = Vec::new();
         let (filled, used) = inflate(&mut Decompressor::new(), &bytes, &pieces, &mut out);
-        assert_eq!((filled, used), (100_004, 3));
+        assert_eq!((filled, used), (100_005, 3));
         assert!(out.starts_with(b"one\nxxx"));
     }
 
@@ -191,7 +202,7 @@ mod tests {
         let mut out = Vec::new();
         let (filled, used) = inflate(&mut Decompressor::new(), &bytes, &pieces, &mut out);
         assert_eq!(used, 4);
-        assert_eq!(&out[..filled], [&inner[..], b"two"].concat());
+        assert_eq!(&out[..filled], [&inner[..], b"\ntwo\n"].concat());
     }
 
     #[test]
@@ -202,7 +213,7 @@ mod tests {
             let (filled, used) =
                 inflate(&mut Decompressor::new(), &bytes, &pieces, &mut Vec::new());
             assert!(used < pieces.len());
-            assert!(filled == 3 || filled == 6, "{filled}");
+            assert!(filled == 4 || filled == 8, "{filled}");
         }
     }
 }

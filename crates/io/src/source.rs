@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::opened::{self, FileReader, InputKind, Opened};
 use crate::stream::Stream;
 
 /// One thing to read.
@@ -37,35 +39,60 @@ impl Source {
         }
     }
 
-    /// How many bytes the file has, compressed as it is. `None` for standard input and pipes.
-    pub fn size(&self) -> Option<u64> {
+    /// The path; `-` is standard input.
+    pub fn path(&self) -> &Path {
         match self {
-            Source::File(path) => fs::metadata(path)
-                .ok()
-                .filter(fs::Metadata::is_file)
-                .map(|metadata| metadata.len()),
-            Source::Stdin => None,
+            Source::File(path) => path,
+            Source::Stdin => Path::new("-"),
         }
     }
 
-    /// Opens it and gives its bytes, decompressed.
-    pub fn open(&self) -> Result<Stream> {
-        Stream::new(self.to_string(), self.raw()?)
+    /// What kind of thing it is.
+    ///
+    /// # Errors
+    /// When it does not exist or cannot be opened.
+    pub fn kind(&self) -> Result<InputKind> {
+        opened::kind(self.path())
     }
 
-    /// Its bytes as they are.
-    pub(crate) fn raw(&self) -> Result<Box<dyn Read + Send>> {
-        Ok(match self {
-            Source::File(path) => {
-                let file = File::open(path).doing("open", path)?;
-                if file.metadata().doing("open", path)?.is_dir() {
-                    let source = io::Error::from(io::ErrorKind::IsADirectory);
-                    return Err(Error::io("read", path, source));
-                }
-                Box::new(file)
-            }
-            Source::Stdin => Box::new(io::stdin()),
+    /// How many bytes the file has, compressed as it is. `None` for pipes that are not kept.
+    pub fn size(&self) -> Option<u64> {
+        match self {
+            Source::File(path) if fs::metadata(path).is_ok_and(|file| !file.is_file()) => None,
+            _ => self.file().ok().flatten().map(|(_, length)| length),
+        }
+    }
+
+    /// Makes sure that it can be read several times and at any place: a pipe is written to a
+    /// temporary file in `folder`, which has no name and is gone when the process ends.
+    ///
+    /// # Errors
+    /// When it cannot be read, too much of it was read before, or the disk is full.
+    pub fn keep(&self, folder: &Path) -> Result<()> {
+        opened::keep(self.path(), folder)
+    }
+
+    /// The file and its length, if it is a regular file or a pipe that was [kept](Source::keep).
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn file(&self) -> Result<Option<(Arc<File>, u64)>> {
+        Ok(match opened::open(self.path())? {
+            Opened::Regular(file, length) => Some((file, length)),
+            Opened::Pipe(_) => None,
         })
+    }
+
+    /// Opens it and gives its bytes, decompressed, as [text](Stream::text).
+    ///
+    /// # Errors
+    /// When it does not exist or cannot be read, or is a pipe that was read already.
+    pub fn open(&self) -> Result<Stream> {
+        let source: Box<dyn Read + Send> = match opened::open(self.path())? {
+            Opened::Regular(file, _) => Box::new(FileReader::new(file, 0)),
+            Opened::Pipe(reader) => Box::new(reader),
+        };
+        Ok(Stream::new(self.to_string(), source)?.text())
     }
 }
 

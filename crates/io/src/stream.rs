@@ -6,6 +6,8 @@ use std::io::{self, Read};
 use crate::compression::{Codec, Compression};
 use crate::error::{Error, ErrorKind, Result};
 
+const BYTE_ORDER_MARK: &[u8; 3] = b"\xef\xbb\xbf";
+
 /// How much is read from the source at a time.
 const CHUNK: usize = 256 * 1024;
 
@@ -30,6 +32,14 @@ pub struct Stream {
     between_members: bool,
     source_ended: bool,
     done: bool,
+    /// Whether the bytes are those of a text: see [`Stream::text`].
+    text: bool,
+    /// Whether a byte-order mark was skipped.
+    marked: bool,
+    /// The last byte that was decoded.
+    last: u8,
+    /// Decoded, but not given yet.
+    unread: Vec<u8>,
     /// Met while decoding; told when what came before it has been given.
     fault: Option<Error>,
 }
@@ -53,6 +63,10 @@ impl Stream {
             between_members: false,
             source_ended: false,
             done: false,
+            text: false,
+            marked: false,
+            last: b'\n',
+            unread: Vec::new(),
             fault: None,
         };
         stream.fill(4)?;
@@ -74,6 +88,24 @@ impl Stream {
             Codec::new(stream.compression).map_err(|error| stream.cannot("decompress", error))?;
         stream.between_members = true;
         Ok(stream)
+    }
+
+    /// Reads the source as a text of lines: a byte-order mark is skipped, UTF-16 is an error, and the
+    /// end of a gzip member ends a line.
+    ///
+    /// Writers of ZipNum start a member for every block of lines, and some leave the last newline of a
+    /// block out. Members of blocked gzip (BGZF), which say so in their headers, are no such blocks:
+    /// they end in the middle of lines. The same holds for zstd frames and bzip2 streams, whose
+    /// parallel compressors cut anywhere.
+    #[must_use]
+    pub fn text(mut self) -> Stream {
+        self.text = true;
+        self
+    }
+
+    /// Whether a byte-order mark was skipped. Known when something was read.
+    pub fn had_byte_order_mark(&self) -> bool {
+        self.marked
     }
 
     /// How the source is compressed.
@@ -151,16 +183,68 @@ impl Stream {
         if self.done || out.is_empty() {
             return Ok(0);
         }
-        let result = if self.codec.is_some() {
-            self.read_compressed(out)
+        let result = if self.text && self.given == 0 && !self.marked {
+            self.read_start(out)
         } else {
-            self.read_plain(out)
+            self.read_any(out)
         };
         match &result {
             Ok(0) | Err(_) => self.done = true,
             Ok(read) => self.given += *read as u64,
         }
         result
+    }
+
+    fn read_any(&mut self, out: &mut [u8]) -> Result<usize> {
+        if !self.unread.is_empty() {
+            let read = out.len().min(self.unread.len());
+            out[..read].copy_from_slice(&self.unread[..read]);
+            self.unread.drain(..read);
+            return Ok(read);
+        }
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
+        let read = if self.codec.is_some() {
+            self.read_compressed(out)?
+        } else {
+            self.read_plain(out)?
+        };
+        if read > 0 {
+            self.last = out[read - 1];
+        }
+        Ok(read)
+    }
+
+    /// The first bytes of a text.
+    fn read_start(&mut self, out: &mut [u8]) -> Result<usize> {
+        let mut start = [0; 3];
+        let mut filled = 0;
+        let mut ended = Ok(0);
+        while filled < 3 {
+            ended = self.read_any(&mut start[filled..]);
+            match ended {
+                Ok(read) if read > 0 => filled += read,
+                _ => break,
+            }
+        }
+        self.marked = &start == BYTE_ORDER_MARK;
+        if self.marked {
+            return self.read_any(out);
+        }
+        if matches!(start[..filled], [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) {
+            return Err(Error::new(ErrorKind::Utf16).in_file(&self.name));
+        }
+        if filled == 0 {
+            return ended;
+        }
+        let now = filled.min(out.len());
+        out[..now].copy_from_slice(&start[..now]);
+        self.unread.extend_from_slice(&start[now..filled]);
+        if let Err(error) = ended {
+            self.fault = Some(error);
+        }
+        Ok(now)
     }
 
     fn read_plain(&mut self, out: &mut [u8]) -> Result<usize> {
@@ -184,9 +268,6 @@ impl Stream {
     }
 
     fn read_compressed(&mut self, out: &mut [u8]) -> Result<usize> {
-        if let Some(fault) = self.fault.take() {
-            return Err(fault);
-        }
         let compression = self.compression.name();
         loop {
             if self.between_members && !self.next_member()? {
@@ -198,10 +279,15 @@ impl Stream {
             };
             match codec.step(&self.chunk[self.start..self.end], out) {
                 Ok(step) => {
+                    let ends_line = codec.ends_line();
                     self.take(step.read);
                     self.between_members = step.end;
                     if step.written > 0 {
                         return Ok(step.written);
+                    }
+                    if step.end && self.text && self.last != b'\n' && ends_line {
+                        out[0] = b'\n';
+                        return Ok(1);
                     }
                     if step.read == 0 && self.source_ended && !step.end {
                         return Err(self.damage(ErrorKind::Truncated { compression }));
@@ -336,6 +422,77 @@ mod tests {
             assert_eq!(out, many, "{compression:?}");
         }
         assert_eq!(read(Vec::new()).1, b"");
+    }
+
+    fn read_text(bytes: Vec<u8>, size: usize) -> (Vec<u8>, Option<Error>) {
+        let mut stream = Stream::new("test", Box::new(Cursor::new(bytes)))
+            .unwrap()
+            .text();
+        let mut out = Vec::new();
+        let mut buffer = vec![0; size];
+        loop {
+            let (read, error) = stream.read_full(&mut buffer);
+            out.extend_from_slice(&buffer[..read]);
+            if error.is_some() || read == 0 {
+                return (out, error);
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_loses_its_byte_order_mark_and_nothing_else() {
+        for size in [1, 2, 3, 100] {
+            for text in [
+                &b""[..],
+                b"a",
+                b"ab",
+                b"abc\n",
+                b"\xef\xbb",
+                b"\xef\xbbx\xbf",
+            ] {
+                for bytes in [text.to_vec(), gzip(text), bzip2(text)] {
+                    let gzipped = bytes.first() == Some(&0x1f);
+                    let mut expected = text.to_vec();
+                    if gzipped && !text.is_empty() && !text.ends_with(b"\n") {
+                        expected.push(b'\n');
+                    }
+                    assert_eq!(read_text(bytes, size).0, expected, "{text:?} by {size}");
+                }
+                let marked = [BYTE_ORDER_MARK, text].concat();
+                assert_eq!(read_text(marked, size).0, text, "{text:?} by {size}");
+            }
+            for utf16 in [&b"\xff\xfea\0"[..], b"\xfe\xff\0a", b"\xff\xfe"] {
+                for bytes in [utf16.to_vec(), gzip(utf16)] {
+                    let (out, error) = read_text(bytes, size);
+                    assert!(out.is_empty());
+                    assert!(matches!(error.unwrap().kind(), ErrorKind::Utf16));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_gzip_member_ends_a_line_unless_it_is_a_block_of_blocked_gzip() {
+        let members = [gzip(b"a\nb"), gzip(b""), gzip(b"c\n"), gzip(b"d")].concat();
+        for size in [1, 2, 100] {
+            assert_eq!(read_text(members.clone(), size).0, b"a\nb\nc\nd\n");
+        }
+        // BGZF has an extra field in every header, and cuts lines.
+        let blocked = |data: &[u8]| {
+            let plain = gzip(data);
+            let mut bytes = plain[..10].to_vec();
+            bytes[3] = 4;
+            bytes.extend([6, 0, b'B', b'C', 2, 0, 0, 0]);
+            bytes.extend(&plain[10..]);
+            bytes
+        };
+        let blocks = [blocked(b"a\nb"), blocked(b"c\n")].concat();
+        assert_eq!(read_text(blocks, 100).0, b"a\nbc\n");
+        let frames = [
+            zstd::encode_all(&b"a\nb"[..], 1).unwrap(),
+            zstd::encode_all(&b"c\n"[..], 1).unwrap(),
+        ];
+        assert_eq!(read_text(frames.concat(), 100).0, b"a\nbc\n");
     }
 
     #[test]

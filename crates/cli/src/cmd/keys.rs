@@ -2,6 +2,7 @@ use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use waypost_index::Source;
 use waypost_report::{count, push_json_string};
 use waypost_surt::{Canonicalizer, Dialect, Policy, Surt, is_surt};
 
@@ -122,7 +123,7 @@ impl Plan {
         if io::stdin().is_terminal() {
             out.note("reading URIs from the terminal, one a line; end with Ctrl-D");
         }
-        let pieces = Pieces::new("stdin", io::stdin(), PIECE);
+        let pieces = Pieces::new("stdin", Source::Stdin.open()?, PIECE);
         let worker = || {
             let mut writer = RowWriter::new(self);
             move |piece: Piece| {

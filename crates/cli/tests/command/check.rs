@@ -205,6 +205,15 @@ fn what_is_no_index_is_not_taken_for_one() {
     let folder = Folder::new();
     let path = folder.file("a.warc", "WARC/1.0\r\nWARC-Type: warcinfo\r\n");
     let run = check(&[&path]);
+    assert_eq!(run.code, 2);
+    assert!(
+        run.stderr
+            .contains("this is a WARC file, not an index\nhint: "),
+        "{}",
+        run.stderr
+    );
+    let path = folder.file("a.txt", "no line\nof an index\n");
+    let run = check(&[&path]);
     assert_eq!(run.code, 1);
     assert_eq!(
         run.stderr,
@@ -264,6 +273,7 @@ fn a_gzip_bomb_does_not_use_more_memory_than_promised() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(report["bytes"], 1u64 << 30);
-    assert_eq!(report["bad"], serde_json::json!({"too-long": 1}));
+    // The end of each of the 16 members ends a line.
+    assert_eq!(report["bytes"], (1u64 << 30) + 16);
+    assert_eq!(report["bad"], serde_json::json!({"too-long": 16}));
 }

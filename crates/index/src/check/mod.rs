@@ -135,7 +135,9 @@ impl Report {
 /// When a source cannot be read, or temporary files cannot be written; with
 /// [`strict`](Options::strict), at the first bad line or damage.
 pub fn check(sources: &[Source], options: Options<'_>) -> Result<Report> {
-    let again = !sources.contains(&Source::Stdin);
+    let again = sources
+        .iter()
+        .all(|source| source.file().is_ok_and(|file| file.is_some()));
     let pass = pass::Pass::new(options.memory, options.keys, again);
     let select = options.select.clone();
     let scan_options = scan::Options {

@@ -133,9 +133,13 @@ impl<'a> Walker<'a> {
         let index = self.index;
         match &index.kind {
             Kind::Flat(map) => {
-                let (from, to) = cut(map, range).map_err(|error| self.name(error))?;
-                let _stopped =
-                    forward(&map[from..to], &mut visit).map_err(|error| self.name(error))?;
+                let bounds = cut(map, range);
+                map.check()?;
+                let (from, to) = bounds.map_err(|error| self.name(error))?;
+                let stopped = forward(&map[from..to], &mut visit);
+                // Lines of zeros are out of order, too.
+                map.check()?;
+                let _stopped = stopped.map_err(|error| self.name(error))?;
             }
             Kind::ZipNum(zipnum) => {
                 let mut at = zipnum.first_row(&range.start)?;
@@ -171,8 +175,12 @@ impl<'a> Walker<'a> {
         let index = self.index;
         match &index.kind {
             Kind::Flat(map) => {
-                let (from, to) = cut(map, range).map_err(|error| self.name(error))?;
-                let _stopped = backward(&map[from..to], &mut visit)?;
+                let bounds = cut(map, range);
+                map.check()?;
+                let (from, to) = bounds.map_err(|error| self.name(error))?;
+                let stopped = backward(&map[from..to], &mut visit);
+                map.check()?;
+                let _stopped = stopped?;
             }
             Kind::ZipNum(zipnum) => {
                 let first = zipnum.first_row(&range.start)?;

@@ -1,7 +1,7 @@
 //! Cutting sources into work, on its own thread.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crossbeam_channel::Sender;
 use waypost_io::members::{self, LARGEST};
-use waypost_io::{Compression, Source, Stream};
+use waypost_io::{Compression, FileReader, Source, Stream};
 
-use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::error::{Error, ErrorKind, Result};
+use crate::kind::{FileKind, Sample};
 use crate::layout::FileLayout;
 
 /// Blocks of plain files: small enough to stay in a core's cache between reading and parsing.
@@ -131,41 +132,63 @@ impl Feed<'_> {
     }
 
     fn source(&self, number: usize, source: &Source) -> Result<Result<(), Hung>> {
-        let mut stream = source.open()?;
-        let mut buffer = self.pool.take(FileLayout::SAMPLE);
-        let (len, error) = stream.read_full(&mut buffer[..FileLayout::SAMPLE]);
+        let regular = source.file()?;
+        let mut stream = match &regular {
+            Some((file, _)) => {
+                let file = FileReader::new(Arc::clone(file), 0);
+                Stream::new(source.to_string(), Box::new(file))?.text()
+            }
+            None => source.open()?,
+        };
+        // Parts and members are read again by the workers; of a stream, all that is read is work.
+        let split = match stream.compression() {
+            Compression::Plain | Compression::Gzip => regular,
+            Compression::Zstd | Compression::Bzip2 => None,
+        };
+        let mut sample = Sample::new(&mut stream, split.is_none());
+        let layout = match sample.kind() {
+            FileKind::Index(layout) => *layout,
+            FileKind::Empty | FileKind::List | FileKind::Text => FileLayout::detect(&sample.window),
+            // Without a magic number, they are bad lines.
+            FileKind::Html | FileKind::Binary if !sample.by_magic => FileLayout::default(),
+            other => return Err(other.instead_of("an index").in_file(source)),
+        };
+        let (all, error) = (sample.all.take(), sample.error.take());
         let begin = Fed::Begin {
-            layout: FileLayout::detect(&buffer[..len]),
+            layout,
             compression: stream.compression(),
         };
         if self.send(begin).is_err() {
             return Ok(Err(Hung));
         }
-        let regular = match source {
-            Source::File(path) if error.is_none() => {
-                let file = File::open(path).doing("open", path)?;
-                let metadata = file.metadata().doing("open", path)?;
-                metadata.is_file().then_some((file, metadata.len()))
-            }
-            _ => None,
-        };
-        match (stream.compression(), regular) {
+        match (stream.compression(), split) {
             (Compression::Plain, Some((file, size))) => {
-                self.pool.give(buffer);
-                Ok(self.parts(&Arc::new(file), size))
+                let start = if stream.had_byte_order_mark() { 3 } else { 0 };
+                Ok(self.parts(&file, start, size))
             }
-            (Compression::Gzip, Some((file, _))) => {
-                self.pool.give(buffer);
-                self.members(number, source, file)
+            // The byte-order mark is skipped by the stream.
+            (Compression::Gzip, Some((file, _)))
+                if !stream.had_byte_order_mark() && error.is_none() =>
+            {
+                self.members(number, source, &file)
             }
-            _ => self.stream(stream, buffer, len, error, 0),
+            (_, Some((file, _))) => {
+                let file = FileReader::new(file, 0);
+                let stream = Stream::new(source.to_string(), Box::new(file))?.text();
+                self.stream(stream, Vec::new(), 0, None, 0)
+            }
+            (_, None) => {
+                let all = all.unwrap_or_default();
+                let len = all.len();
+                self.stream(stream, all, len, error, 0)
+            }
         }
     }
 
     /// Ranges of a plain file.
-    fn parts(&self, file: &Arc<File>, size: u64) -> Result<(), Hung> {
+    fn parts(&self, file: &Arc<File>, start: u64, size: u64) -> Result<(), Hung> {
         let block = self.block.unwrap_or(BLOCK);
-        let mut offset = 0;
+        let mut offset = start;
         while offset < size {
             let len = (size - offset).min(block as u64) as usize;
             self.send(Fed::Work(Work::Part {
@@ -220,7 +243,13 @@ impl Feed<'_> {
     }
 
     /// The members of a gzip file, in groups, as long as they are small; then a stream.
-    fn members(&self, number: usize, source: &Source, mut file: File) -> Result<Result<(), Hung>> {
+    fn members(
+        &self,
+        number: usize,
+        source: &Source,
+        file: &Arc<File>,
+    ) -> Result<Result<(), Hung>> {
+        let mut file = FileReader::new(Arc::clone(file), 0);
         let group = self.block.unwrap_or(GROUP);
         let mut chunk = Arc::new(Vec::new());
         let (mut start, mut end) = (0, 0);
@@ -276,7 +305,7 @@ impl Feed<'_> {
 }
 
 /// Reads until the buffer is full, the file ends or an error.
-fn read_full(file: &mut File, buffer: &mut [u8]) -> (usize, Option<io::Error>) {
+fn read_full(file: &mut FileReader, buffer: &mut [u8]) -> (usize, Option<io::Error>) {
     let mut filled = 0;
     while filled < buffer.len() {
         match file.read(&mut buffer[filled..]) {
@@ -291,12 +320,12 @@ fn read_full(file: &mut File, buffer: &mut [u8]) -> (usize, Option<io::Error>) {
 
 /// A gzip file from one of its members on.
 pub(super) fn open_at(source: &Source, offset: u64) -> Result<Stream> {
-    let Source::File(path) = source else {
-        return Err(Error::new(ErrorKind::Invalid(
-            "standard input cannot be read again".to_owned(),
-        )));
+    let Some((file, _)) = source.file()? else {
+        return Err(
+            Error::new(ErrorKind::Invalid("a pipe cannot be read again".to_owned()))
+                .in_file(source),
+        );
     };
-    let mut file = File::open(path).doing("open", path)?;
-    file.seek(SeekFrom::Start(offset)).doing("read", path)?;
-    Stream::gzip_at(source.to_string(), Box::new(file), offset)
+    let file = Box::new(FileReader::new(file, offset));
+    Ok(Stream::gzip_at(source.to_string(), file, offset)?.text())
 }

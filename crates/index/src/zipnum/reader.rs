@@ -104,6 +104,26 @@ impl ZipNum {
         newlines + u64::from(rows.last().is_some_and(|&last| last != b'\n'))
     }
 
+    /// The data files, each once, in the order of their first blocks.
+    ///
+    /// # Errors
+    /// A row that cannot be read, a data file that is missing.
+    pub fn parts(&self) -> Result<Vec<PathBuf>> {
+        let mut parts: Vec<Vec<u8>> = Vec::new();
+        let mut at = self.rows;
+        while let Some((row, next)) = self.row(at) {
+            let row = self.parse(row, at)?;
+            // Blocks of one part mostly stand together.
+            if parts.last().is_none_or(|last| last != row.part)
+                && !parts.iter().any(|known| known == row.part)
+            {
+                parts.push(row.part.to_vec());
+            }
+            at = next;
+        }
+        parts.iter().map(|part| Ok(self.file(part)?.1)).collect()
+    }
+
     /// The place of the row of the first block that can hold lines not smaller than `start`.
     pub(crate) fn first_row(&self, start: &[u8]) -> Result<usize> {
         let mut at = self.bound(start)?;

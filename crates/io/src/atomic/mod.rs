@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use crate::error::{IoContext, Result};
+use crate::temporary;
 
 /// A file that is being written.
 pub struct AtomicFile {
@@ -76,9 +77,7 @@ impl AtomicFile {
                     Ok(()) => {}
                     // There is an old file. Only a rename puts another in its place.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                        let named = tempfile::Builder::new()
-                            .prefix(&temporary_prefix(&self.path))
-                            .suffix(".tmp")
+                        let named = temporary::builder(folder)
                             .make_in(folder, |name| unnamed::name(&file, name))
                             .doing("write", &self.path)?;
                         rename(named, &self.path)?;
@@ -128,9 +127,7 @@ impl Write for AtomicFile {
 
 /// A file under a temporary name beside its place.
 fn beside(path: &Path) -> Result<NamedTempFile> {
-    tempfile::Builder::new()
-        .prefix(&temporary_prefix(path))
-        .suffix(".tmp")
+    temporary::builder(folder_of(path))
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder_of(path))
         .doing("write", path)
@@ -163,9 +160,7 @@ impl AtomicFolder {
         if taken {
             return Err(io::Error::from(io::ErrorKind::AlreadyExists)).doing("write", path);
         }
-        let temporary = tempfile::Builder::new()
-            .prefix(&temporary_prefix(path))
-            .suffix(".tmp")
+        let temporary = temporary::builder(folder_of(path))
             .permissions(Permissions::from_mode(0o777))
             .tempdir_in(folder_of(path))
             .doing("write", path)?;
@@ -191,13 +186,6 @@ impl AtomicFolder {
         let _ = self.temporary.keep();
         sync_folder(folder_of(&self.path))
     }
-}
-
-/// The start of the temporary name: hidden, and telling what it will be, so that a leftover of a
-/// killed run can be recognised and removed.
-fn temporary_prefix(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    format!(".{name}.")
 }
 
 fn folder_of(path: &Path) -> &Path {

@@ -87,6 +87,7 @@ impl Lookups {
                 }
             }
         }
+        passed_over += blocks.too_long.len() as u64;
         if let Some(damage) = blocks.damage {
             return Err(damage.into());
         }

@@ -5,14 +5,12 @@
 //! list  ─► blocks of lines ──► SURT ─► key ─► hash ─► partitions ─► a sorted run
 //! ```
 
-use std::io::{self, BufRead};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError};
 
-use waypost_index::input::{Compression, Source};
+use waypost_index::input::Source;
 use waypost_index::key::{KeyCheck, Rekeyer};
-use waypost_index::layout::FileLayout;
 use waypost_index::rejects::{Rejects, RejectsFile};
 use waypost_index::scan::{self, At, Job, Tally};
 use waypost_index::timestamp::Time;
@@ -23,8 +21,8 @@ use super::hash::{Hash, Hasher};
 use super::partition::Partitions;
 use super::run::Run;
 use super::summary::Keyer;
-use crate::error::{Error, Result};
-use crate::holdings::{BadUri, Content, List, content_of};
+use crate::error::{Error, ErrorKind, Result};
+use crate::holdings::{BadUri, Content, List, tell};
 use waypost_io::pipeline::Pool;
 
 /// What to read, and how.
@@ -133,8 +131,18 @@ pub(crate) fn read(mut input: Input<'_>) -> Result<(Run, Reading)> {
     let mut reading = Reading::default();
     input.select.dialect(input.dialect);
     for source in input.sources {
-        let kind = match content(source)? {
-            Content::Empty => continue,
+        let (content, damage) = content(source)?;
+        let kind = match content {
+            Content::Empty => {
+                // Nothing of it can be read, so nobody else would find the damage.
+                if let Some(damage) = damage {
+                    if input.strict {
+                        return Err(damage.into());
+                    }
+                    reading.damage.push(damage);
+                }
+                continue;
+            }
             Content::Summary => {
                 return Err(
                     Error::invalid("this is a summary, not an index or a list of URIs")
@@ -161,38 +169,18 @@ pub(crate) fn read(mut input: Input<'_>) -> Result<(Run, Reading)> {
     }
 }
 
-/// What a source holds, by its beginning. Of standard input only what is there is looked at, and
-/// nothing is taken away.
-fn content(source: &Source) -> Result<Content> {
-    let start = match source {
-        Source::Stdin => {
-            let stdin = io::stdin();
-            let mut stdin = stdin.lock();
-            let start = stdin
-                .fill_buf()
-                .map_err(|error| Error::io("read", "-".as_ref(), error))?;
-            if !start.is_empty() && Compression::detect(start) != Compression::Plain {
-                return Ok(Content::Index("standard input".to_owned()));
-            }
-            start.to_vec()
+/// What a source holds, and what damage was met before that was known.
+fn content(source: &Source) -> Result<(Content, Option<waypost_index::Error>)> {
+    match tell(source) {
+        Ok(told) => Ok((told.content, told.damage)),
+        Err(error) if matches!(error.kind(), ErrorKind::FilterAsHoldings(_)) => {
+            Err(Error::invalid(
+                "this is a filter already: make another from hashes with `waypost filter merge`",
+            )
+            .in_file(source))
         }
-        Source::File(_) => {
-            let mut start = vec![0; FileLayout::SAMPLE];
-            let (length, error) = source.open()?.read_full(&mut start);
-            match error {
-                Some(error) if !error.is_damage() => return Err(error.into()),
-                _ => start.truncate(length),
-            }
-            start
-        }
-    };
-    if start.starts_with(b"WPFILTER") {
-        return Err(Error::invalid(
-            "this is a filter already: make another from hashes with `waypost filter merge`",
-        )
-        .in_file(source));
+        Err(error) => Err(error),
     }
-    Ok(content_of(&start))
 }
 
 fn index(

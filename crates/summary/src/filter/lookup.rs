@@ -25,10 +25,12 @@ impl Filter {
     /// widths, so that one must be [named](Filter::contains_at).
     #[inline]
     pub fn contains(&self, hash: Hash) -> Result<bool> {
-        match self.only {
+        let found = match self.only {
             Some(part) => self.probe(part, hash),
             None => Err(self.several()),
-        }
+        }?;
+        self.check_quickly()?;
+        Ok(found)
     }
 
     /// Whether a hash may be held by the filter of one width. If there is none, it holds nothing.
@@ -36,10 +38,12 @@ impl Filter {
     /// # Errors
     /// When the shard of the hash is damaged or cannot be read.
     pub fn contains_at(&self, width: u8, hash: Hash) -> Result<bool> {
-        match self.layout.parts.iter().find(|part| part.width == width) {
-            Some(&part) => self.probe(part, hash),
-            None => Ok(false),
-        }
+        let found = match self.layout.parts.iter().find(|part| part.width == width) {
+            Some(&part) => self.probe(part, hash)?,
+            None => false,
+        };
+        self.check_quickly()?;
+        Ok(found)
     }
 
     /// Whether each of many hashes may be held, in their order. What they need is fetched ahead, so
@@ -50,7 +54,7 @@ impl Filter {
     pub fn contains_all(&self, hashes: &[Hash], out: &mut Vec<bool>) -> Result<()> {
         let part = self.only.ok_or_else(|| self.several())?;
         out.reserve(hashes.len());
-        match (self.layout.head.kind, self.in_memory()) {
+        let answered = match (self.layout.head.kind, self.in_memory()) {
             (Kind::Ribbon, Some(bytes)) if part.shards > 0 => ahead(
                 hashes,
                 out,
@@ -77,7 +81,8 @@ impl Filter {
                 }
                 Ok(())
             }
-        }
+        };
+        answered.and_then(|()| self.check_intact())
     }
 
     #[cold]

@@ -232,6 +232,23 @@ impl Filter {
         self.layout.blocks
     }
 
+    /// The same by one load, for single lookups.
+    #[inline]
+    pub(super) fn check_quickly(&self) -> Result<()> {
+        match &self.bytes {
+            Bytes::Map(map) => Ok(map.check_quickly()?),
+            Bytes::Memory(_) | Bytes::File(..) => Ok(()),
+        }
+    }
+
+    /// Whether the file was not truncated while it was in use.
+    pub(crate) fn check_intact(&self) -> Result<()> {
+        match &self.bytes {
+            Bytes::Map(map) => Ok(map.check()?),
+            Bytes::Memory(_) | Bytes::File(..) => Ok(()),
+        }
+    }
+
     #[inline]
     pub(super) fn in_memory(&self) -> Option<&[u8]> {
         match &self.bytes {

@@ -161,7 +161,9 @@ impl Summary for Filter {
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer> {
         let mut key = Vec::new();
         self.head().policy.cut(lookup.surt(), &mut key);
-        let answer = if self.contains(self.hasher()?.hash(&key))? {
+        let present = self.contains(self.hasher()?.hash(&key))?;
+        self.check_intact()?;
+        let answer = if present {
             Answer::Present(Match {
                 key: Some(key),
                 frequency: Frequency::default(),

@@ -124,6 +124,20 @@ impl List<'_> {
             listed.uris += done.uris;
             take(done.part)
         })?;
+        for &line in &blocks.too_long {
+            let error = Error::new(ErrorKind::Syntax(
+                "the line is longer than 16 MiB".to_owned(),
+            ))
+            .in_file(self.source)
+            .at_line(line);
+            if self.strict {
+                return Err(error);
+            }
+            bad.count += 1;
+            if bad.examples.len() < EXAMPLES {
+                bad.examples.push(error.to_string());
+            }
+        }
         if let Some(damage) = blocks.damage.take_if(|_| self.strict) {
             return Err(damage.into());
         }
@@ -221,7 +235,6 @@ pub(super) fn read(
 
 /// Cuts a source into blocks of whole lines.
 pub(crate) struct Blocks<'a> {
-    source: &'a Source,
     stream: Stream,
     progress: Option<&'a AtomicU64>,
     /// The beginning of a line whose end was not read yet.
@@ -233,12 +246,13 @@ pub(crate) struct Blocks<'a> {
     bytes: u64,
     /// What ended it too early: half a line of a damaged file is no line.
     pub(crate) damage: Option<waypost_index::Error>,
+    /// The numbers of lines that were too long to keep. Empty lines stand in their places.
+    pub(crate) too_long: Vec<u64>,
 }
 
 impl<'a> Blocks<'a> {
-    pub(crate) fn open(source: &'a Source, progress: Option<&'a AtomicU64>) -> Result<Blocks<'a>> {
+    pub(crate) fn open(source: &Source, progress: Option<&'a AtomicU64>) -> Result<Blocks<'a>> {
         Ok(Blocks {
-            source,
             stream: source.open()?,
             progress,
             rest: Vec::new(),
@@ -246,7 +260,32 @@ impl<'a> Blocks<'a> {
             lines: 0,
             bytes: 0,
             damage: None,
+            too_long: Vec::new(),
         })
+    }
+
+    /// Drops what was read of a line that is too long, and all that is still to come of it.
+    fn skip_line(&mut self, block: &mut Vec<u8>) -> Result<()> {
+        self.too_long.push(self.lines + 1);
+        self.rest.clear();
+        self.rest.push(b'\n');
+        block.resize(BLOCK, 0);
+        loop {
+            let (length, error) = self.stream.read_full(&mut block[..BLOCK]);
+            self.bytes += length as u64;
+            match error {
+                Some(error) if error.is_damage() => self.damage = Some(error),
+                Some(error) => return Err(error.into()),
+                None => {}
+            }
+            if let Some(feed) = memchr::memchr(b'\n', &block[..length]) {
+                self.rest.extend_from_slice(&block[feed + 1..length]);
+                return Ok(());
+            }
+            if length < BLOCK {
+                return Ok(());
+            }
+        }
     }
 
     /// Puts the next lines in `block`. `false` if there are no more.
@@ -255,9 +294,9 @@ impl<'a> Blocks<'a> {
         while !self.ended {
             let kept = filled + self.rest.len();
             if kept > LONGEST {
-                return Err(Error::format("a line is longer than 16 MiB")
-                    .in_file(self.source)
-                    .at_line(self.lines + 1));
+                self.skip_line(block)?;
+                filled = 0;
+                continue;
             }
             // What a block that is used again had is written over, not cleared first.
             block.resize((kept + BLOCK).max(block.len()), 0);

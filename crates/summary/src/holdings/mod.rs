@@ -36,7 +36,7 @@ pub(crate) use list::{Blocks, List, check_filters};
 pub(crate) use run::Run;
 use run::{Collect, Joiner};
 pub use sniff::Content;
-pub(crate) use sniff::content_of;
+pub(crate) use sniff::{content_of, tell};
 
 /// What to read, and how.
 #[derive(Clone, Debug)]
@@ -143,10 +143,13 @@ pub(crate) fn read<C: Consumer>(
             input.sources.len()
         )));
     }
-    let kept = keep_stdin(input)?;
-    let mut input = kept.as_ref().map_or(input, |(_, input)| input).clone();
+    let mut input = input.clone();
     input.select.dialect(input.dialect);
     let input = &input;
+    // Input that is not in order is read twice.
+    for source in &input.sources {
+        source.keep(&input.temporary)?;
+    }
     let sniffed = sniff::sniff(input)?;
     let mut reading = Reading {
         contents: sniffed.contents,
@@ -163,28 +166,11 @@ pub(crate) fn read<C: Consumer>(
     let contents = std::mem::take(&mut reading.contents);
     let mut reading = Reading {
         contents,
+        damage: sniffed.damages,
         ..Reading::default()
     };
     spool::read(input, rejects, consumer, &mut reading)?;
     Ok(reading)
-}
-
-/// Standard input can be read only once, and what it is must be known before: it is written down.
-fn keep_stdin(input: &Input) -> Result<Option<(tempfile::TempDir, Input)>> {
-    let Some(number) = input.sources.iter().position(|s| *s == Source::Stdin) else {
-        return Ok(None);
-    };
-    let fail = |error| Error::io("write", &input.temporary, error);
-    let folder = tempfile::Builder::new()
-        .prefix(".waypost-")
-        .tempdir_in(&input.temporary)
-        .map_err(fail)?;
-    let path = folder.path().join("standard-input");
-    let mut file = std::fs::File::create(&path).map_err(fail)?;
-    std::io::copy(&mut std::io::stdin().lock(), &mut file).map_err(fail)?;
-    let mut input = input.clone();
-    input.sources[number] = Source::new(path);
-    Ok(Some((folder, input)))
 }
 
 /// Reads sorted indexes. `false` if they are not sorted.

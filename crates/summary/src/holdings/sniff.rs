@@ -2,12 +2,12 @@
 
 use waypost_index::input::Source;
 use waypost_index::key::Rekeyer;
+use waypost_index::kind::{self, FileKind};
 use waypost_index::layout::{FileLayout, Line};
 use waypost_index::{Error as IndexError, Field};
 
 use super::{Input, escaped};
 use crate::error::{Error, ErrorKind, Result};
-use crate::filter::Filter;
 
 /// What a source holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,21 +26,26 @@ pub(super) struct Sniffed {
     pub(super) contents: Vec<(String, Content)>,
     /// Whether it looks as if all were indexes, in order.
     pub(super) in_order: bool,
+    /// Damage of sources of which nothing can be read.
+    pub(super) damages: Vec<IndexError>,
 }
 
 pub(super) fn sniff(input: &Input) -> Result<Sniffed> {
     let mut contents = Vec::new();
     let mut in_order = true;
+    let mut damages = Vec::new();
     let mut last: Vec<u8> = Vec::new();
     for source in &input.sources {
-        let start = beginning(source)?;
-        if Filter::begins(&start) {
-            return Err(Error::new(ErrorKind::FilterAsHoldings(
-                "this is a filter, which does not tell which URIs are held",
-            ))
-            .in_file(source));
+        let told = tell(source)?;
+        let content = told.content;
+        if let Some(damage) = told.damage.filter(|_| content == Content::Empty) {
+            // Nothing of it can be read, so nobody else would find the damage.
+            if input.strict {
+                return Err(damage.into());
+            }
+            damages.push(damage);
         }
-        let content = content_of(&start);
+        let start = told.lines;
         if let Content::Index(_) = content {
             in_order &= is_in_order(input, &start, &mut last);
         } else if content != Content::Empty {
@@ -48,18 +53,57 @@ pub(super) fn sniff(input: &Input) -> Result<Sniffed> {
         }
         contents.push((source.to_string(), content));
     }
-    Ok(Sniffed { contents, in_order })
+    Ok(Sniffed {
+        contents,
+        in_order,
+        damages,
+    })
 }
 
-/// The first bytes of a source, decompressed. What damage follows is found when all is read.
-fn beginning(source: &Source) -> Result<Vec<u8>, IndexError> {
-    let mut start = vec![0; FileLayout::SAMPLE];
-    let (length, error) = source.open()?.read_full(&mut start);
-    match error {
-        Some(error) if !error.is_damage() => return Err(error),
-        _ => start.truncate(length),
-    }
-    Ok(start)
+/// What was told about a source.
+pub(crate) struct Told {
+    pub(crate) content: Content,
+    /// The first readable lines.
+    pub(crate) lines: Vec<u8>,
+    pub(crate) damage: Option<IndexError>,
+}
+
+/// What a source holds, if holdings can be read from it.
+///
+/// # Errors
+/// When it cannot be read, or is of another kind.
+pub(crate) fn tell(source: &Source) -> Result<Told> {
+    let told = kind::tell(source)?;
+    let content = match &told.kind {
+        FileKind::Empty => Content::Empty,
+        FileKind::Index(layout) => Content::Index(shape_of(layout)),
+        FileKind::List => Content::List,
+        FileKind::Summary => Content::Summary,
+        FileKind::Filter => {
+            return Err(Error::new(ErrorKind::FilterAsHoldings(
+                "this is a filter, which does not tell which URIs are held",
+            ))
+            .in_file(source));
+        }
+        other => {
+            return Err(other
+                .instead_of("an index or a list of URIs")
+                .in_file(source)
+                .into());
+        }
+    };
+    Ok(Told {
+        content,
+        lines: told.lines,
+        damage: told.damage,
+    })
+}
+
+fn shape_of(layout: &FileLayout) -> String {
+    layout
+        .shape()
+        .map(|shape| shape.to_string())
+        .unwrap_or_default()
 }
 
 /// What begins like this.

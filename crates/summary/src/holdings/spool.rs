@@ -34,10 +34,7 @@ pub(super) fn read<C: Consumer>(
     consumer: &C,
     reading: &mut Reading,
 ) -> Result<()> {
-    let folder = tempfile::Builder::new()
-        .prefix(".waypost-")
-        .tempdir_in(&input.temporary)
-        .map_err(|error| Error::io("write", &input.temporary, error))?;
+    let folder = waypost_io::temporary::folder_in(&input.temporary)?;
     let spooled = folder.path().join("spooled");
     let spool = Mutex::new(Spool::new(&spooled)?);
     let mut span = Span::default();

@@ -101,9 +101,6 @@ pub fn build(
 
 /// How many keys a row of an `HxPx` profile has. `None` if it is something else.
 fn profile_keys(source: &Source) -> Result<Option<usize>> {
-    if *source == Source::Stdin {
-        return Ok(None);
-    }
     let mut start = [0];
     if source.open()?.read_full(&mut start).0 == 0 || !matches!(start[0], b'!' | b'@') {
         return Ok(None);

@@ -132,9 +132,8 @@ impl Given {
             counting: Counting::default(),
             keys: 1,
         };
-        if *source == Source::Stdin {
-            given.tidy()?;
-        }
+        // A map is read several times.
+        source.keep(&room.temporary)?;
         let rows = Rows::open(&given.source, Order::Any)?;
         given.keys = rows.keys();
         given.headers = rows.headers().clone();

@@ -8,6 +8,7 @@ use std::cmp::Ordering;
 
 use waypost_index::Source;
 use waypost_index::input::Stream;
+use waypost_index::kind::{self, FileKind};
 use waypost_surt::Key;
 
 use super::row::{Row, tidy_key};
@@ -22,6 +23,14 @@ pub(crate) enum Order {
     Watch,
     /// It does not matter.
     Any,
+}
+
+/// Refuses files of other kinds: they have lines, too, whose numbers would be taken for frequencies.
+pub(crate) fn check_kind(source: &Source) -> Result<()> {
+    match kind::tell(source)?.kind {
+        FileKind::Empty | FileKind::List | FileKind::Summary | FileKind::Text => Ok(()),
+        other => Err(other.instead_of("a map").in_file(source).into()),
+    }
 }
 
 /// Reads rows.
@@ -64,6 +73,7 @@ pub(crate) enum Why {
 impl Rows {
     /// Reads the headers.
     pub(crate) fn open(source: &Source, order: Order) -> Result<Rows> {
+        check_kind(source)?;
         let mut rows = Rows {
             lines: Lines::new(source.open()?),
             name: source.to_string(),

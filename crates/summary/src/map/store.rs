@@ -65,8 +65,10 @@ impl Map {
     pub fn open_rows(path: &Path, room: &Room) -> Result<Map> {
         let source = Source::new(path);
         let name = |error: Error| error.in_file(path.display());
+        super::rows::check_kind(&source)?;
         // A pipe can be read only once, and not be mapped.
-        let plain = path.is_file() && source.open()?.compression() == Compression::Plain;
+        source.keep(&room.temporary)?;
+        let plain = source.open()?.compression() == Compression::Plain;
         if plain {
             let text = Mapped::open(path)?;
             if let Some(table) = table::load(path, &text)? {
@@ -114,6 +116,16 @@ impl Map {
     /// map knows times. A [`Finder`] looks many up faster.
     pub(crate) fn find(&self, surt: &Surt<'_>, at: Option<&Span>) -> Option<Found<'_>> {
         Finder::new(self).find_surt(surt, at)
+    }
+
+    /// Whether what was found so far was really in the file. To be asked after rows were found and
+    /// before they are given away: a held URI in a file that was truncated would be called absent.
+    ///
+    /// # Errors
+    /// When the file was truncated while it was in use.
+    pub fn check_intact(&self) -> Result<()> {
+        self.text.check()?;
+        self.table.check_intact()
     }
 
     /// The text, and where its rows are.
@@ -175,7 +187,9 @@ impl Map {
     /// Whether the map calls a SURT present.
     #[cfg(test)]
     pub(crate) fn is_present(&self, surt: &Surt<'_>) -> Result<bool> {
-        match self.find(surt, None) {
+        let found = self.find(surt, None);
+        self.check_intact()?;
+        match found {
             Some(found) => self.confirms(&found, surt),
             None => Ok(false),
         }
@@ -412,7 +426,9 @@ impl Summary for Map {
     }
 
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer> {
-        let answer = match self.find(lookup.surt(), None) {
+        let found = self.find(lookup.surt(), None);
+        self.check_intact()?;
+        let answer = match found {
             Some(found) if self.confirms(&found, lookup.surt())? => Answer::Present(Match {
                 key: Some(found.key.into_owned()),
                 frequency: found.frequency,
@@ -428,6 +444,7 @@ impl Summary for Map {
             .map(|lookups| {
                 let mut found = Vec::with_capacity(lookups.len());
                 Finder::new(self).find_all(lookups, None, |row| found.push(row));
+                self.check_intact()?;
                 found
                     .into_iter()
                     .zip(lookups)

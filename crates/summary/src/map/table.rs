@@ -223,6 +223,11 @@ impl Table {
         }
     }
 
+    /// Whether the file was not truncated while it was in use.
+    pub(crate) fn check_intact(&self) -> Result<()> {
+        Ok(self.bytes.check()?)
+    }
+
     /// Takes a table as it was built.
     pub(crate) fn new(bytes: Mapped) -> Option<Table> {
         let number = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));

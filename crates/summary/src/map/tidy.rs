@@ -10,6 +10,7 @@ use tempfile::{NamedTempFile, TempPath};
 use waypost_index::Source;
 use waypost_index::output::{Format, LineWriter};
 use waypost_index::sort;
+use waypost_io::temporary;
 use waypost_surt::Key;
 
 use super::row::{self, Row, tidy_key};
@@ -31,8 +32,7 @@ pub(crate) struct Spool {
 
 impl Spool {
     pub(crate) fn new(room: &Room) -> Result<Spool> {
-        let file = NamedTempFile::new_in(&room.temporary)
-            .map_err(|source| Error::io("write", &room.temporary, source))?;
+        let file = temporary::file_in(&room.temporary)?;
         Ok(Spool {
             file: BufWriter::with_capacity(1 << 18, file),
             room: room.clone(),
@@ -94,9 +94,7 @@ impl Spool {
             .map_err(|error| failed(error.into_error()))?
             .into_temp_path();
         if !self.in_order {
-            let sorted = NamedTempFile::new_in(&self.room.temporary)
-                .map_err(failed)?
-                .into_temp_path();
+            let sorted = temporary::file_in(&self.room.temporary)?.into_temp_path();
             let mut out = LineWriter::create(&sorted, &Format::Plain, 1)?;
             let options = sort::Options {
                 memory: self.room.memory,
@@ -242,9 +240,7 @@ pub(crate) fn tidied(source: &Source, room: &Room) -> Result<TempPath> {
         push_tidy(&mut spool, &row, &mut key)?;
     }
     let headers = rows.headers().clone();
-    let out = NamedTempFile::new_in(&room.temporary)
-        .map_err(|source| Error::io("write", &room.temporary, source))?
-        .into_temp_path();
+    let out = temporary::file_in(&room.temporary)?.into_temp_path();
     let mut head = Vec::new();
     headers.write(&mut head);
     write_spooled(spool.finish()?, keys, &head, &out)?;

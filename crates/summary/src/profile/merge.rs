@@ -65,10 +65,7 @@ pub fn merge(
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let scratch = tempfile::Builder::new()
-        .prefix(".waypost-")
-        .tempdir_in(folder)
-        .map_err(|error| Error::io("write", folder, error))?;
+    let scratch = waypost_io::temporary::folder_in(folder)?;
     let mut paths = Vec::new();
     for (number, (path, about)) in inputs.iter().zip(&mut abouts).enumerate() {
         match policy.filter(|policy| Some(*policy) != about.policy) {

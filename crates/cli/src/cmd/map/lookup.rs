@@ -102,6 +102,7 @@ fn answer_batch_by<'m>(
     let lookups: Vec<waypost_summary::Lookup<'_>> = batch.valid().collect();
     let mut rows = Vec::with_capacity(lookups.len());
     finder.find_all(&lookups, at, |found| rows.push(found));
+    map.check_intact()?;
     let mut found = lookups.iter().zip(rows);
     let more = answers.shows_more();
     answer_batch(batch, answers, || {

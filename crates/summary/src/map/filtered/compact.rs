@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tempfile::{NamedTempFile, TempPath};
+use tempfile::TempPath;
 use waypost_index::Source;
 use waypost_index::output::{Format, LineWriter};
 
@@ -214,9 +214,7 @@ fn place(rows: &Path, made: &Made, filter: TempPath, head: &[u8], out: &Path) ->
 
 /// A place for a temporary file, which is gone when it is dropped.
 pub(crate) fn temporary(room: &Room) -> Result<TempPath> {
-    Ok(NamedTempFile::new_in(&room.temporary)
-        .map_err(|source| Error::io("write", &room.temporary, source))?
-        .into_temp_path())
+    Ok(waypost_io::temporary::file_in(&room.temporary)?.into_temp_path())
 }
 
 /// Writes the rows alone, plain.

@@ -1,0 +1,87 @@
+//! Refusing to overwrite an input: the one check for all commands.
+//!
+//! It looks at the arguments as they were typed: every file or folder that a command is to write
+//! against every one that it is to read. Files are compared by device and inode, so that links and
+//! other spellings of a path are found, too.
+
+use std::path::{Path, PathBuf};
+
+use clap::ArgMatches;
+use waypost_index::input;
+use waypost_io::opened::same_file;
+
+use crate::hint::Hint;
+
+/// Arguments that name what is written.
+const WRITTEN: [&str; 7] = [
+    "output", "zipnum", "rejects", "html", "csv", "trace", "misses",
+];
+
+/// Commands that may write to what they read, because that makes sense, and which argument that is.
+const IN_PLACE: [(&str, &str); 3] = [
+    ("index sort", "inputs"),
+    ("filter add", "filter"),
+    ("filter exclude", "filter"),
+];
+
+/// Checks the arguments of a command.
+///
+/// # Errors
+/// When an output is also an input.
+pub(crate) fn check(matches: &ArgMatches) -> anyhow::Result<()> {
+    let mut command = Vec::new();
+    let mut at = matches;
+    while let Some((name, inner)) = at.subcommand() {
+        command.push(name);
+        at = inner;
+    }
+    let command = command.join(" ");
+    let (mut written, mut read) = (Vec::new(), Vec::new());
+    for id in at.ids() {
+        let Ok(Some(paths)) = at.try_get_many::<PathBuf>(id.as_str()) else {
+            continue;
+        };
+        let is_written = WRITTEN.contains(&id.as_str());
+        for path in paths {
+            if is_written {
+                written.push(path);
+            } else if id.as_str() != "temporary"
+                && !IN_PLACE.contains(&(command.as_str(), id.as_str()))
+            {
+                read.push(path);
+            }
+        }
+    }
+    for output in written.into_iter().filter(|path| path.exists()) {
+        for input in &read {
+            if let Some(input) = same(output, input) {
+                let message = if input == *output {
+                    format!("{} is an input and an output", input.display())
+                } else {
+                    format!(
+                        "{} is an input and, as {}, an output",
+                        input.display(),
+                        output.display()
+                    )
+                };
+                return Err(anyhow::anyhow!(message)).hint("write to another file");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The input that is the same file as `output`: `input`, or a file in it if it is a folder.
+fn same(output: &Path, input: &Path) -> Option<PathBuf> {
+    if same_file(output, input) && !input.is_dir() {
+        return Some(input.to_owned());
+    }
+    if !input.is_dir() || output.is_dir() {
+        return None;
+    }
+    let inside = input::expand([input]).ok()?.sources;
+    inside
+        .into_iter()
+        .map(|source| source.path().to_owned())
+        .find(|path| same_file(output, path))
+}

@@ -1,0 +1,190 @@
+//! Temporary files and folders with a name, and what becomes of them.
+//!
+//! Most temporary files have no name: nothing is left of them, however the process ends. Those that
+//! need one are made here, so that all names follow one scheme:
+//!
+//! ```text
+//! .waypost-<scope>-<pid>-<start>-<random>.tmp
+//! ```
+//!
+//! `pid` and `start` are the process and the time at which it was started, `scope` the system in
+//! which that number is known: the boot of the machine and the namespace of process numbers, so that
+//! a machine or container that shares the folder is never mistaken for this one.
+//!
+//! - Guards remove what they made when they are dropped.
+//! - A process that is told to end by a signal calls [`remove_own`].
+//! - What a killed process has left is removed the next time that a process makes something
+//!   temporary in the same folder, once the owner is gone.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use tempfile::{NamedTempFile, TempDir};
+
+use crate::error::{IoContext, Result};
+
+const PREFIX: &str = ".waypost-";
+const SUFFIX: &str = ".tmp";
+
+/// A temporary file in `folder`, removed when it is dropped.
+///
+/// # Errors
+/// When the folder does not exist or cannot be written.
+pub fn file_in(folder: &Path) -> Result<NamedTempFile> {
+    builder(folder)
+        .tempfile_in(folder)
+        .doing("make a temporary file in", folder)
+}
+
+/// A temporary folder in `folder`, removed with all that is in it when it is dropped.
+///
+/// # Errors
+/// When the folder does not exist or cannot be written.
+pub fn folder_in(folder: &Path) -> Result<TempDir> {
+    builder(folder)
+        .tempdir_in(folder)
+        .doing("make a temporary folder in", folder)
+}
+
+/// Makes the names, after what dead processes left in `folder` was removed.
+pub(crate) fn builder(folder: &Path) -> tempfile::Builder<'static, 'static> {
+    let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let is_new = USED
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .insert(folder.clone());
+    if is_new {
+        sweep(&folder);
+    }
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&**OWN).suffix(SUFFIX);
+    builder
+}
+
+/// Removes everything temporary that this process has made: for the handler of a signal, before it
+/// ends the process.
+pub fn remove_own() {
+    let folders = USED.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    for folder in folders {
+        remove(&folder, |name| name.starts_with(&**OWN));
+    }
+}
+
+/// The folders in which something was made.
+static USED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// How the names of this process begin.
+static OWN: LazyLock<String> = LazyLock::new(|| {
+    let pid = std::process::id();
+    let start = start_of(pid).unwrap_or(0);
+    format!("{PREFIX}{}-{pid}-{start}-", *SCOPE)
+});
+
+/// The system in which a process is known by its number.
+static SCOPE: LazyLock<String> = LazyLock::new(|| {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let space = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    let text = format!("{boot}{}", space.display());
+    // FNV-1a: the same in every version, unlike the hasher of the standard library.
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{:08x}", hash >> 32)
+});
+
+/// When a process was started, in ticks since the boot. `None` if there is no such process, or where
+/// that cannot be known.
+fn start_of(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program is in parentheses and may hold anything.
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// Removes what processes that are gone have left in `folder`.
+fn sweep(folder: &Path) {
+    // Without the means to tell who lives, nothing is removed.
+    if start_of(std::process::id()).is_none() {
+        return;
+    }
+    remove(folder, |name| {
+        owner(name).is_some_and(|(pid, start)| start_of(pid) != Some(start))
+    });
+}
+
+/// Process and start in a name of this scope.
+fn owner(name: &str) -> Option<(u32, u64)> {
+    let rest = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
+    let rest = rest.strip_prefix(&**SCOPE)?.strip_prefix('-')?;
+    let mut fields = rest.splitn(3, '-');
+    let owner = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    fields.next().map(|_| owner)
+}
+
+/// Best effort: what cannot be removed is somebody else's.
+fn remove(folder: &Path, wanted: impl Fn(&str) -> bool) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        if !entry.file_name().to_str().is_some_and(&wanted) {
+            continue;
+        }
+        let path = entry.path();
+        let _ = match entry.file_type() {
+            Ok(kind) if kind.is_dir() => fs::remove_dir_all(path),
+            _ => fs::remove_file(path),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_dead_process_left_is_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = |scope: &str, pid: u32, start: u64| {
+            let path = folder
+                .path()
+                .join(format!("{PREFIX}{scope}-{pid}-{start}-x{SUFFIX}"));
+            fs::write(&path, b"").unwrap();
+            path
+        };
+        let me = std::process::id();
+        let start = start_of(me).unwrap();
+        let dead = [
+            name(&SCOPE, u32::MAX - 1, 5),
+            // The number was given to another process since.
+            name(&SCOPE, me, start + 1),
+        ];
+        let alive = [
+            name(&SCOPE, me, start),
+            name(&SCOPE, 1, start_of(1).unwrap_or(1)),
+            // Of another machine, which may live.
+            name("00000000", u32::MAX - 1, 5),
+        ];
+        let old = folder.path().join(".waypost-notes");
+        fs::write(&old, b"").unwrap();
+        let left = folder
+            .path()
+            .join(format!("{PREFIX}{}-{}-7-y{SUFFIX}", *SCOPE, u32::MAX - 1));
+        fs::create_dir_all(left.join("inside")).unwrap();
+        let mine = file_in(folder.path()).unwrap();
+        assert!(dead.iter().all(|path| !path.exists()));
+        assert!(!left.exists());
+        assert!(alive.iter().all(|path| path.exists()) && old.exists());
+        assert_eq!(
+            owner(mine.path().file_name().unwrap().to_str().unwrap()),
+            Some((me, start))
+        );
+        let inner = folder_in(folder.path()).unwrap();
+        fs::write(inner.path().join("a"), b"").unwrap();
+        remove(folder.path(), |name| name.starts_with(&**OWN));
+        assert!(!inner.path().exists() && !mine.path().exists());
+        assert!(!alive[0].exists() && alive[1].exists());
+    }
+}
