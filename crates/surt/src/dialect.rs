@@ -6,6 +6,7 @@ use std::str::FromStr;
 /// A set of canonicalisation rules. Archives that wrote their indexes under different dialects
 /// give some URIs different SURTs; a lookup must use the dialect of the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Dialect {
     /// Python `surt` 0.3.1: what pywb, cdxj-indexer and the Internet Archive write.
     #[default]

@@ -4,8 +4,9 @@ use psl::{List, Psl, Type};
 
 use crate::{Kind, Surt};
 
-/// The version of the compiled-in list of public suffixes. Keys of the D-policies depend on it.
-pub const PSL_VERSION: &str = "2.1.246";
+/// The version of crate `psl`, whose list of public suffixes is compiled in. Keys of the D-policies
+/// depend on it, so summaries record it. `unknown` where the build finds no lock file.
+pub const PSL_VERSION: &str = env!("WAYPOST_PSL_VERSION");
 
 impl<'a> Surt<'a> {
     /// The registered domain, as a prefix of the SURT: `uk,co,bbc` of `uk,co,bbc,news)/`.

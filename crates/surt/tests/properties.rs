@@ -1,6 +1,8 @@
 //! What holds for any bytes.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::num::NonZeroU32;
+
 use proptest::prelude::*;
 use waypost_surt::{Canonicalizer, Dialect, Key, Kind, Limit, Policy, Reach, Surt};
 
@@ -35,8 +37,10 @@ fn dialect() -> impl Strategy<Value = Dialect> {
 }
 
 fn prefix_policy() -> impl Strategy<Value = Policy> {
-    let limit = |least: u32| prop_oneof![(least..6).prop_map(Limit::Most), Just(Limit::All)];
-    (limit(1), limit(0)).prop_map(|(hosts, paths)| Policy::Prefix { hosts, paths })
+    let hosts = (1..6_u32).prop_map(|most| Limit::Most(NonZeroU32::new(most).unwrap()));
+    let hosts = prop_oneof![hosts, Just(Limit::All)];
+    let paths = prop_oneof![(0..6_u32).prop_map(Limit::Most), Just(Limit::All)];
+    (hosts, paths).prop_map(|(hosts, paths)| Policy::Prefix { hosts, paths })
 }
 
 fn canonical(dialect: Dialect, uri: &[u8]) -> Option<Vec<u8>> {

@@ -22,6 +22,9 @@ pub(super) const LARGEST_BLOCK: u64 = 1 << 30;
 /// How many data files are kept open.
 const OPEN_FILES: usize = 64;
 
+/// An open data file and its name.
+type DataFile = (Arc<File>, PathBuf);
+
 /// A ZipNum index.
 pub struct ZipNum {
     path: PathBuf,
@@ -32,7 +35,7 @@ pub struct ZipNum {
     /// The one data file of a WACZ.
     only_part: Vec<u8>,
     locations: Locations,
-    files: Mutex<HashMap<Vec<u8>, (Arc<File>, PathBuf)>>,
+    files: Mutex<HashMap<Vec<u8>, DataFile>>,
 }
 
 impl ZipNum {
@@ -233,7 +236,7 @@ impl ZipNum {
         Ok(row)
     }
 
-    pub(super) fn file(&self, part: &[u8]) -> Result<(Arc<File>, PathBuf)> {
+    pub(super) fn file(&self, part: &[u8]) -> Result<DataFile> {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((file, path)) = files.get(part) {
             return Ok((Arc::clone(file), path.clone()));

@@ -6,6 +6,7 @@
 //! `DDom` … `DIni` are counted for one registered domain at a time.
 
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 
 use waypost_surt::{Detail, Kind, Limit, Policy, Surt};
 
@@ -107,6 +108,7 @@ impl<'a> Cut<'a> {
                 }
                 Policy::Whole => End::Plain(surt.len()),
                 Policy::Prefix { hosts, paths } => shape.end(*hosts, *paths),
+                _ => End::Other,
             };
             let records = &mut self.records[index];
             let same = match end {
@@ -327,12 +329,12 @@ impl Shape {
         shape
     }
 
-    fn end(&self, hosts: Limit, paths: Limit) -> End {
+    fn end(&self, hosts: Limit<NonZeroU32>, paths: Limit<u32>) -> End {
         if !self.plain {
             return End::Other;
         }
         if let Limit::Most(most) = hosts {
-            let most = most as usize;
+            let most = most.get() as usize;
             if most <= self.comma_count {
                 return End::Host(self.commas[most - 1]);
             }

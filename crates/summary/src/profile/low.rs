@@ -54,7 +54,7 @@ fn plain_low(policy: Policy, surt: &[u8], out: &mut Vec<u8>) {
         Policy::Prefix { hosts, paths } => {
             let commas = memchr::memchr_iter(b',', parsed.host()).count();
             if let (Limit::Most(most), Kind::Host) = (hosts, parsed.kind()) {
-                let most = most as usize;
+                let most = most.get() as usize;
                 let nth = memchr::memchr_iter(b',', authority).nth(most.saturating_sub(1));
                 if let Some(at) = nth.filter(|_| most <= commas) {
                     out.extend_from_slice(&authority[..at]);
@@ -82,7 +82,8 @@ fn plain_low(policy: Policy, surt: &[u8], out: &mut Vec<u8>) {
                 .map_or(path.len(), |at| at + 1);
             out.extend_from_slice(&path[..end]);
         }
-        Policy::Whole => {}
+        // Nothing sorts below the empty key.
+        _ => {}
     }
 }
 

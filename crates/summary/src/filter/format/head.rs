@@ -134,11 +134,10 @@ impl Head {
         );
         put(
             12,
-            &[match self.dialect {
-                Dialect::Ia => 1,
-                Dialect::CommonCrawl => 2,
-                Dialect::CommonCrawlLegacy => 3,
-            }],
+            &[Dialect::ALL
+                .iter()
+                .position(|dialect| *dialect == self.dialect)
+                .map_or(0, |place| place as u8 + 1)],
         );
         put(
             13,

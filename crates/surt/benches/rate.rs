@@ -1,4 +1,5 @@
-//! How many URIs a second one core canonicalises: `rate FILE [SECONDS]`, one URI a line.
+//! How many URIs a second one core canonicalises:
+//! `cargo bench -p waypost-surt --bench rate -- FILE [SECONDS] [DIALECT]`, one URI a line.
 //! Prints the rate and nothing else; `bench/surt` compares it with Python's package.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is a program")]
 
@@ -8,7 +9,8 @@ use std::time::{Duration, Instant};
 use waypost_surt::{Canonicalizer, Dialect};
 
 fn main() -> ExitCode {
-    let mut args = std::env::args().skip(1);
+    // Cargo adds `--bench`.
+    let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
     let Some(path) = args.next() else {
         eprintln!("usage: rate FILE [SECONDS] [DIALECT]");
         return ExitCode::from(2);

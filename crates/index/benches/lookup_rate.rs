@@ -11,7 +11,8 @@ use waypost_surt::{Canonicalizer, Dialect};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let usage = "usage: lookup_rate INDEX FILE";
-    let mut arguments = std::env::args().skip(1);
+    // Cargo adds `--bench`.
+    let mut arguments = std::env::args().skip(1).filter(|word| word != "--bench");
     let index = Index::open(Path::new(&arguments.next().ok_or(usage)?))?;
     let uris = std::fs::read(arguments.next().ok_or(usage)?)?;
     let uris: Vec<&[u8]> = uris

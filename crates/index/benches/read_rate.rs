@@ -39,7 +39,8 @@ impl Job for Sum {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let usage = "usage: read_rate scan|inflate FILE [BLOCK]";
-    let mut arguments = std::env::args().skip(1);
+    // Cargo adds `--bench`.
+    let mut arguments = std::env::args().skip(1).filter(|word| word != "--bench");
     let what = arguments.next().ok_or(usage)?;
     let path = PathBuf::from(arguments.next().ok_or(usage)?);
     let (bytes, seconds) = match &*what {
