@@ -10,6 +10,8 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use waypost_index::Select;
 use waypost_index::input::Source;
+use waypost_io::LONGEST_LINE;
+use waypost_io::pieces::{self, Piece, Pieces};
 use waypost_report::{Align, Cells, Columns, count, push_json_string};
 use waypost_summary::map::write_frequency;
 use waypost_summary::{
@@ -19,7 +21,6 @@ use waypost_surt::Error;
 
 use crate::exit::Exit;
 use crate::hint::Hint;
-use crate::pipeline::{self, LONGEST_LINE, Piece, Pieces};
 use crate::printer::Printer;
 
 #[derive(Args)]
@@ -254,7 +255,8 @@ impl Lookups {
             rejected += answers.rejected;
             out.data().write_all(&answers.text)?;
             // A program that waits for each answer gets it now.
-            Ok(out.flush()?)
+            out.flush()?;
+            Ok::<(), anyhow::Error>(())
         };
         take(first)?;
         if let Some(pieces) = batch {
@@ -271,7 +273,7 @@ impl Lookups {
                     Ok(answers)
                 }
             };
-            pipeline::run(threads, pieces, work, take)?;
+            pieces::run(threads, pieces, work, take)?;
         }
         if rejected > 0 && self.format == Format::Table {
             out.warn(format_args!(

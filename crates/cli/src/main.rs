@@ -12,7 +12,6 @@ mod hint;
 mod interrupt;
 mod lookups;
 mod overwrite;
-mod pipeline;
 mod plural;
 mod printer;
 mod progress;

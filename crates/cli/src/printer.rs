@@ -8,9 +8,13 @@ use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
 use waypost_index::Source;
+use waypost_report::count;
 
 use crate::hint;
-use crate::progress::Progress;
+use crate::progress::{Phases, Progress};
+
+/// Warnings of one kind that are shown.
+pub(crate) const SHOWN: usize = 3;
 
 /// Where a command's results and messages go.
 pub(crate) struct Printer {
@@ -35,14 +39,11 @@ impl Printer {
         self.stdout.flush()
     }
 
-    /// A bar over so many bytes, if that is known, that shows until it is dropped.
-    pub(crate) fn progress(&self, what: &'static str, total: Option<u64>) -> Progress {
-        Progress::new(what, total, !self.quiet && io::stderr().is_terminal())
-    }
-
-    /// A bar over the bytes of all of these.
-    pub(crate) fn reading(&self, sources: &[Source]) -> Progress {
-        self.progress("reading", sources.iter().map(Source::size).sum())
+    /// A bar over the bytes of all of these, and then over what is done with them. Shows until it is
+    /// dropped.
+    pub(crate) fn progress(&self, phases: Phases, sources: &[Source]) -> Progress {
+        let total = sources.iter().map(Source::size).sum();
+        Progress::new(phases, total, !self.quiet && io::stderr().is_terminal())
     }
 
     /// Something worth knowing. Silenced by `--quiet`.
@@ -55,6 +56,18 @@ impl Printer {
     /// Something that may be wrong with the input or the result.
     pub(crate) fn warn(&self, message: impl Display) {
         eprintln!("warning: {message}");
+    }
+
+    /// Warnings of one kind: the first three, and how many more there are.
+    pub(crate) fn warn_some<M: Display>(&self, messages: impl IntoIterator<Item = M>) {
+        let mut messages = messages.into_iter();
+        for message in messages.by_ref().take(SHOWN) {
+            self.warn(message);
+        }
+        let more = messages.count() as u64;
+        if more > 0 {
+            self.warn(format_args!("… and {} more like that", count(more)));
+        }
     }
 
     /// The error that ends the run: what, because of what, and what to do.

@@ -1,5 +1,5 @@
-//! A bar that shows how many bytes are read, how fast, and how long it will take. Hidden off a
-//! terminal.
+//! A bar that shows which phase a run is in, how far it has come, how fast it is, and how long it will
+//! take. Hidden off a terminal.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,6 +7,22 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+
+/// What a run does: first it takes in so many bytes, then it does something of unknown length.
+#[derive(Clone, Copy)]
+pub(crate) struct Phases {
+    /// While the input is read: `reading`.
+    pub(crate) first: &'static str,
+    /// When all of it was read: `writing`.
+    pub(crate) then: &'static str,
+}
+
+impl Phases {
+    pub(crate) const READ_WRITE: Phases = Phases {
+        first: "reading",
+        then: "writing",
+    };
+}
 
 /// Shows a number that others count up, until it is dropped.
 pub(crate) struct Progress {
@@ -21,30 +37,41 @@ struct Shown {
 }
 
 impl Progress {
-    /// `total` is how many bytes there are, if that is known.
-    pub(crate) fn new(what: &'static str, total: Option<u64>, show: bool) -> Progress {
+    /// `total` is how many bytes there are to read, if that is known.
+    pub(crate) fn new(phases: Phases, total: Option<u64>, show: bool) -> Progress {
         let done = Arc::new(AtomicU64::new(0));
         let shown = show.then(|| {
             let bar = match total {
                 Some(total) => ProgressBar::new(total),
                 None => ProgressBar::new_spinner(),
             };
-            let template = match total {
-                Some(_) => {
-                    "{msg} {bar:30} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec}, {eta} left"
-                }
-                None => "{msg} {spinner} {decimal_bytes} {decimal_bytes_per_sec}",
-            };
-            if let Ok(style) = ProgressStyle::with_template(template) {
-                bar.set_style(style);
-            }
-            bar.set_message(what);
+            style(
+                &bar,
+                match total {
+                    Some(_) => {
+                        "{msg} {bar:30} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec}, {eta} left"
+                    }
+                    None => "{msg} {spinner} {decimal_bytes} {decimal_bytes_per_sec}",
+                },
+            );
+            bar.set_message(phases.first);
             let over = Arc::new(AtomicBool::new(false));
             let ticker = thread::spawn({
                 let (bar, done, over) = (bar.clone(), Arc::clone(&done), Arc::clone(&over));
                 move || {
+                    let mut all_read = false;
                     while !over.load(Ordering::Relaxed) {
-                        bar.set_position(done.load(Ordering::Relaxed));
+                        let read = done.load(Ordering::Relaxed);
+                        if !all_read && total.is_some_and(|total| total > 0 && read >= total) {
+                            all_read = true;
+                            style(&bar, "{msg} {spinner} {elapsed}");
+                            bar.set_message(phases.then);
+                        }
+                        if all_read {
+                            bar.tick();
+                        } else {
+                            bar.set_position(read);
+                        }
                         thread::park_timeout(Duration::from_millis(100));
                     }
                 }
@@ -57,6 +84,12 @@ impl Progress {
     /// What to count up.
     pub(crate) fn bytes(&self) -> &Arc<AtomicU64> {
         &self.done
+    }
+}
+
+fn style(bar: &ProgressBar, template: &str) {
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
     }
 }
 

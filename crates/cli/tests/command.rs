@@ -9,18 +9,26 @@ mod check;
 mod examples;
 #[path = "command/filter.rs"]
 mod filter;
+#[path = "command/filtered.rs"]
+mod filtered;
 #[path = "command/inputs.rs"]
 mod inputs;
 #[path = "command/keys.rs"]
 mod keys;
 #[path = "command/lookups.rs"]
 mod lookups;
+#[path = "command/map.rs"]
+mod map;
 #[path = "command/options.rs"]
 mod options;
 #[path = "command/profile.rs"]
 mod profile;
+#[path = "command/snapshots.rs"]
+mod snapshots;
 #[path = "command/sorting.rs"]
 mod sorting;
+
+use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
 
@@ -28,6 +36,13 @@ fn waypost(args: &[&str]) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("waypost"));
     command.args(args);
     command
+}
+
+/// A file of `examples/`.
+fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../examples")
+        .join(name)
 }
 
 /// What a run printed, and its exit code.

@@ -10,6 +10,9 @@ use waypost_index::scan::{self, At, Job};
 use waypost_index::web::NonWeb;
 use waypost_index::{Capture, Field, Fields};
 
+#[path = "../../../tests/oracles.rs"]
+mod oracles;
+
 /// Keeps what captures have, as text.
 struct Everything;
 
@@ -329,13 +332,10 @@ com,example)/ 20110624224957 http://example.com/ text/html 200 QWE - - 6 a.warc.
 
 #[test]
 fn the_malformed_lines_met_in_the_wild_are_all_accounted_for() {
-    let Some(shared) = std::env::var_os("WAYPOST_SHARED") else {
-        println!("skipped: WAYPOST_SHARED is not set");
+    let Some(shared) = oracles::shared() else {
         return;
     };
-    let table =
-        fs::read_to_string(std::path::Path::new(&shared).join("vectors/cdx/malformed_lines.tsv"))
-            .unwrap();
+    let table = fs::read_to_string(shared.join("vectors/cdx/malformed_lines.tsv")).unwrap();
     let kept = [
         "bad_timestamp",
         "length_dash",
@@ -361,11 +361,10 @@ fn the_malformed_lines_met_in_the_wild_are_all_accounted_for() {
 
 #[test]
 fn real_indexes_of_many_archives_are_read() {
-    let Some(shared) = std::env::var_os("WAYPOST_SHARED") else {
-        println!("skipped: WAYPOST_SHARED is not set");
+    let Some(shared) = oracles::shared() else {
         return;
     };
-    let folder = std::path::Path::new(&shared).join("vectors/cdx/archive_profiler_mit");
+    let folder = shared.join("vectors/cdx/archive_profiler_mit");
     let sources = input::expand([folder]).unwrap().sources;
     let report = check::check(&sources, check::Options::default()).unwrap();
     assert_eq!(

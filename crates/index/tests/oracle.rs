@@ -8,3 +8,6 @@
 mod gnu_sort;
 #[path = "oracle/pywb.rs"]
 mod pywb;
+
+#[path = "../../../tests/oracles.rs"]
+mod oracles;

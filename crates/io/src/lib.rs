@@ -31,6 +31,7 @@
 //! | [`source`], [`opened`], [`stream`], [`compression`] | an input opened once, pipe or file, and decompressed; damage is reported and what came before it kept |
 //! | [`members`] | the members of a gzip file, found without inflating it, to inflate them in parallel |
 //! | [`lines`] | lines in a buffer of bounded size |
+//! | [`pieces`] | pieces of whole lines, worked on by all cores while they are read |
 //! | [`pipeline`], [`ordered`] | read, work and write at the same time; results in the order of the input |
 //! | [`sort`](mod@sort), [`merge`](mod@merge) | external sort and merge of byte rows, spilling to temporary files |
 //! | [`mapped`] | memory maps; all `unsafe` code is here |
@@ -48,6 +49,7 @@ pub mod members;
 pub mod merge;
 pub mod opened;
 pub mod ordered;
+pub mod pieces;
 pub mod pipeline;
 pub mod progress;
 pub mod resources;

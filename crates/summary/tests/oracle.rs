@@ -12,6 +12,9 @@ use waypost_summary::holdings::Input;
 use waypost_summary::profile::{self, Options, Row};
 use waypost_surt::Policy;
 
+#[path = "../../../tests/oracles.rs"]
+mod oracles;
+
 /// URIs that share hosts, paths and odd bytes; the same every time.
 fn uris(count: u64) -> Vec<String> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
@@ -74,8 +77,7 @@ fn uris(count: u64) -> Vec<String> {
 
 #[test]
 fn all_profiles_equal_those_of_a_dictionary_in_python() {
-    let Some(python) = std::env::var_os("WAYPOST_PYTHON") else {
-        println!("skipped: WAYPOST_PYTHON is not set");
+    let Some(python) = oracles::python() else {
         return;
     };
     let mut uris = uris(20_000);

@@ -5,12 +5,15 @@
     reason = "tests fail by panicking and say what they skip"
 )]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use tempfile::TempDir;
 use waypost_index::Source;
 use waypost_summary::map::{self, Given, Papers, Room, Rule, Style};
+
+#[path = "../../../tests/oracles.rs"]
+mod oracles;
 
 fn compact(path: &Path, papers: Papers) -> Vec<u8> {
     let folder = TempDir::new().unwrap();
@@ -37,11 +40,10 @@ fn weights(host_weight: f64, path_weight: f64) -> Papers {
 
 #[test]
 fn the_authors_compacted_maps_of_real_seeds_are_reproduced() {
-    let Some(shared) = std::env::var_os("WAYPOST_SHARED") else {
-        eprintln!("skipped: WAYPOST_SHARED is not set");
+    let Some(shared) = oracles::shared() else {
         return;
     };
-    let folder = PathBuf::from(shared).join("vectors/seed-analyzer");
+    let folder = shared.join("vectors/seed-analyzer");
     let surts = std::fs::read_to_string(folder.join("COVID19-IIPC.SURT")).unwrap();
     let mut keys: Vec<String> = surts
         .lines()
@@ -103,8 +105,7 @@ impl Dice {
 
 #[test]
 fn the_reference_tool_gives_the_same_bytes_on_clean_maps() {
-    let Some(python) = std::env::var_os("WAYPOST_PYTHON") else {
-        eprintln!("skipped: WAYPOST_PYTHON is not set");
+    let Some(python) = oracles::python() else {
         return;
     };
     let has_tool = Command::new(&python)
@@ -112,7 +113,7 @@ fn the_reference_tool_gives_the_same_bytes_on_clean_maps() {
         .status()
         .unwrap();
     if !has_tool.success() {
-        eprintln!("skipped: the package mementomap is not installed");
+        oracles::skip("the package mementomap is not installed");
         return;
     }
     let folder = TempDir::new().unwrap();

@@ -12,6 +12,9 @@ use waypost_summary::profile::{self, Options, Profile, Report, Row};
 use waypost_summary::{Answer, Archive, By, Lookup, LookupBuffer, Summary};
 use waypost_surt::{Dialect, Policy, Surt};
 
+#[path = "../../../tests/oracles.rs"]
+mod oracles;
+
 fn options(folder: Option<&Path>, policies: &[Policy]) -> Options {
     Options {
         policies: policies.to_vec(),
@@ -343,11 +346,10 @@ fn the_golden_profiles_are_made_again_byte_for_byte() {
 
 #[test]
 fn the_published_counts_of_keys_are_found_again() {
-    let Some(shared) = std::env::var_os("WAYPOST_SHARED") else {
-        println!("skipped: WAYPOST_SHARED is not set");
+    let Some(shared) = oracles::shared() else {
         return;
     };
-    let cdx = Path::new(&shared).join("vectors/cdx/archive_profiler_mit");
+    let cdx = shared.join("vectors/cdx/archive_profiler_mit");
     let inputs = [cdx.join("index-1.cdx"), cdx.join("index-2.cdx")];
     let report = profile::build(&input(&inputs), &options(None, &Policy::ALL), None).unwrap();
     let counts: BTreeMap<String, u64> = report

@@ -13,6 +13,9 @@ use waypost_surt::{Canonicalizer, Dialect};
 
 mod generated;
 
+#[path = "../../../tests/oracles.rs"]
+mod oracles;
+
 /// Reads URIs and writes their SURTs, both in hexadecimal because they may be any bytes; `!` for
 /// an exception.
 const PEER: &str = r"
@@ -30,10 +33,7 @@ fn hex(bytes: &[u8]) -> String {
 
 /// What the package answers, in hexadecimal, or `None` where there is no Python to ask.
 fn python_surt(uris: &[Vec<u8>]) -> Option<Vec<String>> {
-    let Some(python) = std::env::var_os("WAYPOST_PYTHON") else {
-        eprintln!("skipped: WAYPOST_PYTHON is not set");
-        return None;
-    };
+    let python = oracles::python()?;
     let mut peer = Command::new(python)
         .args(["-c", PEER])
         .stdin(Stdio::piped())

@@ -7,17 +7,16 @@
 )]
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use waypost_surt::{Canonicalizer, Dialect, Policy, Surt};
 
+#[path = "../../../tests/oracles.rs"]
+mod oracles;
+
 /// The lines of one of their files, or `None` where there is none to read.
 fn seeds(name: &str) -> Option<Vec<String>> {
-    let Some(folder) = std::env::var_os("WAYPOST_SHARED") else {
-        eprintln!("skipped: WAYPOST_SHARED is not set");
-        return None;
-    };
-    let path = PathBuf::from(folder).join(format!("vectors/seed-analyzer/COVID19-IIPC.{name}"));
+    let folder = oracles::shared()?;
+    let path = folder.join(format!("vectors/seed-analyzer/COVID19-IIPC.{name}"));
     let text = std::fs::read_to_string(&path).unwrap();
     Some(text.lines().map(str::to_owned).collect())
 }

@@ -6,16 +6,14 @@
     reason = "a test may panic and say that it is skipped"
 )]
 
-use std::path::PathBuf;
-
 use waypost_surt::{Canonicalizer, Dialect};
 
+#[path = "../../../tests/oracles.rs"]
+mod oracles;
+
 fn shared(path: &str) -> Option<String> {
-    let Some(folder) = std::env::var_os("WAYPOST_SHARED") else {
-        eprintln!("skipped: WAYPOST_SHARED is not set");
-        return None;
-    };
-    let path = PathBuf::from(folder).join(path);
+    let folder = oracles::shared()?;
+    let path = folder.join(path);
     Some(std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
 }
 

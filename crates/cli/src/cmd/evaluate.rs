@@ -17,7 +17,9 @@ use super::profile::tell_bad;
 use crate::args::{Filters, ResourceArgs};
 use crate::exit::Exit;
 use crate::hint::Hint;
+use crate::plural;
 use crate::printer::Printer;
+use crate::progress::Phases;
 
 /// Judge summaries by what they cost and how often they are right about real lookups
 ///
@@ -106,9 +108,9 @@ impl Evaluate {
             let lookups = Lookups::read(&Source::new(path), dialect)?;
             if lookups.passed_over() > 0 {
                 out.note(format_args!(
-                    "{}: {} lines name no URI",
+                    "{}: {} without a URI",
                     path.display(),
-                    count(lookups.passed_over())
+                    plural::of(lookups.passed_over(), "line")
                 ));
             }
             if lookups.is_empty() {
@@ -117,7 +119,13 @@ impl Evaluate {
             samples.push(lookups);
         }
         let sources = self.sources()?;
-        let progress = out.reading(&sources);
+        let progress = out.progress(
+            Phases {
+                first: "reading",
+                then: "looking up",
+            },
+            &sources,
+        );
         let holdings = Holdings {
             input: Input {
                 dialect,
@@ -142,8 +150,8 @@ impl Evaluate {
             }
             let newcomers = held.iter().filter(|held| !**held).count() as u64;
             out.note(format_args!(
-                "later: {} URI-Rs, of which {} were looked up, {} of them not held before",
-                count(later_urirs.unwrap_or(0)),
+                "later: {}, of which {} were looked up, {} of them not held before",
+                plural::of(later_urirs.unwrap_or(0), "URI-R"),
                 count(held.len() as u64),
                 count(newcomers)
             ));
@@ -176,13 +184,9 @@ impl Evaluate {
         }
         let mut missed = 0;
         for row in rows.iter().filter(|row| row.least.is_none()) {
-            for uri in &row.missed {
-                missed += 1;
-                out.warn(format_args!(
-                    "{}: held, but called absent: {uri}",
-                    row.summary
-                ));
-            }
+            missed += row.missed.len();
+            let warning = |uri| format!("{}: held, but called absent: {uri}", row.summary);
+            out.warn_some(row.missed.iter().map(warning));
         }
         Ok(if missed == 0 { Exit::Yes } else { Exit::No })
     }
@@ -258,8 +262,8 @@ impl Evaluate {
             let rejected = block.first().map_or(0, |row| row.rejected);
             writeln!(
                 out.data(),
-                "{name}: {} lookups, {} held, {} rejected",
-                count(asked),
+                "{name}: {}, {} held, {} rejected",
+                plural::of(asked, "lookup"),
                 count(held),
                 count(rejected)
             )?;

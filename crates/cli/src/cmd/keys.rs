@@ -3,6 +3,8 @@ use std::io::{self, IsTerminal, Write};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use waypost_index::Source;
+use waypost_io::LONGEST_LINE;
+use waypost_io::pieces::{self, PIECE, Piece, Pieces};
 use waypost_report::{count, push_json_string};
 use waypost_surt::{Canonicalizer, Dialect, Policy, Surt, is_surt};
 
@@ -10,7 +12,6 @@ use crate::args::dialects;
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::lookups::push_cell;
-use crate::pipeline::{self, LONGEST_LINE, PIECE, Piece, Pieces};
 use crate::printer::Printer;
 
 /// Print the SURT of URIs and their keys under every policy
@@ -140,7 +141,7 @@ impl Plan {
                 Ok(part)
             }
         };
-        pipeline::run(rayon::current_num_threads(), pieces, worker, |part| {
+        pieces::run(rayon::current_num_threads(), pieces, worker, |part| {
             self.take(part, tally, out)
         })
     }

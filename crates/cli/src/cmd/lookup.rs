@@ -5,6 +5,7 @@ use clap::Args;
 use waypost_index::lookup::{Index, Lookup as Search, Query, Wanted};
 use waypost_index::range::{Match, ranges};
 use waypost_io::Resources;
+use waypost_io::pieces::PIECE;
 use waypost_summary::filter::Filter;
 use waypost_summary::map::Map;
 use waypost_summary::profile::Profile;
@@ -18,7 +19,6 @@ use crate::args::dialects;
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::lookups::{Answers, Lookups, Verdict, answer_batch};
-use crate::pipeline::PIECE;
 use crate::printer::Printer;
 
 /// Look URIs up in an index or a summary, whatever FILE is

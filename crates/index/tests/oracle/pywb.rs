@@ -12,6 +12,7 @@ use waypost_index::zipnum;
 use waypost_surt::{Canonicalizer, Dialect};
 
 use super::gnu_sort::Random;
+use super::oracles;
 
 fn surt(uri: &str) -> Option<Vec<u8>> {
     let mut out = Vec::new();
@@ -74,7 +75,7 @@ fn index(folder: &Path, random: &mut Random) -> Vec<String> {
 }
 
 /// pywb's answers to all queries.
-fn ask_pywb(python: &str, folder: &Path, queries: &[Value]) -> Vec<Vec<String>> {
+fn ask_pywb(python: &Path, folder: &Path, queries: &[Value]) -> Vec<Vec<String>> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle/ask_pywb.py");
     let asked = folder.join("queries");
     let text: String = queries.iter().map(|query| format!("{query}\n")).collect();
@@ -194,8 +195,7 @@ fn set(rows: &[String]) -> BTreeSet<&String> {
 
 #[test]
 fn pywb_answers_from_our_zipnum_what_our_lookup_answers() {
-    let Ok(python) = std::env::var("WAYPOST_PYTHON") else {
-        eprintln!("skipped: WAYPOST_PYTHON is not set");
+    let Some(python) = oracles::python() else {
         return;
     };
     let mut random = Random(7);
@@ -260,11 +260,10 @@ fn pywb_answers_from_our_zipnum_what_our_lookup_answers() {
 
 #[test]
 fn ranges_equal_those_that_pywb_asks_for() {
-    let Some(shared) = std::env::var_os("WAYPOST_SHARED") else {
-        eprintln!("skipped: WAYPOST_SHARED is not set");
+    let Some(shared) = oracles::shared() else {
         return;
     };
-    let rows = fs::read_to_string(Path::new(&shared).join("vectors/surt/pywb_ranges.tsv")).unwrap();
+    let rows = fs::read_to_string(shared.join("vectors/surt/pywb_ranges.tsv")).unwrap();
     let (mut checked, mut wrong) = (0, Vec::new());
     for row in rows.lines().filter(|row| !row.starts_with('#')) {
         let fields: Vec<String> = row.split('\t').map(unescape).collect();

@@ -13,10 +13,10 @@ use std::collections::HashMap;
 
 use rayon::prelude::*;
 use waypost_index::input::Source;
+use waypost_io::pieces::{self, PIECE, Piece, Pieces};
 use waypost_surt::Dialect;
 
 use crate::error::{Error, Result};
-use crate::holdings::Blocks;
 use crate::lookup::{Lookup, SurtWriter};
 
 /// What the lines of a file of lookups look like.
@@ -57,6 +57,38 @@ struct Asked {
 /// Writes the SURT of a lookup.
 type WriteSurt = fn(&mut SurtWriter, &[u8], &mut Vec<u8>) -> Result<(), waypost_surt::Error>;
 
+/// How often each URI is asked for in a part of the lines.
+#[derive(Default)]
+struct Tally {
+    times: HashMap<Vec<u8>, u64>,
+    /// Lines that name no URI.
+    passed_over: u64,
+}
+
+impl Tally {
+    fn add(&mut self, shape: Shape, piece: &Piece) {
+        let lines = piece.lines().map(<[u8]>::trim_ascii);
+        for line in lines.filter(|line| !line.is_empty() && !line.starts_with(b"#")) {
+            match uri_of(shape, line).filter(|_| !piece.too_long) {
+                Some(uri) => match self.times.get_mut(uri) {
+                    Some(times) => *times += 1,
+                    None => {
+                        self.times.insert(uri.to_vec(), 1);
+                    }
+                },
+                None => self.passed_over += 1,
+            }
+        }
+    }
+
+    fn merge(&mut self, later: Tally) {
+        self.passed_over += later.passed_over;
+        for (uri, times) in later.times {
+            *self.times.entry(uri).or_default() += times;
+        }
+    }
+}
+
 const REQUEST: &[u8] = b" \"";
 const AGGREGATING: &[u8] = b"Aggregating Mementos for ";
 
@@ -66,31 +98,26 @@ impl Lookups {
     /// # Errors
     /// When the source cannot be read.
     pub fn read(source: &Source, dialect: Dialect) -> Result<Lookups> {
-        let mut shape = None;
-        let mut times: HashMap<Vec<u8>, u64> = HashMap::new();
-        let mut passed_over = 0;
-        let mut blocks = Blocks::open(source, None)?;
-        let mut block = Vec::new();
-        while blocks.next(&mut block)? {
-            let block = block.strip_suffix(b"\n").unwrap_or(&block);
-            let lines = || block.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
-            let shape = *shape.get_or_insert_with(|| shape_of(lines().take(200)));
-            for line in lines().filter(|line| !line.is_empty() && !line.starts_with(b"#")) {
-                match uri_of(shape, line) {
-                    Some(uri) => match times.get_mut(uri) {
-                        Some(times) => *times += 1,
-                        None => {
-                            times.insert(uri.to_vec(), 1);
-                        }
-                    },
-                    None => passed_over += 1,
+        let mut pieces = Pieces::new(source.to_string(), source.open()?, PIECE);
+        let mut shape = Shape::List;
+        let mut tally = Tally::default();
+        if let Some(first) = pieces.next()? {
+            shape = shape_of(first.lines().take(200).map(<[u8]>::trim_ascii));
+            tally.add(shape, &first);
+            let threads = rayon::current_num_threads();
+            let worker = || {
+                move |piece: Piece| {
+                    let mut tally = Tally::default();
+                    tally.add(shape, &piece);
+                    Ok::<_, Error>(tally)
                 }
-            }
+            };
+            pieces::run(threads, pieces, worker, |later| {
+                tally.merge(later);
+                Ok(())
+            })?;
         }
-        passed_over += blocks.too_long.len() as u64;
-        if let Some(damage) = blocks.damage {
-            return Err(damage.into());
-        }
+        let Tally { times, passed_over } = tally;
         if times.len() > u32::MAX as usize {
             return Err(
                 Error::format("more different lookups than can be told apart").in_file(source),
@@ -98,7 +125,7 @@ impl Lookups {
         }
         Ok(Lookups::new(
             times,
-            shape.unwrap_or(Shape::List),
+            shape,
             dialect,
             passed_over,
             SurtWriter::write,

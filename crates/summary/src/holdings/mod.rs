@@ -32,7 +32,7 @@ use crate::profile::records::Counts;
 
 pub(crate) use crate::lookup::escaped;
 pub use list::BadUri;
-pub(crate) use list::{Blocks, List, check_filters};
+pub(crate) use list::{List, check_filters};
 pub(crate) use run::Run;
 use run::{Collect, Joiner};
 pub use sniff::Content;

@@ -1,7 +1,6 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use waypost_report::count;
 use waypost_summary::filter::{self, Recipe};
 
 use super::options::{Holdings, KeyFile, percent, tell, tell_reading};
@@ -9,6 +8,7 @@ use crate::args::Inputs;
 use crate::args::ResourceArgs;
 use crate::exit::Exit;
 use crate::hint::Hint;
+use crate::plural;
 use crate::printer::Printer;
 
 /// Add holdings to a bloom filter
@@ -60,8 +60,8 @@ impl Add {
         tell(out, target, &made);
         if made.head.count > made.head.capacity {
             out.warn(format_args!(
-                "it was made for {} keys and is over-full: {} of what is not held is called present",
-                count(made.head.capacity),
+                "it was made for {} and is over-full: {} of what is not held is called present",
+                plural::of(made.head.capacity, "key"),
                 percent(made.head.rate)
             ));
         }

@@ -63,9 +63,7 @@ impl Check {
             Format::Table => write!(out.data(), "{}", table(&filter, &report))?,
             Format::Json => writeln!(out.data(), "{:#}", object(&filter, &report))?,
         }
-        for error in &report.damaged {
-            out.warn(error);
-        }
+        out.warn_some(&report.damaged);
         Ok(if report.is_sound() {
             Exit::Yes
         } else {

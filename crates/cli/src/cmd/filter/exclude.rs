@@ -2,13 +2,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use waypost_index::input::Source;
-use waypost_report::count;
 use waypost_summary::filter::{self, Input, Kind};
 use waypost_surt::Policy;
 
 use super::options::{KeyFile, Make, tell, tell_reading};
 use crate::exit::Exit;
 use crate::hint::Hint;
+use crate::plural;
 use crate::printer::Printer;
 
 /// Take a list of URIs out of a file of hashes, and make a filter of what is left
@@ -51,7 +51,7 @@ impl Exclude {
             "keep the hashes (`waypost filter build --kind hashes`) and make filters from what is left of them",
         )?;
         let exit = tell_reading(out, &reading);
-        out.note(format_args!("{} keys were taken out", count(gone)));
+        out.note(format_args!("took out {}", plural::of(gone, "key")));
         tell(out, &self.make.output, &made);
         Ok(if gone == 0 { Exit::No } else { exit })
     }

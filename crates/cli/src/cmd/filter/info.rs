@@ -9,6 +9,7 @@ use waypost_summary::filter::{Filter, Kind};
 use super::options::percent;
 use crate::args::Format;
 use crate::exit::Exit;
+use crate::plural;
 use crate::printer::Printer;
 
 /// Say what a filter is: its kind, its keys, its size, what is said of it
@@ -60,7 +61,7 @@ fn table(filter: &Filter) -> Table {
     let about = if head.estimated { "about " } else { "" };
     table.row(["keys", &format!("{about}{}", count(head.count))]);
     if head.kind == Kind::Bloom {
-        table.row(["made for", &format!("{} keys", count(head.capacity))]);
+        table.row(["made for", &plural::of(head.capacity, "key")]);
     }
     table.row(["size", &bytes(filter.length())]);
     if head.count > 0 {

@@ -1,12 +1,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use waypost_io::pieces::PIECE;
 use waypost_summary::filter::{Filter, Keyer};
 
 use super::options::KeyFile;
 use crate::exit::Exit;
 use crate::lookups::Lookups;
-use crate::pipeline::PIECE;
 use crate::printer::Printer;
 
 /// Say of URIs whether they may be held

@@ -15,7 +15,9 @@ use waypost_summary::filter::{
 use crate::args::{BadLines, Filters, ResourceArgs, size};
 use crate::exit::Exit;
 use crate::hint::Hint;
-use crate::printer::Printer;
+use crate::plural;
+use crate::printer::{Printer, SHOWN};
+use crate::progress::Phases;
 
 /// What to make.
 #[derive(Args)]
@@ -61,7 +63,13 @@ impl Holdings {
         take: impl FnOnce(Input<'_>) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         let mut rejects = self.bad_lines.file()?;
-        let progress = out.progress("reading", sources.iter().map(Source::size).sum());
+        let progress = out.progress(
+            Phases {
+                first: "reading",
+                then: "building",
+            },
+            sources,
+        );
         let taken = take(Input {
             select: self.filters.select()?,
             memory,
@@ -195,7 +203,7 @@ impl KeyFile {
 
 /// Reads a rate: `0.4%`, `0.004`.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
-    let wrong = || format!("`{text}` is no rate: write 0.4% or 0.004");
+    let wrong = || format!("invalid rate `{text}`: write 0.4% or 0.004");
     let (number, unit) = match text.strip_suffix('%') {
         Some(number) => (number, 100.0),
         None => (text, 1.0),
@@ -236,10 +244,10 @@ pub(crate) fn tell(out: &Printer, path: &Path, made: &Made) {
         String::new()
     };
     out.note(format_args!(
-        "wrote {}: {}, {about}{} keys, {}{per_key}{limit}, false positives {}",
+        "wrote {}: {}, {about}{}, {}{per_key}{limit}, false positives {}",
         path.display(),
         head.kind,
-        count(head.count),
+        plural::of(head.count, "key"),
         bytes(made.bytes),
         percent(head.rate),
     ));
@@ -249,12 +257,12 @@ pub(crate) fn tell(out: &Printer, path: &Path, made: &Made) {
 pub(crate) fn tell_reading(out: &Printer, reading: &Reading) -> Exit {
     let bad: u64 = reading.rejects.iter().map(|rejects| rejects.total()).sum();
     if bad > 0 {
-        out.warn(format_args!("{} bad lines were left out", count(bad)));
+        out.warn(format_args!("left out {}", plural::of(bad, "bad line")));
         let examples = reading
             .rejects
             .iter()
             .flat_map(|rejects| rejects.examples());
-        for example in examples.take(3) {
+        for example in examples.take(SHOWN) {
             out.warn(format_args!(
                 "{}: line {}: {}",
                 example.file,
@@ -265,17 +273,16 @@ pub(crate) fn tell_reading(out: &Printer, reading: &Reading) -> Exit {
     }
     if reading.bad_uris.count > 0 {
         out.warn(format_args!(
-            "{} lines have no SURT and were left out",
-            count(reading.bad_uris.count)
+            "left out {} without a SURT",
+            plural::of(reading.bad_uris.count, "line")
         ));
-        for example in &reading.bad_uris.examples {
+        for example in reading.bad_uris.examples.iter().take(SHOWN) {
             out.warn(example);
         }
     }
     crate::cmd::profile::tell_keys(&reading.keys, out);
-    for error in &reading.damage {
-        out.warn(format_args!("{error}; what came before is in"));
-    }
+    let damage = reading.damage.iter();
+    out.warn_some(damage.map(|error| format!("{error}; what came before is in")));
     if reading.damage.is_empty() {
         Exit::Yes
     } else {

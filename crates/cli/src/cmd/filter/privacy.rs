@@ -32,9 +32,12 @@ fn text(filter: &Filter) -> String {
     let exposure = Exposure::of(head);
     let about = if head.estimated { "about " } else { "" };
     let mut text = format!(
-        "{}\n\nAnyone with this file learns that {about}{} keys are held ({}).\n",
+        "{}\n\nAnyone with this file learns that {about}{} held ({}).\n",
         filter.name(),
-        count(head.count),
+        match head.count {
+            1 => "1 key is".to_owned(),
+            keys => format!("{} keys are", count(keys)),
+        },
         head.policy
     );
     if exposure.keyed {

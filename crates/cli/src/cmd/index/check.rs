@@ -3,7 +3,6 @@ use std::io::Write;
 use clap::Args;
 use serde_json::{Map, Value, json};
 use waypost_index::check::{self, KeysReport, Report};
-use waypost_index::input::Source;
 use waypost_index::rejects::printable;
 use waypost_report::{Align, Table, bytes, count};
 use waypost_surt::Dialect;
@@ -11,6 +10,7 @@ use waypost_surt::Dialect;
 use crate::args::{BadLines, Filters, Format, Inputs, ResourceArgs};
 use crate::exit::Exit;
 use crate::printer::Printer;
+use crate::progress::Phases;
 
 /// Say what an index is, what it holds and what is wrong with it
 ///
@@ -44,8 +44,11 @@ impl Check {
         let sources = self.inputs.sources(out)?;
         let resources = self.resources.resources(None)?;
         let mut rejects = self.bad_lines.file()?;
-        let total = sources.iter().map(Source::size).sum();
-        let progress = out.progress("checking", total);
+        let phases = Phases {
+            first: "checking",
+            then: "counting",
+        };
+        let progress = out.progress(phases, &sources);
         let report = check::check(
             &sources,
             check::Options {

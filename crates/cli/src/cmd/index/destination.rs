@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use waypost_index::Source;
 use waypost_index::output::{Format, LineWriter, Written};
 use waypost_index::sort::{Options, Report};
 use waypost_index::zipnum::{self, Flavour};
@@ -25,11 +24,6 @@ pub(crate) fn options(resources: Resources, unique: bool, progress: &Progress) -
         temporary: resources.temporary,
         progress: Some(progress.bytes()),
     }
-}
-
-/// A bar for reading all of `sources`.
-pub(crate) fn progress(out: &Printer, what: &'static str, sources: &[Source]) -> Progress {
-    out.progress(what, sources.iter().map(Source::size).sum())
 }
 
 /// Where sorted lines go.
@@ -124,11 +118,10 @@ pub(crate) fn tell(
     report: &Report,
     written: &Written,
 ) -> Exit {
-    for error in &report.damaged {
-        out.warn(format_args!(
-            "{error}; the whole lines before it are in the output"
-        ));
-    }
+    let damaged = report.damaged.iter();
+    out.warn_some(
+        damaged.map(|error| format!("{error}; the whole lines before it are in the output")),
+    );
     if let Some(name) = name {
         let mut message = format!("wrote {} to {name}", plural::of(written.lines, "line"));
         if written.blocks > 0 {

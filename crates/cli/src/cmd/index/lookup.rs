@@ -11,12 +11,12 @@ use waypost_index::output::AtomicFile;
 use waypost_index::range::{Match, pywb_range, ranges};
 use waypost_index::timestamp::Time;
 use waypost_index::{Error, ErrorKind, Field, Source};
+use waypost_io::pieces::{PIECE, Piece, Pieces};
 use waypost_surt::{Canonicalizer, Dialect};
 
 use crate::args::{ResourceArgs, dialects};
 use crate::exit::Exit;
 use crate::hint::Hint;
-use crate::pipeline::{PIECE, Piece, Pieces};
 use crate::plural;
 use crate::printer::Printer;
 use crate::time::{check_span, first_of, last_of};

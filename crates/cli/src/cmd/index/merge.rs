@@ -1,10 +1,11 @@
 use clap::Args;
 use waypost_index::merge::{self, Addition};
 
-use super::destination::{Destination, options, progress, tell};
+use super::destination::{Destination, options, tell};
 use crate::args::{Inputs, ResourceArgs};
 use crate::exit::Exit;
 use crate::printer::Printer;
+use crate::progress::Phases;
 
 /// Merge sorted indexes, hundreds at once, into one
 ///
@@ -40,7 +41,13 @@ impl Merge {
         let sources = self.inputs.sources(out)?;
         let resources = self.resources.resources(self.destination.path())?;
         let mut writer = self.destination.create(resources.threads)?;
-        let progress = progress(out, "merging", &sources);
+        let progress = out.progress(
+            Phases {
+                first: "merging",
+                then: "writing",
+            },
+            &sources,
+        );
         let options = options(resources, self.unique, &progress);
         let report = merge::merge(&sources, &options, self.add.as_ref(), &mut writer)?;
         drop(progress);

@@ -3,11 +3,12 @@ use clap::Args;
 use waypost_index::{Source, rekey, sort};
 use waypost_surt::Dialect;
 
-use super::destination::{Destination, options, progress, tell};
+use super::destination::{Destination, options, tell};
 use crate::args::{Inputs, ResourceArgs, dialects};
 use crate::exit::Exit;
 use crate::plural;
 use crate::printer::Printer;
+use crate::progress::Phases;
 
 /// Sort the lines of indexes by their bytes, as `LC_ALL=C sort` does, in bounded memory
 ///
@@ -55,7 +56,13 @@ impl Sort {
             sources = vec![Source::File(path)];
         }
         let mut writer = self.destination.create(resources.threads)?;
-        let progress = progress(out, "sorting", &sources);
+        let progress = out.progress(
+            Phases {
+                first: "reading and sorting",
+                then: "merging and writing",
+            },
+            &sources,
+        );
         let options = options(resources, self.unique, &progress);
         let mut report = sort::sort(&sources, &options, &mut writer)?;
         report.damaged.extend(damaged);

@@ -3,10 +3,11 @@ use std::path::PathBuf;
 use clap::Args;
 use waypost_index::merge;
 
-use super::destination::{Shape, create_zipnum, options, progress, tell};
+use super::destination::{Shape, create_zipnum, options, tell};
 use crate::args::{Inputs, ResourceArgs};
 use crate::exit::Exit;
 use crate::printer::Printer;
+use crate::progress::Phases;
 
 /// Write sorted indexes as ZipNum: compressed blocks that can be searched
 ///
@@ -38,7 +39,13 @@ impl Zipnum {
         let sources = self.inputs.sources(out)?;
         let resources = self.resources.resources(Some(&self.output))?;
         let mut writer = create_zipnum(&self.output, &self.shape, resources.threads)?;
-        let progress = progress(out, "zipping", &sources);
+        let progress = out.progress(
+            Phases {
+                first: "merging",
+                then: "writing",
+            },
+            &sources,
+        );
         let options = options(resources, self.unique, &progress);
         let report = merge::merge(&sources, &options, None, &mut writer)?;
         drop(progress);

@@ -16,6 +16,7 @@ use crate::cmd::profile::{AboutOptions, ByArgument, tell_bad};
 use crate::exit::Exit;
 use crate::plural;
 use crate::printer::Printer;
+use crate::progress::Phases;
 
 /// Make a map of what an archive holds: every place once, without wildcards
 ///
@@ -62,7 +63,7 @@ impl Build {
         let sources = self.inputs.sources(out)?;
         refuse_json_on_stdout(self.format, &self.output)?;
         let resources = self.resources.resources(Some(&self.output))?;
-        let progress = out.reading(&sources);
+        let progress = out.progress(Phases::READ_WRITE, &sources);
         let input = Input {
             dialect: self.dialect,
             select: self.filters.select()?,

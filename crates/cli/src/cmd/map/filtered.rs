@@ -82,6 +82,7 @@ impl FilteredOptions {
         }
     }
 
+    #[expect(clippy::too_many_arguments, reason = "the options of one command")]
     pub(super) fn run(
         &self,
         given: &mut Given,

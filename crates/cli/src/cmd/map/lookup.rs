@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use waypost_io::Resources;
+use waypost_io::pieces::PIECE;
 use waypost_summary::map::{Finder, Map, Span};
 use waypost_summary::{LookupBatch, LookupBuffer, Summary};
 
@@ -10,7 +11,6 @@ use crate::args::ResourceArgs;
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::lookups::{Answers, Lookups, Verdict, answer_batch};
-use crate::pipeline::PIECE;
 use crate::printer::Printer;
 
 /// Ask a map whether an archive may have URIs

@@ -15,7 +15,9 @@ use super::options::{AboutOptions, ByArgument, DateOption, Preset, policies, tel
 use crate::args::{BadLines, Filters, Format, Inputs, ResourceArgs, dialects};
 use crate::exit::Exit;
 use crate::hint::Hint;
+use crate::plural;
 use crate::printer::Printer;
+use crate::progress::Phases;
 
 /// What to profile, and how.
 #[derive(Args)]
@@ -77,7 +79,7 @@ impl Build {
         }
         let archive = self.about.archive()?;
         let name = file_name(archive.id.first(), &sources)?;
-        let progress = out.reading(&sources);
+        let progress = out.progress(Phases::READ_WRITE, &sources);
         let input = Input {
             sources,
             dialect: self.dialect,
@@ -105,7 +107,7 @@ impl Build {
         }
         let whole = tell_bad(&report.reading, out);
         if report.reading.sorted {
-            out.note("the input was not sorted, and was sorted on the way");
+            out.note("the input was not sorted; sorted it first");
         }
         if report.reading.captures == 0 {
             out.warn(
@@ -118,8 +120,8 @@ impl Build {
         }
         if let Some(folder) = &options.folder {
             out.note(format_args!(
-                "wrote {} profiles to {}",
-                report.profiles.len(),
+                "wrote {} to {}",
+                plural::of(report.profiles.len() as u64, "profile"),
                 folder.display()
             ));
         }

@@ -1,11 +1,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use waypost_io::pieces::PIECE;
 use waypost_summary::profile::Profile;
 
 use crate::exit::Exit;
 use crate::lookups::Lookups;
-use crate::pipeline::PIECE;
 use crate::printer::Printer;
 
 /// Ask a profile whether an archive may have URIs

@@ -1,12 +1,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use waypost_report::{bytes, count};
+use waypost_report::bytes;
 use waypost_summary::profile;
 use waypost_surt::Policy;
 
 use super::options::DateOption;
 use crate::exit::Exit;
+use crate::plural;
 use crate::printer::Printer;
 
 /// Merge profiles of one policy
@@ -46,10 +47,10 @@ impl Merge {
             &self.output,
         )?;
         out.note(format_args!(
-            "merged {} rows of {} profiles into {} keys, {}: {}",
-            count(merged.rows),
-            count(self.profiles.len() as u64),
-            count(merged.keys),
+            "merged {} of {} into {}, {}: {}",
+            plural::of(merged.rows, "row"),
+            plural::of(self.profiles.len() as u64, "profile"),
+            plural::of(merged.keys, "key"),
             bytes(merged.bytes),
             self.output.display()
         ));

@@ -14,7 +14,7 @@ use waypost_surt::Policy;
 
 use crate::hint::Hint;
 use crate::plural;
-use crate::printer::Printer;
+use crate::printer::{Printer, SHOWN};
 use crate::time;
 
 /// Policies from a list with commas; all 23 without one.
@@ -150,9 +150,8 @@ impl Preset {
 
 /// Says what could not be read. Whether all could.
 pub(crate) fn tell_bad(reading: &Reading, out: &Printer) -> bool {
-    for damage in &reading.damage {
-        out.warn(format_args!("{damage}; what comes before is counted"));
-    }
+    let damage = reading.damage.iter();
+    out.warn_some(damage.map(|damage| format!("{damage}; what comes before is counted")));
     for rejects in reading
         .rejected
         .iter()
@@ -163,11 +162,11 @@ pub(crate) fn tell_bad(reading: &Reading, out: &Printer) -> bool {
             .map(|(kind, n)| format!("{} {}", count(n), kind.name()))
             .collect();
         out.warn(format_args!(
-            "{} bad lines: {}",
-            count(rejects.total()),
+            "{}: {}",
+            plural::of(rejects.total(), "bad line"),
             kinds.join(", ")
         ));
-        for example in rejects.examples().iter().take(5) {
+        for example in rejects.examples().iter().take(SHOWN) {
             out.note(format_args!(
                 "  {} line {}: {}: {}",
                 example.file,
@@ -179,10 +178,10 @@ pub(crate) fn tell_bad(reading: &Reading, out: &Printer) -> bool {
     }
     if reading.bad_uris.count > 0 {
         out.warn(format_args!(
-            "{} lines have no SURT",
-            count(reading.bad_uris.count)
+            "{} without a SURT",
+            plural::of(reading.bad_uris.count, "line")
         ));
-        for example in &reading.bad_uris.examples {
+        for example in reading.bad_uris.examples.iter().take(SHOWN) {
             out.note(format_args!("  {example}"));
         }
     }

@@ -1,38 +1,50 @@
-//! Lines in, answers out: one thread reads pieces of whole lines, all cores work on them, and the
-//! caller writes the results in the order of the input, all at the same time.
+//! Lines in, results out: one thread reads pieces of whole lines, all cores work on them, and the
+//! caller takes the results in the order of the input, all at the same time.
+//!
+//! ```
+//! use waypost_io::pieces::{self, PIECE, Piece, Pieces};
+//!
+//! let input = std::io::Cursor::new("one\ntwo\nthree\n");
+//! let mut lengths = Vec::new();
+//! let count = || |piece: Piece| Ok(piece.lines().map(<[u8]>::len).collect::<Vec<_>>());
+//! pieces::run(2, Pieces::new("input", input, PIECE), count, |some| {
+//!     lengths.extend(some);
+//!     Ok::<_, waypost_io::Error>(())
+//! })?;
+//! assert_eq!(lengths, [3, 3, 5]);
+//! # Ok::<_, waypost_io::Error>(())
+//! ```
 //!
 //! A piece is whatever one read brings, so a program that writes a line and waits gets its answer at
-//! once. The pieces on their way are bounded: a slow reader of the output stops the workers, and
-//! these stop the reading.
+//! once. The pieces on their way are bounded: a slow taker stops the workers, and these stop the
+//! reading.
 
-use std::collections::BTreeMap;
 use std::io::{self, Read};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::Context;
+use crate::LONGEST_LINE;
+use crate::error::{Error, Result};
+use crate::pipeline::{self, Width};
 
 /// Bytes read at a time.
-pub(crate) const PIECE: usize = 256 << 10;
-
-/// Longer lines are skipped and counted as bad. No URI is this long.
-pub(crate) const LONGEST_LINE: usize = waypost_io::LONGEST_LINE;
+pub const PIECE: usize = 256 << 10;
 
 /// How much of a line that is too long is kept, to show it.
 const EXCERPT: usize = 200;
 
 /// Whole lines of an input, the last perhaps without its line feed.
-pub(crate) struct Piece {
+#[derive(Debug)]
+pub struct Piece {
     buffer: Vec<u8>,
     end: usize,
     /// The number of its first line, counted from 1.
-    pub(crate) first_line: u64,
+    pub first_line: u64,
     /// The piece is the start of one line that is longer than [`LONGEST_LINE`].
-    pub(crate) too_long: bool,
+    pub too_long: bool,
     spare: Spare,
 }
 
@@ -41,7 +53,7 @@ type Spare = Arc<Mutex<Vec<Vec<u8>>>>;
 
 impl Piece {
     /// The lines, without their line ends.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = &[u8]> {
+    pub fn lines(&self) -> impl Iterator<Item = &[u8]> {
         let bytes = &self.buffer[..self.end];
         let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
         Lines(Some(bytes))
@@ -79,7 +91,8 @@ impl Drop for Piece {
 }
 
 /// A stream cut into pieces.
-pub(crate) struct Pieces<R> {
+#[derive(Debug)]
+pub struct Pieces<R> {
     name: String,
     source: R,
     size: usize,
@@ -93,7 +106,7 @@ pub(crate) struct Pieces<R> {
 
 impl<R: Read> Pieces<R> {
     /// Pieces of about `size` bytes, or less where a read brings less. Errors call the source `name`.
-    pub(crate) fn new(name: impl Into<String>, source: R, size: usize) -> Pieces<R> {
+    pub fn new(name: impl Into<String>, source: R, size: usize) -> Pieces<R> {
         Pieces {
             name: name.into(),
             source,
@@ -106,9 +119,13 @@ impl<R: Read> Pieces<R> {
     }
 
     /// The next piece, or `None` at the end.
-    pub(crate) fn next(&mut self) -> anyhow::Result<Option<Piece>> {
+    ///
+    /// # Errors
+    /// Those of the source.
+    #[expect(clippy::should_implement_trait, reason = "it gives errors, too")]
+    pub fn next(&mut self) -> Result<Option<Piece>> {
         self.read_piece()
-            .with_context(|| format!("cannot read {}", self.name))
+            .map_err(|error| Error::from_read(error).in_file(&self.name))
     }
 
     fn read_piece(&mut self) -> io::Result<Option<Piece>> {
@@ -210,107 +227,81 @@ impl<R: Read> Pieces<R> {
 ///
 /// The reading thread is not waited for: it may wait for a pipe that stays silent, and an error is
 /// reported at once.
-pub(crate) fn run<R: Read + Send + 'static, O: Send, W: FnMut(Piece) -> anyhow::Result<O>>(
+///
+/// # Errors
+/// Those of the source, the workers and `take`.
+pub fn run<R, O, E, W>(
     threads: usize,
     mut pieces: Pieces<R>,
     worker: impl Fn() -> W + Sync,
-    mut take: impl FnMut(O) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
+    mut take: impl FnMut(O) -> Result<(), E>,
+) -> Result<(), E>
+where
+    R: Read + Send + 'static,
+    O: Send,
+    E: Send + From<Error>,
+    W: FnMut(Piece) -> Result<O, E>,
+{
     let threads = threads.max(1);
-    let depth = 2 * threads + 2;
-    // No channel is ever full: there are as many tickets as pieces.
-    let (send_piece, read_pieces) = sync_channel::<(usize, anyhow::Result<Piece>)>(depth);
-    let (send_result, results) = sync_channel::<(usize, anyhow::Result<O>)>(depth);
-    let (return_ticket, tickets) = sync_channel::<()>(depth);
-    for _ in 0..depth {
-        let _ = return_ticket.send(());
-    }
+    let width = Width {
+        threads,
+        pieces: 2 * threads + 2,
+    };
+    let (send, pieces_read) = sync_channel(1);
     thread::spawn(move || {
-        for number in 0.. {
-            if tickets.recv().is_err() {
-                return;
-            }
-            let Some(piece) = pieces.next().transpose() else {
-                return;
-            };
+        while let Some(piece) = pieces.next().transpose() {
             let last = piece.is_err();
-            if send_piece.send((number, piece)).is_err() || last {
+            if send.send(piece).is_err() || last {
                 return;
             }
         }
     });
-    let queue = Queue {
-        pieces: Mutex::new(read_pieces),
-        stopped: AtomicBool::new(false),
-    };
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            let send_result = send_result.clone();
-            let (queue, worker) = (&queue, &worker);
-            scope.spawn(move || {
-                let mut work = worker();
-                while let Some((number, piece)) = queue.next() {
-                    let result = piece.and_then(|piece| {
-                        catch_unwind(AssertUnwindSafe(|| work(piece)))
-                            .unwrap_or_else(|_| Err(anyhow::anyhow!("a worker thread panicked")))
-                    });
-                    if send_result.send((number, result)).is_err() {
-                        return;
-                    }
-                }
-            });
+    let stopped = AtomicBool::new(false);
+    let stop = &stopped;
+    let next_piece = move || {
+        while !stop.load(Ordering::Relaxed) {
+            match pieces_read.recv_timeout(Duration::from_millis(50)) {
+                Ok(piece) => return Ok(Some(piece?)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
         }
-        drop(send_result);
-        let taken = take_in_order(&results, &return_ticket, &mut take);
-        queue.stopped.store(true, Ordering::Relaxed);
-        taken
+        Ok(None)
+    };
+    let worker = || {
+        let mut work = worker();
+        move |piece| {
+            let unless_done = StopUnlessDone(stop);
+            let result = work(piece)?;
+            std::mem::forget(unless_done);
+            Ok(result)
+        }
+    };
+    pipeline::run(width, next_piece, worker, |result| {
+        let unless_done = StopUnlessDone(stop);
+        take(result)?;
+        std::mem::forget(unless_done);
+        Ok(())
     })
 }
 
-/// The pieces that were read and are still to be worked on.
-struct Queue {
-    pieces: Mutex<Receiver<(usize, anyhow::Result<Piece>)>>,
-    /// Nobody wants more results.
-    stopped: AtomicBool,
-}
+/// Stops the reading when work ends with an error or a panic.
+struct StopUnlessDone<'a>(&'a AtomicBool);
 
-impl Queue {
-    /// The next piece; `None` when there are no more, or nobody wants them.
-    fn next(&self) -> Option<(usize, anyhow::Result<Piece>)> {
-        let pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
-        while !self.stopped.load(Ordering::Relaxed) {
-            match pieces.recv_timeout(Duration::from_millis(50)) {
-                Ok(piece) => return Some(piece),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return None,
-            }
-        }
-        None
+impl Drop for StopUnlessDone<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
-}
-
-/// Gives the results to `take` in the order of their pieces, and a ticket back for each.
-fn take_in_order<O>(
-    results: &Receiver<(usize, anyhow::Result<O>)>,
-    return_ticket: &SyncSender<()>,
-    take: &mut impl FnMut(O) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    let mut waiting = BTreeMap::new();
-    let mut next = 0;
-    for (number, result) in results {
-        waiting.insert(number, result);
-        while let Some(result) = waiting.remove(&next) {
-            take(result?)?;
-            next += 1;
-            let _ = return_ticket.send(());
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
+
+    fn bad() -> Error {
+        Error::new(ErrorKind::Invalid("bad".to_owned()))
+    }
 
     /// Gives a few bytes at a time, as a pipe does.
     struct Drip(Vec<u8>, usize, usize);
@@ -333,7 +324,7 @@ mod tests {
                 |piece: Piece| {
                     let lines = (piece.first_line..).zip(piece.lines().map(<[u8]>::to_vec));
                     let lines = lines.map(|(number, line)| (number, line, piece.too_long));
-                    Ok(lines.collect::<Vec<_>>())
+                    Ok::<_, Error>(lines.collect::<Vec<_>>())
                 }
             },
             |lines| {
@@ -389,15 +380,15 @@ mod tests {
         let text: Vec<u8> = (0..1000)
             .flat_map(|n| format!("{n}\n").into_bytes())
             .collect();
-        let fail_at = |bad: &'static [u8], panics: bool| {
+        let fail_at = |wrong: &'static [u8], panics: bool| {
             run(
                 4,
                 Pieces::new("-", Drip(text.clone(), 7, 0), 7),
                 || {
                     move |piece: Piece| {
-                        if piece.lines().any(|line| line == bad) {
+                        if piece.lines().any(|line| line == wrong) {
                             assert!(!panics, "as asked");
-                            anyhow::bail!("bad")
+                            return Err(bad());
                         }
                         Ok(())
                     }
@@ -405,8 +396,18 @@ mod tests {
                 |()| Ok(()),
             )
         };
-        assert!(format!("{:#}", fail_at(b"500", false).unwrap_err()).ends_with("bad"));
-        assert!(format!("{:#}", fail_at(b"500", true).unwrap_err()).contains("panicked"));
+        assert!(
+            fail_at(b"500", false)
+                .unwrap_err()
+                .to_string()
+                .ends_with("bad")
+        );
+        assert!(
+            fail_at(b"500", true)
+                .unwrap_err()
+                .to_string()
+                .contains("panicked")
+        );
         assert!(fail_at(b"none", false).is_ok());
     }
 
@@ -428,7 +429,7 @@ mod tests {
 
     #[test]
     fn an_error_ends_the_run_though_the_input_stays_open() {
-        let worker = || |_: Piece| -> anyhow::Result<()> { anyhow::bail!("bad") };
+        let worker = || |_: Piece| -> Result<()> { Err(bad()) };
         let ended = run(
             2,
             Pieces::new("-", Silent(true), PIECE),

@@ -1,18 +1,10 @@
 //! The commands on maps, as a newcomer runs them.
-#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use assert_cmd::Command;
 use tempfile::TempDir;
 
-fn waypost() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_waypost"))
-}
-
-fn example() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/small.cdxj")
-}
+use super::{example, waypost};
 
 #[test]
 fn a_map_is_made_made_small_and_answers() {
@@ -21,18 +13,18 @@ fn a_map_is_made_made_small_and_answers() {
         folder.path().join("full.ukvs"),
         folder.path().join("small.ukvs"),
     );
-    waypost()
+    waypost(&[])
         .args(["map", "build"])
-        .arg(example())
+        .arg(example("small.cdxj"))
         .arg("-o")
         .arg(&full)
         .assert()
         .code(0);
-    waypost()
+    waypost(&[])
         .args(["map", "check"])
         .arg(&full)
         .arg("--holdings")
-        .arg(example())
+        .arg(example("small.cdxj"))
         .assert()
         .code(0);
     for rule in [
@@ -41,7 +33,7 @@ fn a_map_is_made_made_small_and_answers() {
         &["--lambda", "0.1"],
         &["--rule", "papers", "--wh", "0.5", "--wp", "0.5"],
     ] {
-        waypost()
+        waypost(&[])
             .args(["map", "compact"])
             .arg(&full)
             .args(rule)
@@ -50,22 +42,22 @@ fn a_map_is_made_made_small_and_answers() {
             .assert()
             .code(0);
         assert!(std::fs::metadata(&small).unwrap().len() < std::fs::metadata(&full).unwrap().len());
-        waypost()
+        waypost(&[])
             .args(["map", "check"])
             .arg(&small)
             .arg("--holdings")
-            .arg(example())
+            .arg(example("small.cdxj"))
             .assert()
             .code(0);
     }
-    waypost()
+    waypost(&[])
         .args(["map", "lookup"])
         .arg(&full)
         .args(["--format", "tsv", "http://library.example.org/", "net,nowhere)/"])
         .assert()
         .code(0)
         .stdout("http://library.example.org/\tpresent\torg,example,library)/\t3/1\nnet,nowhere)/\tabsent\t-\t-\n");
-    waypost()
+    waypost(&[])
         .args(["map", "lookup"])
         .arg(&full)
         .arg("http://nowhere.net/")
@@ -85,7 +77,7 @@ fn what_a_budget_leaves_unused_is_said_and_that_it_cannot_be_met() {
     (0..90).for_each(|n| text += &format!("org,a)/{n} 1\n"));
     std::fs::write(&full, text).unwrap();
     let report = |budget: &[&str]| {
-        let done = waypost()
+        let done = waypost(&[])
             .args(["map", "compact"])
             .arg(&full)
             .args(budget)
@@ -99,7 +91,7 @@ fn what_a_budget_leaves_unused_is_said_and_that_it_cannot_be_met() {
     let said = report(&["--keys", "1"]);
     assert!(said.contains(smallest), "{said}");
     std::fs::remove_file(&small).unwrap();
-    let done = waypost()
+    let done = waypost(&[])
         .args(["map", "compact"])
         .arg(&full)
         .args(["--bytes", "20", "-o"])
@@ -125,7 +117,7 @@ fn maps_are_merged_compared_fitted_swept_and_shown() {
     let at = |name: &str| folder.path().join(name);
     std::fs::write(at("a"), "com,a)/ 1/1\ncom,b)/* 5/2\ncom,c)/x 0\n").unwrap();
     std::fs::write(at("b"), "com,a)/ 2/1\ncom,c)/* 3/1\n").unwrap();
-    waypost()
+    waypost(&[])
         .args(["map", "merge"])
         .args([at("a"), at("b")])
         .arg("-o")
@@ -135,34 +127,34 @@ fn maps_are_merged_compared_fitted_swept_and_shown() {
     let text = std::fs::read_to_string(at("c")).unwrap();
     let rows: Vec<&str> = text.lines().filter(|line| !line.starts_with('!')).collect();
     assert_eq!(rows, ["com,a)/ 3/2-", "com,b)/* 5/2-", "com,c)/* 3/1-"]);
-    waypost()
+    waypost(&[])
         .args(["map", "compare"])
         .args([at("a"), at("b")])
         .assert()
         .code(0);
-    waypost()
+    waypost(&[])
         .args(["map", "compare"])
         .args([at("a"), at("c")])
         .assert()
         .code(1);
-    waypost()
+    waypost(&[])
         .args(["map", "build"])
-        .arg(example())
+        .arg(example("small.cdxj"))
         .arg("-o")
         .arg(at("full"))
         .assert()
         .code(0);
-    waypost()
+    waypost(&[])
         .args(["map", "fit"])
         .arg(at("full"))
         .assert()
         .code(0);
-    waypost()
+    waypost(&[])
         .args(["map", "show"])
         .arg(at("full"))
         .assert()
         .code(0);
-    waypost()
+    waypost(&[])
         .args(["map", "sweep"])
         .arg(at("full"))
         .args(["--wh", "1,0", "--wp", "1,0", "-o"])
@@ -176,14 +168,14 @@ fn maps_are_merged_compared_fitted_swept_and_shown() {
 fn a_map_is_shown_as_a_page_and_its_making_as_a_plot() {
     let folder = TempDir::new().unwrap();
     let at = |name: &str| folder.path().join(name);
-    waypost()
+    waypost(&[])
         .args(["map", "build"])
-        .arg(example())
+        .arg(example("small.cdxj"))
         .arg("-o")
         .arg(at("full"))
         .assert()
         .code(0);
-    waypost()
+    waypost(&[])
         .args(["map", "show"])
         .arg(at("full"))
         .arg("--html")
@@ -192,7 +184,7 @@ fn a_map_is_shown_as_a_page_and_its_making_as_a_plot() {
         .code(0);
     let page = std::fs::read_to_string(at("full.html")).unwrap();
     assert!(page.contains("org,example,*") && page.len() < 1_000_000);
-    waypost()
+    waypost(&[])
         .args(["map", "compact"])
         .arg(at("full"))
         .args(["--rule", "papers", "--wh", "0.5", "--wp", "0.5", "--trace"])
@@ -212,7 +204,7 @@ fn a_map_is_shown_as_a_page_and_its_making_as_a_plot() {
             .contains("<polyline")
     );
     // What cannot be taken back is written whole.
-    let told = waypost()
+    let told = waypost(&[])
         .args(["map", "compact"])
         .arg(at("full"))
         .args(["--rule", "papers", "--wh", "0.5", "--wp", "0.5", "-o", "-"])
@@ -235,7 +227,7 @@ fn broken_maps_are_errors_with_their_line() {
     ] {
         std::fs::write(&path, text).unwrap();
         for command in ["lookup", "check"] {
-            let mut run = waypost();
+            let mut run = waypost(&[]);
             run.args(["map", command]).arg(&path);
             if command == "lookup" {
                 run.arg("http://a.com/");
@@ -249,7 +241,7 @@ fn broken_maps_are_errors_with_their_line() {
 
 /// Runs a command and gives its exit code and what it wrote to standard output.
 fn run(words: &[&str], files: &[&Path]) -> (i32, String) {
-    let output = waypost().args(words).args(files).output().unwrap();
+    let output = waypost(&[]).args(words).args(files).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     (output.status.code().unwrap(), text)
 }
@@ -259,35 +251,35 @@ fn one_command_looks_up_in_files_of_every_kind() {
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name);
     let index = path("sorted.cdxj");
-    waypost()
+    waypost(&[])
         .args(["index", "sort"])
-        .arg(example())
+        .arg(example("small.cdxj"))
         .arg("-o")
         .arg(&index)
         .assert()
         .code(0);
-    waypost()
+    waypost(&[])
         .args(["index", "zipnum"])
         .arg(&index)
         .arg("-o")
         .arg(path("zipnum"))
         .assert()
         .code(0);
-    waypost()
+    waypost(&[])
         .args(["map", "build"])
         .arg(&index)
         .arg("-o")
         .arg(path("m.ukvs"))
         .assert()
         .code(0);
-    waypost()
+    waypost(&[])
         .args(["profile"])
         .arg(&index)
         .arg("-o")
         .arg(folder.path())
         .assert()
         .code(0);
-    waypost()
+    waypost(&[])
         .args(["filter", "build"])
         .arg(&index)
         .arg("-o")
@@ -303,7 +295,7 @@ fn one_command_looks_up_in_files_of_every_kind() {
         "sorted.URIR.cdxj",
         "a.filter",
     ] {
-        let output = waypost()
+        let output = waypost(&[])
             .arg("lookup")
             .arg(path(name))
             .args([&held, "http://nothing.example.net/", "--format", "tsv"])
@@ -316,7 +308,7 @@ fn one_command_looks_up_in_files_of_every_kind() {
             .collect();
         assert_eq!(words, ["present", "absent"], "{name}: {text}");
         assert_eq!(output.status.code(), Some(0), "{name}");
-        let none = waypost()
+        let none = waypost(&[])
             .arg("lookup")
             .arg(path(name))
             .arg("http://nothing.example.net/")
@@ -334,15 +326,15 @@ fn one_command_looks_up_in_files_of_every_kind() {
 fn what_a_map_was_not_made_from_is_unknown() {
     let folder = TempDir::new().unwrap();
     let map = folder.path().join("pages.ukvs");
-    waypost()
+    waypost(&[])
         .args(["map", "build", "--mime", "text/html"])
-        .arg(example())
+        .arg(example("small.cdxj"))
         .arg("-o")
         .arg(&map)
         .assert()
         .code(0);
     let ask = |more: &[&str]| {
-        let output = waypost()
+        let output = waypost(&[])
             .args(["map", "lookup", "--format", "json"])
             .arg(&map)
             .arg("http://nothing.example.net/")
@@ -362,7 +354,7 @@ fn what_a_map_was_not_made_from_is_unknown() {
         ("absent".to_owned(), Some(1))
     );
     // There are no times to be asked for.
-    let at = waypost()
+    let at = waypost(&[])
         .args(["map", "lookup", "--at", "1999"])
         .arg(&map)
         .arg("http://a.com/")
@@ -380,17 +372,17 @@ fn tables_are_written_when_they_are_asked_for_and_kept_up_to_date() {
         folder.path().join("m.ukvs.wmap"),
     );
     let build = |more: &[&str]| {
-        let mut command = waypost();
+        let mut command = waypost(&[]);
         command
             .args(["map", "build"])
-            .arg(example())
+            .arg(example("small.cdxj"))
             .arg("-o")
             .arg(&map)
             .args(more);
         command.assert().code(0);
     };
     let lookup = || {
-        let output = waypost()
+        let output = waypost(&[])
             .args(["map", "lookup"])
             .arg(&map)
             .arg("http://nothing.example.net/")
@@ -404,7 +396,11 @@ fn tables_are_written_when_they_are_asked_for_and_kept_up_to_date() {
     build(&[]);
     assert_eq!(lookup().0, 1);
     assert!(!table.exists(), "looking up writes nothing");
-    waypost().args(["map", "index"]).arg(&map).assert().code(0);
+    waypost(&[])
+        .args(["map", "index"])
+        .arg(&map)
+        .assert()
+        .code(0);
     let first = std::fs::read(&table).unwrap();
     assert_eq!(lookup().0, 1);
     build(&["--status", "200"]);
@@ -420,9 +416,9 @@ fn tables_are_written_when_they_are_asked_for_and_kept_up_to_date() {
         "{said}"
     );
     std::fs::remove_file(&table).unwrap();
-    let gzipped = waypost()
+    let gzipped = waypost(&[])
         .args(["map", "build", "--table"])
-        .arg(example())
+        .arg(example("small.cdxj"))
         .arg("-o")
         .arg(folder.path().join("m.ukvs.gz"))
         .output()
@@ -434,18 +430,26 @@ fn tables_are_written_when_they_are_asked_for_and_kept_up_to_date() {
 fn a_map_that_was_cut_at_a_row_is_found() {
     let folder = TempDir::new().unwrap();
     let map = folder.path().join("m.ukvs");
-    waypost()
+    waypost(&[])
         .args(["map", "build"])
-        .arg(example())
+        .arg(example("small.cdxj"))
         .arg("-o")
         .arg(&map)
         .assert()
         .code(0);
-    waypost().args(["map", "check"]).arg(&map).assert().code(0);
+    waypost(&[])
+        .args(["map", "check"])
+        .arg(&map)
+        .assert()
+        .code(0);
     let text = std::fs::read_to_string(&map).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     std::fs::write(&map, lines[..lines.len() - 1].join("\n") + "\n").unwrap();
-    let output = waypost().args(["map", "check"]).arg(&map).output().unwrap();
+    let output = waypost(&[])
+        .args(["map", "check"])
+        .arg(&map)
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("rows are missing"));
 }

@@ -1,20 +1,11 @@
 //! Maps whose keys carry filters, as a newcomer makes and uses them.
-#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
 use tempfile::TempDir;
 
-fn waypost() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_waypost"))
-}
-
-fn example(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../examples")
-        .join(name)
-}
+use super::{example, waypost};
 
 struct Place(TempDir);
 
@@ -22,7 +13,7 @@ impl Place {
     /// A folder with the full map of the example and a filtered one.
     fn new() -> Place {
         let place = Place(TempDir::new().unwrap());
-        waypost()
+        waypost(&[])
             .args(["map", "build"])
             .arg(example("small.cdxj"))
             .arg("-o")
@@ -38,7 +29,7 @@ impl Place {
     }
 
     fn compact(&self, budget: &[&str], out: &str) {
-        waypost()
+        waypost(&[])
             .args(["map", "compact", "--filters"])
             .arg(self.at("full.ukvs"))
             .args(budget)
@@ -67,7 +58,7 @@ fn every_budget_makes_a_map_that_the_holdings_prove() {
     ] {
         place.compact(budget, name);
         for ignored in [&[][..], &["--ignore-filter"]] {
-            waypost()
+            waypost(&[])
                 .args(["map", "check"])
                 .arg(place.at(name))
                 .arg("--holdings")
@@ -85,7 +76,7 @@ fn every_budget_makes_a_map_that_the_holdings_prove() {
 fn a_filter_turns_lookups_away_and_can_be_ignored() {
     let place = Place::new();
     std::fs::write(place.at("rows.ukvs"), "* 757/484 {\"filter\": 12}\n").unwrap();
-    waypost()
+    waypost(&[])
         .args(["map", "merge"])
         .arg(place.at("rows.ukvs"))
         .arg("--holdings")
@@ -99,7 +90,7 @@ fn a_filter_turns_lookups_away_and_can_be_ignored() {
         "http://nowhere.example.org/x",
     ];
     let lookup = |more: &[&str]| {
-        let output = waypost()
+        let output = waypost(&[])
             .args(["map", "lookup", "--format", "tsv"])
             .arg(place.at("small.ukvs"))
             .args(asked)
@@ -129,12 +120,16 @@ fn without_its_filter_a_map_is_refused_with_a_hint() {
         );
     };
     refused(
-        waypost()
+        waypost(&[])
             .args(["map", "lookup"])
             .arg(place.at("small.ukvs"))
             .arg("http://a.com/"),
     );
-    refused(waypost().args(["map", "check"]).arg(place.at("small.ukvs")));
+    refused(
+        waypost(&[])
+            .args(["map", "check"])
+            .arg(place.at("small.ukvs")),
+    );
     let evaluate = |command: &mut Command| {
         command
             .arg("evaluate")
@@ -144,10 +139,10 @@ fn without_its_filter_a_map_is_refused_with_a_hint() {
             .arg("--lookups")
             .arg(example("lookups.txt"));
     };
-    let mut command = waypost();
+    let mut command = waypost(&[]);
     evaluate(&mut command);
     refused(&mut command);
-    let mut command = waypost();
+    let mut command = waypost(&[]);
     evaluate(&mut command);
     command.arg("--ignore-filter").assert().code(0);
 }
@@ -157,7 +152,7 @@ fn filters_are_made_anew_when_maps_are_merged_or_compacted_again() {
     let place = Place::new();
     let both = [place.at("small.ukvs"), place.at("full.ukvs")];
     let merge = || {
-        let mut command = waypost();
+        let mut command = waypost(&[]);
         command
             .args(["map", "merge"])
             .args(&both)
@@ -180,7 +175,7 @@ fn filters_are_made_anew_when_maps_are_merged_or_compacted_again() {
         .code(0);
     assert!(place.at("both.ukvs.filter").exists());
     let again = |more: &[&str]| {
-        let mut command = waypost();
+        let mut command = waypost(&[]);
         command
             .args(["map", "compact"])
             .arg(place.at("small.ukvs"))
@@ -204,7 +199,7 @@ fn filters_are_made_anew_when_maps_are_merged_or_compacted_again() {
     again(&["--filters", "--holdings", holdings.to_str().unwrap()])
         .assert()
         .code(0);
-    waypost()
+    waypost(&[])
         .args(["map", "show"])
         .arg(place.at("small.ukvs"))
         .assert()
@@ -213,7 +208,7 @@ fn filters_are_made_anew_when_maps_are_merged_or_compacted_again() {
 
 /// Makes hashes of the example's URIs.
 fn hashes(place: &Place, options: &[&str], name: &str) {
-    waypost()
+    waypost(&[])
         .args(["filter", "build"])
         .args(options)
         .arg(example("small.cdxj"))
@@ -241,7 +236,7 @@ fn filters_are_not_made_from_less_than_the_map_holds() {
         ("cut", "--kind hashes"),
         ("ribbon", "--kind hashes"),
     ] {
-        let output = waypost()
+        let output = waypost(&[])
             .args(["map", "compact", "--filters", "--bytes", "1K"])
             .arg(place.at("full.ukvs"))
             .arg("--holdings")
@@ -264,7 +259,7 @@ fn hashes_say_what_is_held_to_lookups_filters_and_merges_but_prove_nothing() {
     let place = Place::new();
     hashes(&place, &["--kind", "hashes"], "hashes");
     let holdings = |command: &[&str], holdings: &Path| {
-        let mut run = waypost();
+        let mut run = waypost(&[]);
         run.arg("map").args(command);
         run.arg("--holdings").arg(holdings);
         run
@@ -335,7 +330,7 @@ fn what_grows_stays_open_when_newcomers_have_a_price() {
         ],
         "open.ukvs",
     );
-    let output = waypost()
+    let output = waypost(&[])
         .arg("evaluate")
         .args([place.at("exact.ukvs"), place.at("open.ukvs")])
         .arg("--holdings")
@@ -366,7 +361,7 @@ fn options_that_make_no_sense_are_refused_with_a_hint() {
         &["--filters", "--lambda", "5", "--rule", "papers"],
         &["--accuracy", "99%"],
     ] {
-        let output = waypost()
+        let output = waypost(&[])
             .args(["map", "compact"])
             .arg(place.at("full.ukvs"))
             .args(wrong)
