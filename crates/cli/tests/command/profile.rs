@@ -118,10 +118,15 @@ fn a_profile_is_made_looked_up_and_judged() {
 #[test]
 fn what_is_held_and_called_absent_is_listed_and_is_a_no() {
     let (folder, index, out) = folder_with(INDEX);
-    run(
-        &["profile", &index, "-o", &out, "--id", "x", "--from", "2021"],
-        b"",
-    );
+    run(&["profile", &index, "-o", &out, "--id", "x"], b"");
+    // A profile that lost its first row.
+    let profile = format!("{out}/x.URIR.cdxj");
+    let text = fs::read_to_string(&profile).unwrap();
+    let kept: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with("com,example)/ "))
+        .collect();
+    fs::write(&profile, kept.join("\n") + "\n").unwrap();
     let lookups = folder.path().join("lookups.txt");
     fs::write(&lookups, "http://example.com/\n").unwrap();
     let judged = run(
@@ -321,7 +326,7 @@ fn broken_input_ends_with_an_error_and_a_hint() {
     );
     assert_eq!(no_summary.code, 2);
     assert!(
-        no_summary.stderr.contains("no summary"),
+        no_summary.stderr.contains("not a summary"),
         "{}",
         no_summary.stderr
     );

@@ -155,63 +155,85 @@ impl<'m> Finder<'m> {
     }
 }
 
+/// The hash of the wildcard of a host, if its text reads as an exact key: `5:-1,4,*` might also be a URI
+/// behind the scheme `5:`. As text they are one row, and the row covers the host.
+#[cold]
+fn bare_wildcard(stem: &[u8]) -> Option<u64> {
+    let text = [stem, b",*"].concat();
+    let mut prefix = Prefix::EMPTY;
+    text.iter().for_each(|&byte| prefix.push(byte));
+    (Key::new(&text).reach() == Reach::Exact).then(|| prefix.key(Reach::Exact))
+}
+
 /// Appends the keys that may speak of a SURT, the most specific last.
 fn push_candidates(surt: &Surt<'_>, table: &Table, out: &mut Vec<Candidate>) {
     let place = trim_slashes(surt.without_query());
     let levels = table.levels();
     let mut prefix = Prefix::EMPTY;
-    let mut add = |end: usize, reach, prefix: Prefix| {
+    let mut add = |end: usize, reach, hash: u64| {
         out.push(Candidate {
-            hash: prefix.key(reach),
+            hash,
             entry: 0,
             end: end as u32,
             reach,
         });
     };
     if levels.has(Levels::ALL) {
-        add(0, Reach::All, prefix);
+        add(0, Reach::All, prefix.key(Reach::All));
     }
     let authority = surt.authority().len();
     if authority > 0 || surt.as_bytes().first() == Some(&b')') {
+        // A scheme comes before everything else.
+        let first = memchr::memchr2(b',', b':', surt.authority());
+        let may_be_bare = first.is_some_and(|at| place[at] == b':');
         let mut level = 0;
         for (at, &byte) in place.iter().enumerate().take(authority) {
             if byte == b',' || byte == b':' {
                 // The label may be empty: `,*` covers the hosts that start with `:`.
                 if levels.has(Levels::hosts(level)) {
-                    add(at, Reach::Hosts, prefix);
+                    add(at, Reach::Hosts, prefix.key(Reach::Hosts));
+                }
+                if let Some(hash) = may_be_bare.then(|| bare_wildcard(&place[..at])).flatten() {
+                    add(at, Reach::Hosts, hash);
                 }
                 level += 1;
             }
             prefix.push(byte);
         }
         if levels.has(Levels::hosts(level)) {
-            add(authority, Reach::Hosts, prefix);
+            add(authority, Reach::Hosts, prefix.key(Reach::Hosts));
+        }
+        if let Some(hash) = may_be_bare
+            .then(|| bare_wildcard(&place[..authority]))
+            .flatten()
+        {
+            add(authority, Reach::Hosts, hash);
         }
         let mut level = 0;
         for (at, &byte) in place.iter().enumerate().skip(authority) {
             if at > authority && (byte == b'/' || at == authority + 1) {
                 if levels.has(Levels::paths(level)) {
-                    add(at, Reach::Paths, prefix);
+                    add(at, Reach::Paths, prefix.key(Reach::Paths));
                 }
                 level += usize::from(byte == b'/');
             }
             prefix.push(byte);
         }
         if levels.has(Levels::paths(level)) {
-            add(place.len(), Reach::Paths, prefix);
+            add(place.len(), Reach::Paths, prefix.key(Reach::Paths));
         }
     } else {
         for &byte in place {
             prefix.push(byte);
         }
     }
-    add(place.len(), Reach::Exact, prefix);
+    add(place.len(), Reach::Exact, prefix.key(Reach::Exact));
     if table.has_queries() && surt.query().is_some() {
         let whole = surt.as_bytes();
         let mut prefix = Prefix::EMPTY;
         for &byte in whole {
             prefix.push(byte);
         }
-        add(whole.len(), Reach::Exact, prefix);
+        add(whole.len(), Reach::Exact, prefix.key(Reach::Exact));
     }
 }
