@@ -20,8 +20,14 @@ fuzz_target!(|bytes: &[u8]| {
     let mut halves = bytes.splitn(2, |&byte| byte == 0);
     let rows = halves.next().unwrap_or_default();
     let path = FOLDER.path().join("a.ukvs");
-    std::fs::write(&path, rows).expect("a file");
-    std::fs::write(companion_of(&path), filter(halves.next().unwrap_or_default())).expect("a file");
+    // The headers name the filter that follows.
+    let filter = filter(halves.next().unwrap_or_default());
+    let identity = filter.get(120..128).map_or(0, |bytes| bytes.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte)));
+    let head = format!("!meta {{\"filter\": \"{identity:016x}\"}}\n");
+    std::fs::write(&path, [head.as_bytes(), rows].concat()).expect("a file");
+    if let Ok(Some(companion)) = companion_of(&path) {
+        std::fs::write(companion, filter).expect("a file");
+    }
     let room = Room::default();
     let _ = check(&waypost_index::Source::new(path.clone()));
     let Ok(alone) = Map::open_rows(&path, &room) else {

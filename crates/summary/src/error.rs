@@ -160,7 +160,7 @@ impl Error {
                 "merge profiles of one policy, or bring finer ones to a coarser one with `--policy H3P0`",
             ),
             ErrorKind::Companion(_) => Some(
-                "put the map and its .filter side by side under their names, make them again with `waypost map compact --filters`, or read the rows alone with --ignore-filter",
+                "put the map and its filter side by side under the names they were written with, make them again with `waypost map compact --filters`, or read the rows alone with --ignore-filter",
             ),
             ErrorKind::Table(_) => {
                 Some("make the table again with `waypost map index MAP`, or remove it")

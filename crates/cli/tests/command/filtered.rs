@@ -1,6 +1,8 @@
 //! Maps whose keys carry filters, as a newcomer makes and uses them.
 
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Instant;
 
 use assert_cmd::Command;
 use tempfile::TempDir;
@@ -29,8 +31,13 @@ impl Place {
     }
 
     fn compact(&self, budget: &[&str], out: &str) {
-        waypost(&[])
-            .args(["map", "compact", "--filters"])
+        Command::from(self.compaction(budget, out)).assert().code(0);
+    }
+
+    fn compaction(&self, budget: &[&str], out: &str) -> std::process::Command {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_waypost"));
+        command
+            .args(["--quiet", "map", "compact", "--filters"])
             .arg(self.at("full.ukvs"))
             .args(budget)
             .arg("--holdings")
@@ -38,9 +45,28 @@ impl Place {
             .arg("--lookups")
             .arg(example("lookups.txt"))
             .arg("-o")
-            .arg(self.at(out))
+            .arg(self.at(out));
+        command
+    }
+
+    /// Whether a map with its filter calls everything present that is held.
+    fn prove(&self, map: &str) {
+        waypost(&[])
+            .args(["map", "check"])
+            .arg(self.at(map))
+            .arg("--holdings")
+            .arg(example("small.cdxj"))
             .assert()
             .code(0);
+    }
+
+    /// The names of the filters beside a map.
+    fn filters_of(&self, map: &str) -> Vec<String> {
+        let files = std::fs::read_dir(self.0.path()).unwrap();
+        let names = files.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names
+            .filter(|name| name.starts_with(map) && name.ends_with(".filter"))
+            .collect()
     }
 
     fn size(&self, name: &str) -> u64 {
@@ -68,7 +94,7 @@ fn every_budget_makes_a_map_that_the_holdings_prove() {
                 .code(0);
         }
     }
-    let shipped = place.size("a.ukvs.gz") + place.size("a.ukvs.filter");
+    let shipped = place.size("a.ukvs.gz") + place.size(&place.filters_of("a.ukvs")[0]);
     assert!((970..=1000).contains(&shipped), "{shipped}");
 }
 
@@ -108,9 +134,40 @@ fn a_filter_turns_lookups_away_and_can_be_ignored() {
 }
 
 #[test]
+fn a_compaction_that_is_killed_leaves_a_pair_that_the_holdings_prove() {
+    let place = Place::new();
+    let budgets = [["--bytes", "800"], ["--bytes", "1K"]];
+    let start = Instant::now();
+    place.compact(&budgets[1], "small.ukvs");
+    let whole = start.elapsed();
+    // Early and late, and as soon as the next filter is there.
+    for step in 0..24u32 {
+        let before = place.filters_of("small.ukvs");
+        let mut child = place
+            .compaction(&budgets[step as usize % 2], "small.ukvs")
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        if step < 12 {
+            std::thread::sleep(whole * step / 10);
+        } else {
+            while place.filters_of("small.ukvs") == before && child.try_wait().unwrap().is_none() {
+                std::thread::yield_now();
+            }
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        place.prove("small.ukvs");
+    }
+    place.compact(&budgets[1], "small.ukvs");
+    place.prove("small.ukvs");
+    assert_eq!(place.filters_of("small.ukvs").len(), 1);
+}
+
+#[test]
 fn without_its_filter_a_map_is_refused_with_a_hint() {
     let place = Place::new();
-    std::fs::remove_file(place.at("small.ukvs.filter")).unwrap();
+    std::fs::remove_file(place.at(&place.filters_of("small.ukvs")[0])).unwrap();
     let refused = |command: &mut Command| {
         let output = command.assert().code(2).get_output().stderr.clone();
         let text = String::from_utf8(output).unwrap();
@@ -167,13 +224,13 @@ fn filters_are_made_anew_when_maps_are_merged_or_compacted_again() {
             .contains("--holdings INPUT")
     );
     merge().arg("--ignore-filter").assert().code(0);
-    assert!(!place.at("both.ukvs.filter").exists());
+    assert!(place.filters_of("both.ukvs").is_empty());
     merge()
         .arg("--holdings")
         .arg(example("small.cdxj"))
         .assert()
         .code(0);
-    assert!(place.at("both.ukvs.filter").exists());
+    assert_eq!(place.filters_of("both.ukvs").len(), 1);
     let again = |more: &[&str]| {
         let mut command = waypost(&[]);
         command
@@ -284,7 +341,8 @@ fn hashes_say_what_is_held_to_lookups_filters_and_merges_but_prove_nothing() {
         .assert()
         .code(0);
     for map in [&small, &merged] {
-        assert!(map.with_extension("ukvs.filter").exists());
+        let name = map.file_name().unwrap().to_str().unwrap();
+        assert_eq!(place.filters_of(name).len(), 1);
         holdings(&["check"], &example("small.cdxj"))
             .arg(map)
             .assert()

@@ -50,6 +50,18 @@ impl Map {
     /// # Errors
     /// When it cannot be read, a line is no row, or the filter is missing, damaged or not its own.
     pub fn open(path: &Path, room: &Room) -> Result<Map> {
+        match Map::open_both(path, room) {
+            // A new map may have taken the place of the old one, whose filter is then gone: once more.
+            Err(error)
+                if matches!(error.kind(), ErrorKind::Companion(_)) && path.as_os_str() != "-" =>
+            {
+                Map::open_both(path, room)
+            }
+            opened => opened,
+        }
+    }
+
+    fn open_both(path: &Path, room: &Room) -> Result<Map> {
         let mut map = Map::open_rows(path, room)?;
         if map.widths() != 0 {
             let dialect = map.about.dialect;

@@ -20,7 +20,7 @@ use crate::printer::Printer;
 #[derive(Args)]
 #[command(next_help_heading = "Filters")]
 pub(super) struct FilteredOptions {
-    /// Let rows carry filters, kept beside the map in MAP.filter; needs --holdings
+    /// Let rows carry filters, kept in a second file beside the map; needs --holdings
     #[arg(long)]
     filters: bool,
     /// Compact a map whose keys have filters by its keys alone

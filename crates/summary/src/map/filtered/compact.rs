@@ -3,21 +3,19 @@
 use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
-use waypost_index::Source;
-use waypost_index::output::{Format, LineWriter};
 
-use super::companion::{self, Made, companion_of, spelled};
+use super::companion::{self, Made};
 use super::growth::Growth;
+use super::publish::{place, spelled, temporary};
 use super::search::{Chosen, Search};
 use crate::error::{Error, Result};
 use crate::holdings::{Input, Reading};
 use crate::map::compact::{Given, Report, head_with, how_of, write};
 use crate::map::prior::Prior;
 use crate::map::sample::Sample;
-use crate::map::tidy::Room;
 use crate::map::top::Top;
 use crate::map::write::Style;
-use crate::ukvs::{Headers, Lines, Value};
+use crate::ukvs::{Headers, Value};
 
 /// How large a filtered map may be, or how good it is to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -126,10 +124,8 @@ impl Unpublished {
     fn publish(self, given: &Given, out: &Path) -> Result<Built> {
         let mut built = self.built;
         let head = head_of(&given.headers, self.how, self.made.identity());
-        built.report.bytes = place(&self.rows, &self.made, self.filter, &head, out)?;
-        if self.made.file.is_some() {
-            built.filter = Some(companion_of(out));
-        }
+        (built.report.bytes, built.filter) =
+            place(&self.rows, &self.made, &self.filter, &head, out)?;
         Ok(built)
     }
 }
@@ -183,40 +179,6 @@ fn make(given: &mut Given, filtered: &Filtered) -> Result<Unpublished> {
     })
 }
 
-/// Makes the filter for rows, and puts both in their places. `head` gives the headers, given what
-/// tells the filter from others.
-pub(crate) fn publish(
-    rows: &Path,
-    full: &Source,
-    holdings: &Input,
-    room: &Room,
-    head: impl Fn(Option<u64>) -> Vec<u8>,
-    out: &Path,
-) -> Result<Made> {
-    let filter = temporary(room)?;
-    let made = companion::make(rows, full, holdings, room, &filter)?;
-    place(rows, &made, filter, &head(made.identity()), out)?;
-    Ok(made)
-}
-
-/// Puts rows and their filter in their places. Returns the bytes of the map itself.
-fn place(rows: &Path, made: &Made, filter: TempPath, head: &[u8], out: &Path) -> Result<u64> {
-    let writer = copy(rows, head, out)?;
-    if made.file.is_some() {
-        let place = companion_of(out);
-        // Should the next step fail, the old map names another filter, and that is found out.
-        filter
-            .persist(&place)
-            .map_err(|error| Error::io("write", &place, error.error))?;
-    }
-    Ok(writer.finish()?.bytes_out)
-}
-
-/// A place for a temporary file, which is gone when it is dropped.
-pub(crate) fn temporary(room: &Room) -> Result<TempPath> {
-    Ok(waypost_io::temporary::file_in(&room.temporary)?.into_temp_path())
-}
-
 /// Writes the rows alone, plain.
 fn write_rows(search: &mut Search<'_>, chosen: &Chosen, built: &mut Built) -> Result<TempPath> {
     let rows = temporary(&search.given.room)?;
@@ -234,22 +196,4 @@ fn write_rows(search: &mut Search<'_>, chosen: &Chosen, built: &mut Built) -> Re
         &mut built.report,
     )?;
     Ok(rows)
-}
-
-/// Copies rows below other headers. The file is there when the writer is finished.
-fn copy(rows: &Path, head: &[u8], out: &Path) -> Result<LineWriter> {
-    let mut writer = LineWriter::create(out, &Format::of_name(out), 1)?;
-    for line in head
-        .split(|&byte| byte == b'\n')
-        .filter(|line| !line.is_empty())
-    {
-        writer.push(line)?;
-    }
-    let mut lines = Lines::new(Source::new(rows.to_owned()).open()?);
-    while lines.advance()? {
-        if !matches!(lines.line().first(), None | Some(b'!')) {
-            writer.push(lines.line())?;
-        }
-    }
-    Ok(writer)
 }

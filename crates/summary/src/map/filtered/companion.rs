@@ -1,11 +1,10 @@
 //! The filter beside a map: which of what its rows cover is present.
 //!
 //! One ribbon filter for each width that rows have, all in one file, over the whole SURTs of the held
-//! URIs that a row of that width decides. The map's headers name the filter by its checksum, so that
-//! a filter of another map, or of an earlier state, is found out.
+//! URIs that a row of that width decides. The map's headers name the filter by its identity, so that
+//! a filter of another map, or of an earlier state, is never taken for it.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 
 use waypost_index::Source;
@@ -13,6 +12,7 @@ use waypost_index::rejects::printable;
 use waypost_surt::{Dialect, Policy, Surt};
 
 use super::choice::WIDEST;
+use super::publish::{companion_path, identity_in};
 use crate::error::{Error, Result};
 use crate::filter::ribbon::Width;
 use crate::filter::{
@@ -24,33 +24,7 @@ use crate::map::rows::{Order, Rows};
 use crate::map::store::Map;
 use crate::map::tidy::Room;
 use crate::summary::Summary;
-use crate::ukvs::{Headers, Value};
-
-/// Where the filter of a map is: `small.ukvs.filter` beside `small.ukvs` and `small.ukvs.gz`.
-pub fn companion_of(map: &Path) -> PathBuf {
-    let packed = map
-        .extension()
-        .is_some_and(|extension| matches!(extension.to_str(), Some("gz" | "zst" | "bz2")));
-    let mut name = match packed {
-        true => map.with_extension("").into_os_string(),
-        false => OsString::from(map),
-    };
-    name.push(".filter");
-    PathBuf::from(name)
-}
-
-/// What the headers of a map call its filter.
-pub(crate) fn identity_in(headers: &Headers) -> Option<String> {
-    match headers.get("meta")?.get("filter")? {
-        Value::Text(text) => Some(text.clone()),
-        _ => None,
-    }
-}
-
-/// How headers spell what tells filters apart.
-pub(crate) fn spelled(identity: u64) -> String {
-    format!("{identity:016x}")
-}
+use crate::ukvs::Headers;
 
 /// The filter of a map, open.
 pub(crate) struct Companion {
@@ -73,10 +47,16 @@ impl Companion {
         dialect: Dialect,
         widths: u32,
     ) -> Result<Companion> {
-        let path = companion_of(map);
+        let Some(identity) = identity_in(headers) else {
+            return Err(Error::companion(
+                "its rows have filters, but its headers name no filter file".to_owned(),
+            )
+            .in_file(map.display()));
+        };
+        let path = companion_path(map, identity);
         if !path.is_file() {
             return Err(Error::companion(format!(
-                "its rows have filters, but {} is not there",
+                "its rows have filters, but {} is missing",
                 path.display()
             ))
             .in_file(map.display()));
@@ -87,13 +67,10 @@ impl Companion {
             || filter.head().policy != Policy::Whole
             || filter.head().fingerprint.is_some()
         {
-            return Err(wrong("this is no filter of a map"));
+            return Err(wrong("not the filter of a map"));
         }
-        let stated = identity_in(headers);
-        if filter.head().dialect != dialect
-            || stated.is_some_and(|stated| stated != spelled(filter.identity()))
-        {
-            return Err(wrong("this is the filter of another map"));
+        if filter.head().dialect != dialect || filter.identity() != identity {
+            return Err(wrong("the filter of another map"));
         }
         let there = filter
             .widths()

@@ -20,7 +20,7 @@ use crate::map::rows::{Order, Rows};
 use crate::map::tidy::Room;
 use crate::map::tree::{Place, Visitor, Walk};
 
-use super::compact::temporary;
+use super::publish::temporary;
 
 /// How many newcomers to expect, and where.
 #[derive(Clone, Debug, Default)]

@@ -16,6 +16,7 @@ mod compact;
 mod companion;
 mod growth;
 mod price;
+mod publish;
 mod search;
 #[cfg(test)]
 mod tests;
@@ -23,7 +24,7 @@ mod tests;
 pub(crate) use crate::map::solve::Verdict as Said;
 pub(crate) use crate::map::solve::choice;
 pub use compact::{Built, Filtered, FilteredBudget, compact_filtered};
-pub(crate) use compact::{publish, temporary};
-pub use companion::companion_of;
-pub(crate) use companion::{Companion, identity_in, spelled};
+pub(crate) use companion::Companion;
 pub use growth::{Growth, growth};
+pub use publish::companion_of;
+pub(crate) use publish::{identity_in, publish, spelled, temporary};

@@ -11,8 +11,8 @@ use waypost_surt::{Reach, Surt};
 
 use super::choice::{ABSENT, CHANCES, OPEN};
 use super::compact::{Filtered, FilteredBudget, compact_filtered};
-use super::companion::companion_of;
 use super::price::Prices;
+use super::publish::{companion_of, companion_path, publish, spelled};
 use crate::error::ErrorKind;
 use crate::holdings::Input;
 use crate::map::pass::walk;
@@ -335,7 +335,7 @@ proptest! {
         all_present(&out, &both)?;
         let out = worlds[0].at("rows.ukvs");
         merge(&maps, Filters::Drop, &Room::default(), &out).unwrap();
-        prop_assert!(!companion_of(&out).exists());
+        prop_assert_eq!(companion_of(&out).unwrap(), None);
         all_present(&out, &both)?;
     }
 }
@@ -367,6 +367,22 @@ fn site(n: u32) -> u32 {
     (300.0 * spread * spread * spread) as u32
 }
 
+/// Headers that name a filter.
+fn head_naming(identity: Option<u64>) -> Vec<u8> {
+    identity.map_or_else(Vec::new, |identity| {
+        format!("!meta {{\"filter\": \"{}\"}}\n", spelled(identity)).into_bytes()
+    })
+}
+
+/// The filters in the folder of a world.
+fn filters_of(world: &World) -> BTreeSet<PathBuf> {
+    let files = std::fs::read_dir(world.at("")).unwrap();
+    let paths = files.map(|entry| entry.unwrap().path());
+    paths
+        .filter(|path| path.extension().is_some_and(|suffix| suffix == "filter"))
+        .collect()
+}
+
 #[test]
 fn filters_are_wrong_as_often_as_they_say() {
     let world = large(20_000);
@@ -374,10 +390,10 @@ fn filters_are_wrong_as_often_as_they_say() {
         let rows = world.at("rows.ukvs");
         std::fs::write(&rows, format!("* 1/1 {{\"filter\": {width}}}\n")).unwrap();
         let room = Room::default();
-        let file = companion_of(&rows);
         let full = Source::new(world.at("full.ukvs"));
-        super::companion::make(&rows, &full, &world.holdings(), &room, &file).unwrap();
-        let map = Map::open(&rows, &room).unwrap();
+        let out = world.at("small.ukvs");
+        publish(&rows, &full, &world.holdings(), &room, head_naming, &out).unwrap();
+        let map = Map::open(&out, &room).unwrap();
         let tried = 200_000;
         let wrong = (0..tried)
             .filter(|n| {
@@ -413,7 +429,12 @@ fn a_budget_of_bytes_is_met_within_three_percent_and_counts_all_that_is_shipped(
     let mut given = Given::open(&Source::new(world.at("full.ukvs")), &Room::default()).unwrap();
     let filtered = world.filtered(FilteredBudget::Bytes(50), &in_vain(40));
     assert!(compact_filtered(&mut given, &filtered, &world.at("no.ukvs")).is_err());
-    assert!(!world.at("no.ukvs").exists() && !world.at("no.ukvs.filter").exists());
+    assert!(
+        !world.at("no.ukvs").exists()
+            && filters_of(&world)
+                .iter()
+                .all(|path| !path.to_string_lossy().contains("no.ukvs"))
+    );
 }
 
 proptest! {
@@ -461,7 +482,7 @@ fn the_same_input_gives_the_same_bytes_and_the_head_of_the_filter_is_small() {
         let map = world.compact("full.ukvs", &filtered, name);
         (
             std::fs::read(&map).unwrap(),
-            std::fs::read(companion_of(&map)).unwrap(),
+            std::fs::read(companion_of(&map).unwrap().unwrap()).unwrap(),
         )
     };
     let (first, second) = (read("a.ukvs"), read("b.ukvs"));
@@ -489,7 +510,7 @@ fn a_filter_that_is_missing_damaged_or_of_another_map_is_an_error_and_can_be_ign
         &world.filtered(FilteredBudget::Lambda(5.0), &asked),
         "b.ukvs",
     );
-    let file = companion_of(&map);
+    let file = companion_of(&map).unwrap().unwrap();
     let good = std::fs::read(&file).unwrap();
     let fails = || {
         let error = Map::open(&map, &Room::default()).unwrap_err();
@@ -505,7 +526,7 @@ fn a_filter_that_is_missing_damaged_or_of_another_map_is_an_error_and_can_be_ign
     }
     std::fs::write(&file, &good[..good.len() - 1]).unwrap();
     fails();
-    std::fs::copy(companion_of(&other), &file).unwrap();
+    std::fs::copy(companion_of(&other).unwrap().unwrap(), &file).unwrap();
     fails();
     std::fs::remove_file(&file).unwrap();
     fails();
@@ -528,7 +549,7 @@ fn hashes_of_what_is_held_do_as_well() {
     let mut filtered = world.filtered(FilteredBudget::Lambda(30.0), &in_vain(3_000));
     filtered.holdings.sources = vec![Source::new(hashes)];
     let map = world.compact("full.ukvs", &filtered, "small.ukvs");
-    assert!(companion_of(&map).exists());
+    assert!(companion_of(&map).unwrap().unwrap().exists());
     all_present(&map, &held).unwrap();
 }
 
@@ -542,7 +563,7 @@ fn holdings_that_lack_what_the_map_has_are_refused() {
     let mut given = Given::open(&Source::new(world.at("full.ukvs")), &Room::default()).unwrap();
     let error = compact_filtered(&mut given, &filtered, &world.at("out.ukvs")).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Holdings(_)), "{error}");
-    assert!(!world.at("out.ukvs").exists() && !world.at("out.ukvs.filter").exists());
+    assert!(!world.at("out.ukvs").exists() && filters_of(&world).is_empty());
 }
 
 #[test]
@@ -571,7 +592,7 @@ fn one_filter_over_everything_and_no_filter_at_all_are_filtered_maps() {
     );
     let text = std::fs::read_to_string(&map).unwrap();
     assert!(text.ends_with("\n* 2000/2000\n"), "{text}");
-    assert!(!companion_of(&map).exists());
+    assert_eq!(companion_of(&map).unwrap(), None);
     assert!(!text.contains("\"filter\""));
     // Lookups of hosts that are not held ask for a filter over everything.
     let asked = (0..3_000).map(|n| (format!("org,{n})/"), 1)).collect();
@@ -582,4 +603,146 @@ fn one_filter_over_everything_and_no_filter_at_all_are_filtered_maps() {
     let map = Map::open(&map, &Room::default()).unwrap();
     let found = map.find(&Surt::new(b"org,x)/"), None);
     assert!(found.is_none_or(|found| found.filter.is_some()));
+}
+
+/// Two runs over one output: the old pair and the new one, each as bytes under their names.
+struct Pairs {
+    world: World,
+    old_held: BTreeSet<String>,
+    /// Map, filter and the filter's path, old and new.
+    pairs: [(Vec<u8>, Vec<u8>, PathBuf); 2],
+}
+
+impl Pairs {
+    fn new() -> Pairs {
+        let old = large(400);
+        let old_held = old.held.clone();
+        let mut held = old_held.clone();
+        held.extend((0..300).map(|n| format!("com,site{})/new/{n}", n % 40)));
+        let world = World::new(&held);
+        let pair = |from: &World| {
+            let filtered = from.filtered(FilteredBudget::Lambda(50.0), &in_vain(2_000));
+            let map = from.compact("full.ukvs", &filtered, "small.ukvs");
+            let file = companion_of(&map).unwrap().unwrap();
+            let read = |path: &Path| std::fs::read(path).unwrap();
+            let path = world.at("").join(file.file_name().unwrap());
+            (read(&map), read(&file), path)
+        };
+        let pairs = [pair(&old), pair(&world)];
+        assert_ne!(pairs[0].2, pairs[1].2);
+        Pairs {
+            world,
+            old_held,
+            pairs,
+        }
+    }
+
+    /// The folder with one of the maps, and these bytes under the names of the filters.
+    fn put(&self, map: usize, filters: [Option<&[u8]>; 2]) -> PathBuf {
+        for path in filters_of(&self.world) {
+            std::fs::remove_file(path).unwrap();
+        }
+        for ((_, _, path), bytes) in self.pairs.iter().zip(filters) {
+            if let Some(bytes) = bytes {
+                std::fs::write(path, bytes).unwrap();
+            }
+        }
+        let out = self.world.at("small.ukvs");
+        std::fs::write(&out, &self.pairs[map].0).unwrap();
+        out
+    }
+
+    fn filter(&self, which: usize) -> &[u8] {
+        &self.pairs[which].1
+    }
+}
+
+#[test]
+fn no_mixture_of_old_and_new_files_calls_a_held_uri_absent() {
+    let pairs = Pairs::new();
+    let held = [&pairs.old_held, &pairs.world.held];
+    let cut = &pairs.filter(0)[..100];
+    let contents = [
+        None,
+        Some(pairs.filter(0)),
+        Some(pairs.filter(1)),
+        Some(cut),
+    ];
+    for map in [0, 1] {
+        let mut opened = 0;
+        for first in contents {
+            for second in contents {
+                let out = pairs.put(map, [first, second]);
+                if Map::open(&out, &Room::default()).is_ok() {
+                    all_present(&out, held[map]).unwrap();
+                    opened += 1;
+                }
+            }
+        }
+        // Its own filter under its own name, and whatever else.
+        assert_eq!(opened, contents.len());
+    }
+}
+
+#[test]
+fn a_run_that_ends_anywhere_leaves_a_whole_pair_and_the_next_cleans_up() {
+    let pairs = Pairs::new();
+    let (old, new) = (Some(pairs.filter(0)), Some(pairs.filter(1)));
+    // As they were; the new filter is there; the new map is; the old filter is gone.
+    for (map, filters) in [
+        (0, [old, None]),
+        (0, [old, new]),
+        (1, [old, new]),
+        (1, [None, new]),
+    ] {
+        let out = pairs.put(map, filters);
+        let held = [&pairs.old_held, &pairs.world.held];
+        all_present(&out, held[map]).unwrap();
+        let filtered = pairs
+            .world
+            .filtered(FilteredBudget::Lambda(50.0), &in_vain(2_000));
+        pairs.world.compact("full.ukvs", &filtered, "small.ukvs");
+        let left = filters_of(&pairs.world);
+        assert_eq!(left, BTreeSet::from([pairs.pairs[1].2.clone()]));
+        all_present(&out, &pairs.world.held).unwrap();
+    }
+}
+
+#[test]
+fn only_filters_that_no_map_names_are_removed() {
+    let pairs = Pairs::new();
+    let out = pairs.put(0, [Some(pairs.filter(0)), None]);
+    // The old map is kept under another compression; others have filters of their own.
+    let packed = pairs.world.at("small.ukvs.gz");
+    let text = std::fs::read(&out).unwrap();
+    let mut writer = waypost_index::output::LineWriter::create(
+        &packed,
+        &waypost_index::output::Format::of_name(&packed),
+        1,
+    )
+    .unwrap();
+    for line in text
+        .split(|&byte| byte == b'\n')
+        .filter(|line| !line.is_empty())
+    {
+        writer.push(line).unwrap();
+    }
+    writer.finish().unwrap();
+    let others = [
+        companion_path(&pairs.world.at("other.ukvs"), 7),
+        companion_path(&pairs.world.at("small.ukvs.more"), 7),
+        pairs.world.at("small.ukvs.mine.filter"),
+        pairs.world.at("small.ukvs.filter"),
+    ];
+    for path in &others {
+        std::fs::write(path, "mine").unwrap();
+    }
+    let filtered = pairs
+        .world
+        .filtered(FilteredBudget::Lambda(50.0), &in_vain(2_000));
+    pairs.world.compact("full.ukvs", &filtered, "small.ukvs");
+    let mut expected: BTreeSet<PathBuf> = others.into_iter().collect();
+    expected.extend(pairs.pairs.iter().map(|(_, _, path)| path.clone()));
+    assert_eq!(filters_of(&pairs.world), expected);
+    all_present(&packed, &pairs.old_held).unwrap();
 }

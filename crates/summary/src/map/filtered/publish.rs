@@ -1,0 +1,179 @@
+//! Putting a map and its filter in their places, so that whoever reads them sees two files of one run.
+//!
+//! Two files cannot be replaced at once. So the filter has a name of its own, which the map's headers
+//! give by its identity, and the new map is what commits both:
+//!
+//! 1. the new filter is written; the old one stays as it is
+//! 2. the new map takes the place of the old one
+//! 3. filters that no map names any more are removed
+//!
+//! A run that ends before step 2 leaves the old map with the old filter, one that ends later the new
+//! map with the new filter. A filter that is left over is removed by the next run.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempPath;
+use waypost_index::Source;
+use waypost_index::output::{Format, LineWriter};
+use waypost_io::AtomicFile;
+
+use super::companion::{self, Made};
+use crate::error::{Error, Result};
+use crate::holdings::Input;
+use crate::map::rows::{Order, Rows};
+use crate::map::tidy::Room;
+use crate::ukvs::{Headers, Lines, Value};
+
+/// Suffixes of compressed maps, which the names of their filters do not have.
+const COMPRESSED: [&str; 3] = ["gz", "zst", "bz2"];
+
+/// The name of a map without the suffix of its compression.
+fn base_of(map: &Path) -> PathBuf {
+    match map.extension().and_then(OsStr::to_str) {
+        Some(suffix) if COMPRESSED.contains(&suffix) => map.with_extension(""),
+        _ => map.to_owned(),
+    }
+}
+
+/// Where the filter of a map is: `small.ukvs.0123456789abcdef.filter` beside `small.ukvs` and
+/// `small.ukvs.gz`.
+pub(crate) fn companion_path(map: &Path, identity: u64) -> PathBuf {
+    let mut name = OsString::from(base_of(map));
+    name.push(format!(".{}.filter", spelled(identity)));
+    PathBuf::from(name)
+}
+
+/// The filter that the headers of a map name, if they name one.
+///
+/// # Errors
+/// When the map cannot be read.
+pub fn companion_of(map: &Path) -> Result<Option<PathBuf>> {
+    let rows = Rows::open(&Source::new(map), Order::Any)?;
+    Ok(identity_in(rows.headers()).map(|identity| companion_path(map, identity)))
+}
+
+/// The identity of the filter that the headers of a map name.
+pub(crate) fn identity_in(headers: &Headers) -> Option<u64> {
+    match headers.get("meta")?.get("filter")? {
+        Value::Text(text) => parsed(&text),
+        _ => None,
+    }
+}
+
+/// How headers and file names spell the identity of a filter.
+pub(crate) fn spelled(identity: u64) -> String {
+    format!("{identity:016x}")
+}
+
+fn parsed(text: &str) -> Option<u64> {
+    let identity = u64::from_str_radix(text, 16).ok()?;
+    (spelled(identity) == text).then_some(identity)
+}
+
+/// Makes the filter for rows, and puts both in their places. `head` gives the headers, given the
+/// identity of the filter.
+pub(crate) fn publish(
+    rows: &Path,
+    full: &Source,
+    holdings: &Input,
+    room: &Room,
+    head: impl Fn(Option<u64>) -> Vec<u8>,
+    out: &Path,
+) -> Result<Made> {
+    let filter = temporary(room)?;
+    let made = companion::make(rows, full, holdings, room, &filter)?;
+    place(rows, &made, &filter, &head(made.identity()), out)?;
+    Ok(made)
+}
+
+/// Puts rows and their filter in their places. Returns the bytes of the map itself, and where its
+/// filter is.
+pub(crate) fn place(
+    rows: &Path,
+    made: &Made,
+    filter: &Path,
+    head: &[u8],
+    out: &Path,
+) -> Result<(u64, Option<PathBuf>)> {
+    let writer = copy(rows, head, out)?;
+    let companion = made
+        .identity()
+        .map(|identity| companion_path(out, identity));
+    if let Some(place) = &companion {
+        let fail = |error| Error::io("write", place, error);
+        let mut from = File::open(filter).map_err(|error| Error::io("read", filter, error))?;
+        let mut file = AtomicFile::create(place)?;
+        io::copy(&mut from, &mut file).map_err(fail)?;
+        file.commit()?;
+    }
+    let written = writer.finish();
+    remove_stale(out);
+    Ok((written?.bytes_out, companion))
+}
+
+/// Removes filters beside a map that neither it nor the same map under another compression names. What
+/// cannot be read or removed stays: it does no harm.
+fn remove_stale(map: &Path) {
+    let base = base_of(map);
+    let mut named = BTreeSet::new();
+    let packed = COMPRESSED.map(|suffix| {
+        let mut name = base.clone().into_os_string();
+        name.push(format!(".{suffix}"));
+        PathBuf::from(name)
+    });
+    for map in packed.iter().chain([&base]).filter(|map| map.exists()) {
+        match companion_of(map) {
+            Ok(companion) => named.extend(companion),
+            Err(_) => return,
+        }
+    }
+    let (Some(folder), Some(name)) = (base.parent(), base.file_name()) else {
+        return;
+    };
+    let folder = match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let file = entry.file_name();
+        let identity = file
+            .as_encoded_bytes()
+            .strip_prefix(name.as_encoded_bytes())
+            .and_then(|rest| rest.strip_prefix(b"."))
+            .and_then(|rest| rest.strip_suffix(b".filter"))
+            .and_then(|text| parsed(std::str::from_utf8(text).ok()?));
+        if let Some(identity) = identity {
+            let path = companion_path(&base, identity);
+            if !named.contains(&path) {
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+}
+
+/// A place for a temporary file, which is gone when it is dropped.
+pub(crate) fn temporary(room: &Room) -> Result<TempPath> {
+    Ok(waypost_io::temporary::file_in(&room.temporary)?.into_temp_path())
+}
+
+/// Copies rows below other headers. The file is there when the writer is finished.
+fn copy(rows: &Path, head: &[u8], out: &Path) -> Result<LineWriter> {
+    let mut writer = LineWriter::create(out, &Format::of_name(out), 1)?;
+    for line in head
+        .split(|&byte| byte == b'\n')
+        .filter(|line| !line.is_empty())
+    {
+        writer.push(line)?;
+    }
+    let mut lines = Lines::new(Source::new(rows.to_owned()).open()?);
+    while lines.advance()? {
+        if !matches!(lines.line().first(), None | Some(b'!')) {
+            writer.push(lines.line())?;
+        }
+    }
+    Ok(writer)
+}
