@@ -171,7 +171,7 @@ impl<'a> Search<'a> {
             void: VoidPrice::Row,
             keys: *self.prices.keys(),
             prior: &self.prior,
-            floor: true,
+            smooth: true,
             aside: 1.0,
             top: self.filtered.top.unwrap_or(Top::Everything),
             counting: self.given.counting,

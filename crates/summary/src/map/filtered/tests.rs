@@ -174,7 +174,7 @@ proptest! {
             void: VoidPrice::Row,
             keys: *prices.keys(),
             prior: &flat,
-            floor: true,
+            smooth: true,
             aside: 1.0,
             top: Top::Everything,
             counting: Counting::Partition,
