@@ -115,6 +115,7 @@ impl<'a> Search<'a> {
         let compared = self.given.keys == 1 && !self.least.voids;
         let (mut gather, rows) = self.given.walk(self.least.sample.as_ref(), || {
             let mut gather = Gather::new(prior, sites).with_outline(domains, &folder);
+            gather.strays = true;
             gather.beside = compared.then(Beside::new);
             gather
         })?;
@@ -134,7 +135,7 @@ impl<'a> Search<'a> {
             void: at.void,
             keys: [0.0; super::solve::STATES],
             prior: &self.prior,
-            floor: false,
+            smooth: false,
             aside: at.aside,
             top: at.top,
             counting: self.given.counting,

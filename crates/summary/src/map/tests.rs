@@ -559,7 +559,7 @@ proptest! {
             void: price.map_or(VoidPrice::Never, VoidPrice::Fixed),
             keys: [0.0; STATES],
             prior: &flat,
-            floor: false,
+            smooth: false,
             aside: 1.0,
             top: Top::SecondLevel,
             counting: Counting::Partition,

@@ -69,8 +69,8 @@ impl Prices {
 
     /// Leaves out the widths that are not worth it. As long as prices are learned none is left out: one
     /// that nobody needs at first may be the best in the end.
-    pub(crate) fn settle(&mut self) {
-        self.settled = true;
+    pub(crate) fn settle(&mut self, settled: bool) {
+        self.settled = settled;
     }
 
     /// Takes in what was measured: what rows were thought to take, what they took, and how many keys each

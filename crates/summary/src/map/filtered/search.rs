@@ -154,7 +154,7 @@ impl<'a> Search<'a> {
                         self.pick_strength(lambda)?;
                     }
                 }
-                self.prices.settle();
+                self.prices.settle(true);
                 self.choose(lambda)
             }
             FilteredBudget::Bytes(bytes) => self.of_bytes(bytes),
@@ -171,7 +171,7 @@ impl<'a> Search<'a> {
             void: VoidPrice::Row,
             keys: *self.prices.keys(),
             prior: &self.prior,
-            floor: true,
+            smooth: true,
             aside: 1.0,
             top: self.filtered.top.unwrap_or(Top::Everything),
             counting: self.given.counting,
@@ -298,7 +298,7 @@ impl<'a> Search<'a> {
             )));
         }
         let head = self.head_bytes() as f64;
-        let mut target = GOAL * within as f64 - head;
+        let target = GOAL * within as f64 - head;
         let mut lambda = None;
         for round in 0..LEARNING {
             let at = self.price_of(target, ROUGH, lambda)?;
@@ -309,9 +309,29 @@ impl<'a> Search<'a> {
             }
             lambda = Some(at);
         }
-        self.prices.settle();
         let mut best = smallest;
         best.wrong = f64::INFINITY;
+        // Of few keys one width may be all that pays, and no price spends the budget with it: then all
+        // widths are tried.
+        for settled in [true, false] {
+            self.prices.settle(settled);
+            best = self.spend(best, within, target, lambda)?;
+            if best.bytes() as f64 >= USED * within as f64 {
+                break;
+            }
+        }
+        Ok(best)
+    }
+
+    /// Looks for a map that spends a budget and is better than the best one so far.
+    fn spend(
+        &self,
+        mut best: Chosen,
+        within: u64,
+        mut target: f64,
+        mut lambda: Option<f64>,
+    ) -> Result<Chosen> {
+        let head = self.head_bytes() as f64;
         for _ in 0..ROUNDS {
             let at = self.price_of(target, FINE, lambda)?;
             let thought = self.fill(self.think(at, None)?, target)?;
@@ -391,7 +411,7 @@ impl<'a> Search<'a> {
         let mut lambda = 1.0;
         for round in 0..=LEARNING {
             if round == LEARNING {
-                self.prices.settle();
+                self.prices.settle(true);
             }
             let range = if round < LEARNING { ROUGH } else { FINE };
             // The largest price that is still wrong too often, and the next one.

@@ -60,6 +60,8 @@ pub(crate) struct Gather<'a> {
     sites: &'a Sites,
     /// Domains are told from public suffixes.
     domains: bool,
+    /// Misses below nodes that hold nothing are noted at the nearest node that holds something, too.
+    pub(crate) strays: bool,
     outline: Option<Outline>,
     /// What the papers' rule would give is found on the way.
     pub(crate) beside: Option<Beside>,
@@ -82,6 +84,7 @@ impl<'a> Gather<'a> {
             prior,
             sites,
             domains: false,
+            strays: false,
             outline: None,
             beside: None,
             learning: None,
@@ -146,6 +149,8 @@ impl<'a> Gather<'a> {
             wildcard_rows: node.seconds.rows(),
             asked: node.asked,
             aside: node.aside,
+            stray: if self.strays { node.stray } else { 0.0 },
+            stray_aside: if self.strays { node.stray_aside } else { 0.0 },
             fresh: node.fresh,
             class: match node.holds && !by_power {
                 true => class as u16,

@@ -52,6 +52,9 @@ pub(crate) struct Own {
     /// Misses seen at exactly the node: those that teach and those set aside.
     pub(crate) asked: f64,
     pub(crate) aside: f64,
+    /// The same at and below children that hold nothing.
+    pub(crate) stray: f64,
+    pub(crate) stray_aside: f64,
     /// URI-Rs to come here and below that no node below stands for.
     pub(crate) fresh: f64,
     /// The class of similar nodes, by which misses are expected; or how many are.
@@ -293,6 +296,8 @@ const ROWS: u16 = 1 << 10;
 const ASKED: u16 = 1 << 11;
 const ASIDE: u16 = 1 << 12;
 const FRESH: u16 = 1 << 13;
+const STRAY: u16 = 1 << 14;
+const STRAY_ASIDE: u16 = 1 << 15;
 
 fn push_own(own: &Own, out: &mut Vec<u8>) {
     let mut flags = own.flags;
@@ -303,6 +308,8 @@ fn push_own(own: &Own, out: &mut Vec<u8>) {
         (ASKED, own.asked != 0.0),
         (ASIDE, own.aside != 0.0),
         (FRESH, own.fresh != 0.0),
+        (STRAY, own.stray != 0.0),
+        (STRAY_ASIDE, own.stray_aside != 0.0),
     ] {
         flags |= if is { flag } else { 0 };
     }
@@ -321,7 +328,8 @@ fn push_own(own: &Own, out: &mut Vec<u8>) {
         push_number(out, own.exact_rows);
         push_number(out, own.wildcard_rows);
     }
-    for weight in [own.asked, own.aside, own.fresh] {
+    let weights = [own.asked, own.aside, own.fresh, own.stray, own.stray_aside];
+    for weight in weights {
         if weight != 0.0 {
             out.extend_from_slice(&weight.to_le_bytes());
         }
@@ -382,6 +390,7 @@ fn read_own(rest: &mut &[u8]) -> Option<Own> {
         false => Some(0.0),
     };
     let (asked, aside, fresh) = (weight(ASKED)?, weight(ASIDE)?, weight(FRESH)?);
+    let (stray, stray_aside) = (weight(STRAY)?, weight(STRAY_ASIDE)?);
     let expected = weight(BY_POWER)?;
     let class = match has(HOLDS) && !has(BY_POWER) {
         true => u16::from_le_bytes(bytes(rest)?),
@@ -396,6 +405,8 @@ fn read_own(rest: &mut &[u8]) -> Option<Own> {
         wildcard_rows,
         asked,
         aside,
+        stray,
+        stray_aside,
         fresh,
         class,
         expected,
@@ -454,14 +465,14 @@ mod tests {
                 any::<u8>(),
             ),
             (any::<u32>(), 0..3u64, 0..3u64, 0..3u64),
-            (weight(), weight(), weight()),
+            (weight(), weight(), weight(), weight(), weight()),
             (any::<u16>(), weight()),
         )
             .prop_map(
                 |(
                     (flags, top, length),
                     (held, given, exact, wildcard_rows),
-                    (asked, aside, fresh),
+                    (asked, aside, fresh, stray, stray_aside),
                     (class, expected),
                 )| {
                     let is = |flag: u16| flags & flag != 0;
@@ -479,6 +490,8 @@ mod tests {
                         wildcard_rows,
                         asked,
                         aside,
+                        stray,
+                        stray_aside,
                         fresh,
                         class: if is(HOLDS) && !is(BY_POWER) { class } else { 0 },
                         expected: if is(BY_POWER) && expected != 0.0 {

@@ -22,7 +22,7 @@
 //! Newcomers are what an archive will hold tomorrow. What is said `s` misses them with the chance
 //! 1 - p(s), and each that is missed has a price, too.
 
-use super::choice::{ABSENT, CHANCES, Choice, Choices, OPEN, STATES, Table};
+use super::choice::{ABSENT, CHANCES, Choice, Choices, NO_ROW, OPEN, STATES, Table};
 use super::numbers::Numbers;
 use super::outline::{
     BY_POWER, HELD, HOLDS, LABELLED, Outline, Own, ROOT, Reader, VOID, VOID_BELOW, WILDCARD,
@@ -76,8 +76,10 @@ pub(crate) struct Terms<'a> {
     /// What a URI-R takes in a filter, by state.
     pub(crate) keys: [f64; STATES],
     pub(crate) prior: &'a Prior,
-    /// Whether misses at held nodes have a floor, however few were seen.
-    pub(crate) floor: bool,
+    /// Whether misses are drawn towards the mean where they were seen: those at held nodes have a floor,
+    /// and others count by the trust in them. If not, they count as they were seen, and the nearest node
+    /// that holds something expects fewer.
+    pub(crate) smooth: bool,
     /// How much misses that were set aside count.
     pub(crate) aside: f64,
     pub(crate) top: Top,
@@ -103,19 +105,23 @@ impl Terms<'_> {
             if !own.is(LABELLED) {
                 asked = 0.0;
             }
-            if self.floor {
+            if self.smooth {
                 // However little: else keys without a filter would be free of false positives.
                 asked += self.prior.here();
             }
-        } else {
+        } else if self.smooth {
             // The rest is in what is expected at the nearest node that holds something.
             asked *= self.prior.trust();
         }
-        let prior = match (own.is(BY_POWER), own.is(HOLDS)) {
+        let mut prior = match (own.is(BY_POWER), own.is(HOLDS)) {
             (true, _) => own.expected,
             (false, true) => self.prior.of_class(usize::from(own.class)),
             (false, false) => 0.0,
         };
+        if !self.smooth && own.is(HOLDS) {
+            let stray = own.stray + self.aside * own.stray_aside;
+            prior -= (1.0 - self.prior.trust()) * stray;
+        }
         (asked, prior)
     }
 
@@ -133,11 +139,11 @@ pub(crate) struct Value {
     pub(crate) size: f64,
 }
 
-/// What is known of what is below a node, or of it with what is below.
+/// What is known of what is below a node, or of it with what is below, for `N` states.
 #[derive(Clone, Copy, Debug)]
-struct Below {
+struct Below<const N: usize> {
     /// By what is said above.
-    values: [Value; STATES],
+    values: [Value; N],
     /// URI-Rs, but for those below voids that the map came with.
     count: f64,
     /// Misses, as far as they were seen, and all that are expected.
@@ -149,12 +155,12 @@ struct Below {
     given: Value,
 }
 
-impl Below {
-    const NOTHING: Below = Below {
+impl<const N: usize> Below<N> {
+    const NOTHING: Below<N> = Below {
         values: [Value {
             cost: 0.0,
             size: 0.0,
-        }; STATES],
+        }; N],
         count: 0.0,
         misses: 0.0,
         expected: 0.0,
@@ -169,11 +175,10 @@ impl Below {
     };
 
     #[inline]
-    fn add(&mut self, other: &Below, times: f64, states: &[usize]) {
-        for &state in states {
-            let value = &mut self.values[state];
-            value.cost += times * other.values[state].cost;
-            value.size += times * other.values[state].size;
+    fn add(&mut self, other: &Below<N>, times: f64) {
+        for (value, more) in self.values.iter_mut().zip(&other.values) {
+            value.cost += times * more.cost;
+            value.size += times * more.size;
         }
         self.count += times * other.count;
         self.misses += times * other.misses;
@@ -205,20 +210,86 @@ pub(crate) struct Frozen<'a> {
     pub(crate) most: f64,
 }
 
-struct Solver<'a> {
+/// The states that are solved for, by their rank: the order of the chance that a miss is called present.
+/// The first is absent, the last open.
+struct Solver<'a, const N: usize> {
     terms: &'a Terms<'a>,
+    /// Ranks that there are.
+    ranks: usize,
+    chances: [f64; N],
+    keys: [f64; N],
 }
 
-impl Solver<'_> {
-    /// The least cost of a node by what is said above it, given what is below it.
-    fn node(&self, own: &Own, below: &mut Below, frozen: Option<&Choice>) -> Choice {
-        let terms = self.terms;
-        let (lambda, states) = (terms.lambda, &terms.states[..]);
-        let (asked, prior) = terms.misses(own);
+/// The rank of absent.
+const NOTHING: usize = 0;
+/// No row is written.
+const NONE: u8 = NO_ROW;
+
+/// Which rows are written, by rank.
+struct Chosen<const N: usize> {
+    wildcard: [u8; N],
+    exact: [u8; N],
+    given_wildcard: bool,
+    given_void: bool,
+}
+
+impl<'a, const N: usize> Solver<'a, N> {
+    fn new(terms: &'a Terms<'a>) -> Solver<'a, N> {
+        let mut solver = Solver {
+            terms,
+            ranks: terms.states.len().min(N),
+            chances: [0.0; N],
+            keys: [0.0; N],
+        };
+        for (rank, &state) in terms.states.iter().enumerate().take(N) {
+            solver.chances[rank] = CHANCES[state];
+            solver.keys[rank] = terms.keys[state];
+        }
+        solver
+    }
+
+    fn ranks(&self) -> std::ops::Range<usize> {
+        0..self.ranks
+    }
+
+    /// What was chosen by rank, by state.
+    fn choice(&self, chosen: &Chosen<N>) -> Choice {
+        let states = &self.terms.states;
         let mut choice = Choice {
+            given_wildcard: chosen.given_wildcard,
+            given_void: chosen.given_void,
+            ..Choice::default()
+        };
+        let of = |rank: u8| states.get(usize::from(rank)).map_or(NO_ROW, |&s| s as u8);
+        for rank in self.ranks() {
+            choice.wildcard[states[rank]] = of(chosen.wildcard[rank]);
+            choice.exact[states[rank]] = of(chosen.exact[rank]);
+        }
+        choice
+    }
+
+    /// What was chosen before, by rank.
+    fn frozen(&self, rows: &[u8; STATES]) -> [u8; N] {
+        let states = &self.terms.states;
+        let rank_of = |state: u8| states.iter().position(|&s| s == usize::from(state));
+        let mut frozen = [NONE; N];
+        for rank in self.ranks() {
+            frozen[rank] = rank_of(rows[states[rank]]).map_or(NONE, |rank| rank as u8);
+        }
+        frozen
+    }
+
+    /// The least cost of a node by what is said above it, given what is below it.
+    #[inline]
+    fn node(&self, own: &Own, below: &mut Below<N>, frozen: Option<&Choice>) -> Chosen<N> {
+        let terms = self.terms;
+        let lambda = terms.lambda;
+        let (asked, prior) = terms.misses(own);
+        let mut chosen = Chosen {
+            wildcard: [NONE; N],
+            exact: [NONE; N],
             given_wildcard: own.is(WILDCARD),
             given_void: own.is(VOID_BELOW),
-            ..Choice::default()
         };
         below.misses += asked;
         below.expected += asked + prior;
@@ -243,10 +314,8 @@ impl Solver<'_> {
         if own.is(VOID_BELOW) {
             below.count = 0.0;
             below.given = below.locked;
-            for &state in states {
-                below.values[state] = below.locked;
-            }
-            return choice;
+            below.values = [below.locked; N];
+            return chosen;
         }
         // Misses below a given wildcard are kept as a cost where everything is present.
         if own.is(VOID) {
@@ -256,88 +325,85 @@ impl Solver<'_> {
             below.given.cost += lambda * asked;
         }
         if own.is(WILDCARD) {
-            self.given_wildcard(below, prior, wildcard_row, &mut choice);
-            return choice;
+            self.given_wildcard(below, prior, wildcard_row, &mut chosen);
+            return chosen;
         }
         // The node itself.
-        let mut owns = [Value::default(); STATES];
+        let mut owns = [Value::default(); N];
         if own.is(VOID) {
-            for &state in states {
-                owns[state] = Value {
-                    cost: exact_row,
-                    size: exact_row,
-                };
-            }
+            owns = [Value {
+                cost: exact_row,
+                size: exact_row,
+            }; N];
         } else {
-            for &state in states {
-                let size = terms.keys[state] * own.held as f64;
-                owns[state] = Value {
-                    cost: size + lambda * CHANCES[state] * asked,
+            for rank in self.ranks() {
+                let size = self.keys[rank] * own.held as f64;
+                owns[rank] = Value {
+                    cost: size + lambda * self.chances[rank] * asked,
                     size,
                 };
             }
             if own.is(HELD) && !own.is(ROOT) {
-                owns[ABSENT].cost = f64::INFINITY;
+                owns[NOTHING].cost = f64::INFINITY;
             }
             if !own.is(ROOT) && (own.is(HELD) || asked > 0.0 || frozen.is_some()) {
                 let row = self.row(exact_row, own.is(HELD), !own.is(HELD), terms.luck(asked));
-                self.rows(
-                    &mut owns,
-                    &row,
-                    frozen.map(|frozen| &frozen.exact),
-                    &mut choice.exact,
-                );
+                let frozen = frozen.map(|frozen| self.frozen(&frozen.exact));
+                self.rows(&mut owns, &row, frozen.as_ref(), &mut chosen.exact);
             }
         }
-        for &state in states {
-            let value = &mut below.values[state];
-            value.cost += owns[state].cost + lambda * CHANCES[state] * prior;
-            value.size += owns[state].size;
+        for rank in self.ranks() {
+            let value = &mut below.values[rank];
+            value.cost += owns[rank].cost + lambda * self.chances[rank] * prior;
+            value.size += owns[rank].size;
             if own.fresh > 0.0 {
-                value.cost += lambda * terms.miss * (1.0 - CHANCES[state]) * own.fresh;
+                value.cost += lambda * terms.miss * (1.0 - self.chances[rank]) * own.fresh;
             }
         }
         // A row for all below it.
         if let Some(top) = own.top {
             let opens = own.is(HOLDS) && terms.top >= top;
             let row = self.row(wildcard_row, opens, !own.is(ROOT), terms.luck(below.misses));
-            let frozen = frozen.map(|frozen| &frozen.wildcard);
-            self.rows(&mut below.values, &row, frozen, &mut choice.wildcard);
+            let frozen = frozen.map(|frozen| self.frozen(&frozen.wildcard));
+            self.rows(
+                &mut below.values,
+                &row,
+                frozen.as_ref(),
+                &mut chosen.wildcard,
+            );
         }
-        choice
+        chosen
     }
 
     /// A wildcard that the map came with: it says the best there is.
-    fn given_wildcard(&self, below: &mut Below, prior: f64, row: f64, choice: &mut Choice) {
-        let terms = self.terms;
-        let misses = below.given.cost - below.given.size + terms.lambda * prior;
-        let mut says = [Value::default(); STATES];
-        for &state in terms.states.iter().filter(|&&state| state != ABSENT) {
-            let size = terms.keys[state] * below.count + below.given.size;
-            says[state] = Value {
-                cost: size + CHANCES[state] * misses,
+    fn given_wildcard(&self, below: &mut Below<N>, prior: f64, row: f64, chosen: &mut Chosen<N>) {
+        let misses = below.given.cost - below.given.size + self.terms.lambda * prior;
+        let mut says = [Value::default(); N];
+        let mut best = self.ranks - 1;
+        for rank in (1..self.ranks).rev() {
+            let size = self.keys[rank] * below.count + below.given.size;
+            says[rank] = Value {
+                cost: size + self.chances[rank] * misses,
                 size,
             };
-        }
-        let mut best = OPEN;
-        for &state in terms.states.iter().filter(|&&state| state != ABSENT) {
-            if says[state].cost < says[best].cost {
-                best = state;
+            if says[rank].cost < says[best].cost {
+                best = rank;
             }
         }
         let with_row = Value {
             cost: says[best].cost + row,
             size: says[best].size + row,
         };
-        for &state in &terms.states {
-            let stays = state != ABSENT && says[state].cost <= with_row.cost;
-            below.values[state] = if stays { says[state] } else { with_row };
+        for rank in self.ranks() {
+            let stays = rank != NOTHING && says[rank].cost <= with_row.cost;
+            below.values[rank] = if stays { says[rank] } else { with_row };
             if !stays {
-                choice.wildcard[state] = best as u8;
+                chosen.wildcard[rank] = best as u8;
             }
         }
     }
 
+    #[inline]
     fn row(&self, price: f64, opens: bool, voids: bool, luck: f64) -> Row {
         let never = f64::INFINITY;
         Row {
@@ -356,62 +422,62 @@ impl Solver<'_> {
     ///
     /// A row that says less than `s` pays `luck·(p(s) - p(t))`, one that says more pays nothing. So the
     /// best of each kind is a minimum over the states before `s` and over those from `s` on.
+    #[inline]
     fn rows(
         &self,
-        values: &mut [Value; STATES],
+        values: &mut [Value; N],
         row: &Row,
-        frozen: Option<&[u8; STATES]>,
-        chosen: &mut [u8; STATES],
+        frozen: Option<&[u8; N]>,
+        chosen: &mut [u8; N],
     ) {
-        let states = &self.terms.states[..];
-        let price = |state: usize| if state == ABSENT { row.void } else { row.price };
-        let size = |state: usize| match state {
-            ABSENT => row.void_size,
+        let price = |rank: usize| if rank == NOTHING { row.void } else { row.price };
+        let size = |rank: usize| match rank {
+            NOTHING => row.void_size,
             _ => row.price,
         };
         let stays = *values;
         if let Some(frozen) = frozen {
-            for &state in states {
-                let says = usize::from(frozen[state]);
-                if says < STATES && price(says).is_finite() {
-                    let luck = row.luck * (CHANCES[state] - CHANCES[says]).max(0.0);
-                    values[state] = Value {
+            for rank in self.ranks() {
+                let says = usize::from(frozen[rank]);
+                if says < self.ranks && price(says).is_finite() {
+                    let luck = row.luck * (self.chances[rank] - self.chances[says]).max(0.0);
+                    values[rank] = Value {
                         cost: stays[says].cost + price(says) + luck,
                         size: stays[says].size + size(says),
                     };
-                    chosen[state] = says as u8;
+                    chosen[rank] = says as u8;
                 }
             }
-            if stays[ABSENT].cost.is_finite() || values[ABSENT].cost.is_finite() {
+            if stays[NOTHING].cost.is_finite() || values[NOTHING].cost.is_finite() {
                 return;
             }
         }
-        let mut more = [(f64::INFINITY, OPEN); STATES];
-        let mut best = (f64::INFINITY, OPEN);
-        for &state in states.iter().rev() {
-            let cost = stays[state].cost + price(state);
+        let mut more = [(f64::INFINITY, 0); N];
+        let mut best = (f64::INFINITY, 0);
+        for rank in self.ranks().rev() {
+            let cost = stays[rank].cost + price(rank);
             if cost < best.0 {
-                best = (cost, state);
+                best = (cost, rank);
             }
-            more[state] = best;
+            more[rank] = best;
         }
-        let mut less = (f64::INFINITY, ABSENT);
-        for &state in states {
-            let chance = row.luck * CHANCES[state];
-            let mut best = more[state];
+        let mut less = (f64::INFINITY, NOTHING);
+        for rank in self.ranks() {
+            let chance = row.luck * self.chances[rank];
+            let mut best = more[rank];
             if less.0 + chance < best.0 {
                 best = (less.0 + chance, less.1);
             }
-            if best.0 < stays[state].cost {
-                values[state] = Value {
+            if best.0 < stays[rank].cost {
+                values[rank] = Value {
                     cost: best.0,
                     size: stays[best.1].size + size(best.1),
                 };
-                chosen[state] = best.1 as u8;
+                chosen[rank] = best.1 as u8;
             }
-            let cost = stays[state].cost + price(state) - chance;
+            let cost = stays[rank].cost + price(rank) - chance;
             if cost < less.0 {
-                less = (cost, state);
+                less = (cost, rank);
             }
         }
     }
@@ -486,23 +552,34 @@ pub(crate) fn solve(
     frozen: Option<Frozen<'_>>,
     keep: Option<&std::path::Path>,
 ) -> Result<Solution> {
-    let solver = Solver { terms };
-    let states = &terms.states[..];
+    match terms.states.len() {
+        ..=2 => solve_for::<2>(outline, terms, frozen, keep),
+        _ => solve_for::<STATES>(outline, terms, frozen, keep),
+    }
+}
+
+fn solve_for<const N: usize>(
+    outline: &Outline,
+    terms: &Terms<'_>,
+    frozen: Option<Frozen<'_>>,
+    keep: Option<&std::path::Path>,
+) -> Result<Solution> {
+    let solver = Solver::<N>::new(terms);
     let mut table = Table::default();
     let mut groups = Vec::new();
-    let mut solved: Vec<Below> = Vec::with_capacity(outline.groups().len());
+    let mut solved: Vec<Below<N>> = Vec::with_capacity(outline.groups().len());
     for group in outline.groups() {
         let mut below = Below::NOTHING;
         for &(child, times) in &group.children {
-            below.add(&solved[child as usize], f64::from(times), states);
+            below.add(&solved[child as usize], f64::from(times));
         }
-        let choice = solver.node(&group.own, &mut below, None);
+        let chosen = solver.node(&group.own, &mut below, None);
         if keep.is_some() {
-            groups.push(table.number(&choice));
+            groups.push(table.number(&solver.choice(&chosen)));
         }
         solved.push(below);
     }
-    let mut slots = vec![Below::NOTHING; outline.slots()];
+    let mut slots = vec![Below::<N>::NOTHING; outline.slots()];
     let mut nodes = keep.map(Tape::new);
     let mut reader = Reader::default();
     let (mut numbers, mut before) = (Vec::new(), Vec::new());
@@ -520,20 +597,21 @@ pub(crate) fn solve(
                 let group = solved
                     .get(group as usize)
                     .ok_or_else(|| Error::invalid("a temporary file was changed"))?;
-                below.add(group, f64::from(times), states);
+                below.add(group, f64::from(times));
             }
             let count = below.count + node.own.held as f64;
             let frozen = frozen
                 .filter(|frozen| count > frozen.most)
                 .map(|frozen| frozen.solution.choice(&before, at));
-            let choice = solver.node(&node.own, &mut below, frozen);
+            let chosen = solver.node(&node.own, &mut below, frozen);
             if nodes.is_some() {
-                numbers.extend_from_slice(&table.number(&choice).to_le_bytes());
+                let number = table.number(&solver.choice(&chosen));
+                numbers.extend_from_slice(&number.to_le_bytes());
             }
             at += 1;
             match node.slot {
-                0 => (value, misses) = (below.values[ABSENT], below.expected),
-                _ => slots[node.parent].add(&below, 1.0, states),
+                0 => (value, misses) = (below.values[NOTHING], below.expected),
+                _ => slots[node.parent].add(&below, 1.0),
             }
         }
         if let Some(nodes) = &mut nodes {
