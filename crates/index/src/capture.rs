@@ -13,7 +13,9 @@ use crate::json;
 use crate::timestamp::Time;
 
 /// A field of a capture besides its key and its timestamp, which every capture has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 #[repr(u8)]
 pub enum Field {
     /// The original URI.

@@ -27,7 +27,19 @@ pub use rekey::Rekeyer;
 pub use usual::usual_form;
 
 /// How a key is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+)]
 pub enum KeyForm {
     /// `com,example)/path`, and keys without a host such as `urn:uuid:…`.
     #[default]

@@ -29,7 +29,7 @@
 //! | [`web`] | rows that are no captures of the Web |
 //! | [`select`] | the filters of every command |
 //! | [`rejects`] | bad lines |
-//! | [`scan`](mod@scan) | all of it on all cores: partial results that merge in the order of the input |
+//! | [`scan`](mod@scan) | all of it on all cores, or in ranges on many machines: partials that merge in the order of the input |
 //! | [`rekey`](mod@rekey) | the SURTs of URLs for keys |
 //! | [`check`](mod@check) | what an index is and what is wrong with it |
 //! | [`generate`] | an index to try things on |
@@ -39,7 +39,6 @@
 
 pub mod capture;
 pub mod check;
-mod distinct;
 pub mod generate;
 pub mod input;
 pub mod json;

@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, ErrorKind, IoContext, Result};
 
 /// How many examples of each kind are kept.
@@ -13,7 +15,7 @@ pub const EXAMPLES: usize = 3;
 const EXAMPLE_BYTES: usize = 160;
 
 /// Why a line is no capture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Bad {
     /// Nothing in it.
@@ -107,10 +109,12 @@ impl fmt::Display for Bad {
 }
 
 /// A bad line, where it is and how it begins.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Example {
     /// What is wrong with it.
     pub kind: Bad,
+    /// The same in words, if the kind does not say it all.
+    pub detail: Option<String>,
     /// The file, as the user named it.
     pub file: String,
     /// The line, from 1.
@@ -122,7 +126,7 @@ pub struct Example {
 }
 
 /// Bad lines, counted by kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rejects {
     counts: [u64; Bad::COUNT],
     examples: Vec<Example>,
@@ -153,16 +157,37 @@ impl Rejects {
     }
 
     /// Takes in a bad line that comes after all that are here.
-    pub(crate) fn add(&mut self, kind: Bad, file: &str, line: u64, byte: u64, bytes: &[u8]) {
+    pub(crate) fn add(
+        &mut self,
+        kind: Bad,
+        detail: Option<String>,
+        (file, line, byte): (&str, u64, u64),
+        bytes: &[u8],
+    ) {
         self.counts[kind as usize] += 1;
         if self.wants_example(kind) {
             self.examples.push(Example {
                 kind,
+                detail,
                 file: file.to_owned(),
                 line,
                 byte,
                 start: printable(bytes),
             });
+        }
+    }
+
+    /// Takes in what comes later. `place` makes lines and bytes of the examples in the first file
+    /// count from its start.
+    pub(crate) fn merge(&mut self, later: Rejects, place: impl Fn(&mut Example)) {
+        for (count, more) in self.counts.iter_mut().zip(later.counts) {
+            *count += more;
+        }
+        for mut example in later.examples {
+            if self.wants_example(example.kind) {
+                place(&mut example);
+                self.examples.push(example);
+            }
         }
     }
 
@@ -263,10 +288,15 @@ fn make_readable(file: &File) -> std::io::Result<()> {
 }
 
 /// The error that a bad line is under `--strict`.
-pub(crate) fn strict(kind: Bad, file: &str, line: u64, byte: u64, bytes: &[u8]) -> Error {
+pub(crate) fn strict(
+    kind: Bad,
+    detail: Option<&str>,
+    (file, line, byte): (&str, u64, u64),
+    bytes: &[u8],
+) -> Error {
     Error::new(ErrorKind::BadLine {
         kind: kind.name(),
-        detail: format!("{}: {}", kind.meaning(), printable(bytes)),
+        detail: format!("{}: {}", detail.unwrap_or(kind.meaning()), printable(bytes)),
     })
     .in_file(file)
     .at_line(line)
@@ -281,9 +311,9 @@ mod tests {
     fn the_first_examples_of_each_kind_are_kept_and_all_are_counted() {
         let mut rejects = Rejects::default();
         for line in 1..=10 {
-            rejects.add(Bad::Json, "a", line, line * 10, b"x");
+            rejects.add(Bad::Json, None, ("a", line, line * 10), b"x");
         }
-        rejects.add(Bad::Nul, "b", 3, 0, b"y\0");
+        rejects.add(Bad::Nul, None, ("b", 3, 0), b"y\0");
         assert_eq!(rejects.count(Bad::Json), 10);
         assert_eq!(rejects.total(), 11);
         assert_eq!(rejects.examples().len(), EXAMPLES + 1);

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use waypost_io::partial::{Decoder, Encoder};
 use waypost_surt::Dialect;
 
 use crate::capture::{Capture, Field, Fields};
@@ -80,7 +81,7 @@ impl Job for Rewriting {
         Field::Url.into()
     }
 
-    fn partial(&self) -> Lines {
+    fn empty(&self) -> Lines {
         Lines::default()
     }
 
@@ -90,7 +91,7 @@ impl Job for Rewriting {
         lines.bytes.push(b'\n');
     }
 
-    fn capture(&self, lines: &mut Lines, capture: &Capture<'_>, _: At) {
+    fn add(&self, lines: &mut Lines, capture: &Capture<'_>, _: At) {
         let rekeyer = lines
             .rekeyer
             .get_or_insert_with(|| Rekeyer::new(self.dialect));
@@ -110,17 +111,45 @@ impl Job for Rewriting {
         lines.replaced += 1;
     }
 
-    fn merge(&self, earlier: &mut Lines, later: Lines, _: At) {
+    fn seal(&self, lines: &mut Lines) -> Result<()> {
+        if let Some(rekeyer) = lines.rekeyer.take() {
+            lines.keys.merge(rekeyer.check());
+        }
+        Ok(())
+    }
+
+    fn merge(&self, earlier: &mut Lines, later: Lines, _: At) -> Result<()> {
         earlier.replaced += later.replaced;
         earlier.without_key += later.without_key;
-        if let Some(rekeyer) = &later.rekeyer {
-            earlier.keys.merge(rekeyer.check());
-        }
+        earlier.keys.merge(&later.keys);
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         let (writer, written) = &mut *out;
         if written.is_ok() {
             *written = writer.push_lines(&later.bytes);
         }
+        Ok(())
+    }
+
+    fn to_bytes(&self, lines: &Lines) -> Result<Vec<u8>> {
+        let mut out = Encoder::new("rekeyed", 1);
+        out.text(&lines.bytes);
+        out.number(lines.replaced);
+        out.number(lines.without_key);
+        out.text(&lines.keys.to_bytes());
+        Ok(out.finish())
+    }
+
+    fn from_bytes(&self, bytes: &[u8]) -> Result<Lines> {
+        let mut from = Decoder::new(bytes, "rekeyed", 1)?;
+        let lines = Lines {
+            bytes: from.text()?.to_vec(),
+            replaced: from.number()?,
+            without_key: from.number()?,
+            keys: KeyCheck::from_bytes(from.text()?)?,
+            ..Lines::default()
+        };
+        from.finish()?;
+        Ok(lines)
     }
 }
 

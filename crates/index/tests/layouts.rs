@@ -24,10 +24,10 @@ impl Job for Everything {
     fn fields(&self) -> Fields {
         Fields::ALL
     }
-    fn partial(&self) -> Vec<Row> {
+    fn empty(&self) -> Vec<Row> {
         Vec::new()
     }
-    fn capture(&self, rows: &mut Vec<Row>, capture: &Capture<'_>, _: At) {
+    fn add(&self, rows: &mut Vec<Row>, capture: &Capture<'_>, _: At) {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let fields = Field::ALL
             .into_iter()
@@ -35,8 +35,15 @@ impl Job for Everything {
             .collect();
         rows.push((text(capture.key()), text(capture.timestamp()), fields));
     }
-    fn merge(&self, earlier: &mut Vec<Row>, later: Vec<Row>, _: At) {
+    fn merge(&self, earlier: &mut Vec<Row>, later: Vec<Row>, _: At) -> waypost_index::Result<()> {
         earlier.extend(later);
+        Ok(())
+    }
+    fn to_bytes(&self, rows: &Vec<Row>) -> waypost_index::Result<Vec<u8>> {
+        Ok(serde_json::to_vec(rows).unwrap())
+    }
+    fn from_bytes(&self, bytes: &[u8]) -> waypost_index::Result<Vec<Row>> {
+        Ok(serde_json::from_slice(bytes).unwrap())
     }
 }
 

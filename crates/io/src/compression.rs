@@ -10,7 +10,7 @@ use libdeflater::Crc;
 use zstd::stream::raw::{Decoder as Unzstd, Operation};
 
 /// How a file is compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Compression {
     /// Not at all.
     Plain,

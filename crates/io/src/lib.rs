@@ -34,6 +34,7 @@
 //! | [`pieces`] | pieces of whole lines, worked on by all cores while they are read |
 //! | [`pipeline`], [`ordered`] | read, work and write at the same time; results in the order of the input |
 //! | [`sort`](mod@sort), [`merge`](mod@merge) | external sort and merge of byte rows, spilling to temporary files |
+//! | [`partial`] | what partial results are made of: sorted runs and hashes that spill, and their bytes |
 //! | [`mapped`] | memory maps; all `unsafe` code is here |
 //! | [`atomic`], [`writer`] | files that appear whole or not at all; lines written plain, gzipped or in blocks |
 //! | [`temporary`] | temporary files that are removed also when a process is killed |
@@ -49,6 +50,7 @@ pub mod members;
 pub mod merge;
 pub mod opened;
 pub mod ordered;
+pub mod partial;
 pub mod pieces;
 pub mod pipeline;
 pub mod progress;

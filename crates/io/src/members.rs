@@ -23,7 +23,7 @@ const LARGEST_INFLATED: usize = crate::LONGEST_LINE;
 const SHORTEST: usize = 18;
 
 /// Where in `bytes` a member may begin, after `from`.
-pub(crate) fn next_start(bytes: &[u8], from: usize) -> Option<usize> {
+pub fn next_start(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     while let Some(found) = memmem::find(bytes.get(at..)?, b"\x1f\x8b\x08") {
         let place = at + found;

@@ -116,6 +116,16 @@ impl Error {
         }
     }
 
+    /// The same as an error of reading, for jobs of scans.
+    pub(crate) fn into_index(self) -> waypost_index::Error {
+        match *self.inner {
+            (ErrorKind::Index(error), _) => error,
+            (kind, _) => {
+                waypost_index::Error::new(waypost_index::ErrorKind::Format(kind.to_string()))
+            }
+        }
+    }
+
     pub(crate) fn holdings(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Holdings(message.into()))
     }

@@ -127,8 +127,8 @@ proptest! {
             let policy = made.policy;
             let found = rows(&path(&a, policy));
             prop_assert_eq!(&found, &expected(&captures, policy), "{}", policy);
-            prop_assert_eq!(made.made.keys, found.len() as u64);
-            prop_assert_eq!(counted.made.keys, found.len() as u64, "dry run of {}", policy);
+            prop_assert_eq!(made.size.keys, found.len() as u64);
+            prop_assert_eq!(counted.size.keys, found.len() as u64, "dry run of {}", policy);
             prop_assert_eq!(found.values().map(|row| row.0).sum::<u64>(), captures.len() as u64);
             let bytes = fs::read(path(&a, policy)).unwrap();
             prop_assert_eq!(&bytes, &fs::read(path(&b, policy)).unwrap());
@@ -310,7 +310,44 @@ fn keys_that_come_back_late_are_worked_in() {
             "{}",
             counted.policy
         );
-        assert_eq!(counted.made.keys, found.len() as u64, "{}", counted.policy);
+        assert_eq!(counted.size.keys, found.len() as u64, "{}", counted.policy);
+    }
+}
+
+#[test]
+fn coarser_keys_that_come_late_are_merged_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut captures: Vec<(String, u32)> = (0..10_000)
+        .map(|i| (format!("com,host{i:05})/"), 2000))
+        .collect();
+    captures.push(("com:8080)/x".into(), 2000));
+    let index = write(folder.path(), "a.cdx", &captures, true);
+    build(&[index], folder.path());
+    let finest = path(folder.path(), "HxPx".parse().unwrap());
+    for policy in Policy::ALL {
+        let out = folder.path().join("merged");
+        if profile::merge(
+            std::slice::from_ref(&finest),
+            Some(policy),
+            None,
+            None,
+            &out,
+        )
+        .is_err()
+        {
+            assert!(
+                !policy.is_coarser_or_equal("HxPx".parse().unwrap()),
+                "{policy}"
+            );
+            continue;
+        }
+        let merged: Vec<_> = rows(&out)
+            .into_iter()
+            .map(|(key, row)| (key, row.0))
+            .collect();
+        let built = rows(&path(folder.path(), policy));
+        let built: Vec<_> = built.into_iter().map(|(key, row)| (key, row.0)).collect();
+        assert_eq!(merged, built, "{policy}");
     }
 }
 
@@ -355,7 +392,7 @@ fn the_published_counts_of_keys_are_found_again() {
     let counts: BTreeMap<String, u64> = report
         .profiles
         .iter()
-        .map(|p| (p.policy.to_string(), p.made.keys))
+        .map(|p| (p.policy.to_string(), p.size.keys))
         .collect();
     assert_eq!(report.reading.captures, 713);
     for (policy, keys) in [

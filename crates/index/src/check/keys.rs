@@ -10,7 +10,7 @@ use crate::rejects::printable;
 const EXAMPLES: usize = 3;
 
 /// How keys and SURTs compare.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct KeysReport {
     /// Captures that have a URL to compare with.
     pub compared: u64,

@@ -1,17 +1,21 @@
 //! Checking an index: what it is, what it holds and what is wrong with it.
 //!
-//! One pass finds everything when the keys come in order: equal keys and equal lines then stand
-//! next to each other. Until the first violation, hashes of keys and lines are gathered as well, as
-//! far as memory goes, so that an index that is not sorted is mostly counted in the same pass. Where
-//! memory ran out before the violation came, a second pass counts with spilled runs; so does
-//! standard input, which cannot be read twice, from the start. All counts are exact.
+//! One pass finds everything. In an index in order, equal keys and equal lines stand next to each
+//! other; in any other they are told by their hashes, which are gathered from the start, because
+//! nobody knows what comes, and spilled beyond the memory that is granted. All counts are exact.
+//!
+//! [`check()`] reads on all cores of this machine. To check an index in ranges, read them with a
+//! [`Checking`] job and [`Ranges`](crate::scan::Ranges), merge the pieces, and make the
+//! [`Report`] of the whole with [`Checking::report`].
 
 mod keys;
 mod pass;
 
+use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 
 pub use keys::KeysReport;
+pub use pass::{Checking, Part};
 
 use crate::error::Result;
 use crate::input::Source;
@@ -26,8 +30,10 @@ pub struct Options<'a> {
     pub select: Select,
     /// Whether to compare keys with the SURTs of the URLs.
     pub keys: bool,
-    /// How much memory to use for counting, in bytes.
+    /// How much memory to use, in bytes.
     pub memory: usize,
+    /// The folder for temporary files.
+    pub temporary: PathBuf,
     /// Whether to stop at the first bad line or damaged file.
     pub strict: bool,
     /// Keeps the bad lines.
@@ -44,6 +50,7 @@ impl Default for Options<'_> {
             select: Select::default(),
             keys: false,
             memory: 1 << 30,
+            temporary: std::env::temp_dir(),
             strict: false,
             rejects: None,
             progress: None,
@@ -74,7 +81,7 @@ pub struct Report {
 }
 
 /// Two lines that stand in the wrong order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Violation {
     /// The second of them.
     pub at: At,
@@ -135,40 +142,17 @@ impl Report {
 /// When a source cannot be read, or temporary files cannot be written; with
 /// [`strict`](Options::strict), at the first bad line or damage.
 pub fn check(sources: &[Source], options: Options<'_>) -> Result<Report> {
-    let again = sources
-        .iter()
-        .all(|source| source.file().is_ok_and(|file| file.is_some()));
-    let pass = pass::Pass::new(options.memory, options.keys, again);
-    let select = options.select.clone();
+    let job = Checking::new(options.keys, options.memory, &options.temporary);
     let scan_options = scan::Options {
         select: options.select,
         strict: options.strict,
         rejects: options.rejects,
+        list: false,
         progress: options.progress,
         block: options.block,
     };
-    let (part, outcome) = scan::scan(sources, &pass, scan_options)?;
-    let (mut counts, missing) = pass.counts(&part)?;
-    if missing {
-        let second = pass::Pass::new(options.memory, false, false);
-        let scan_options = scan::Options {
-            select,
-            block: options.block,
-            ..scan::Options::default()
-        };
-        let (part, _) = scan::scan(sources, &second, scan_options)?;
-        counts = second.counts(&part)?.0;
-    }
-    Ok(Report {
-        outcome,
-        uri_rs: counts.uri_rs,
-        duplicates: counts.duplicates,
-        files_in_order: part.files_in_order(),
-        first: part.first_time(),
-        last: part.last_time(),
-        keys: part.keys_report(),
-        violation: part.into_violation(),
-    })
+    let (part, outcome) = scan::scan(sources, &job, scan_options)?;
+    job.report(part, outcome)
 }
 
 #[cfg(test)]

@@ -1,63 +1,50 @@
 //! What one pass over the lines finds.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use waypost_surt::Dialect;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::Violation;
 use super::keys::{Comparer, KeysReport};
+use super::{Report, Violation};
 use crate::capture::{Capture, Field, Fields};
-use crate::distinct::Distinct;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::key::Rekeyer;
-use crate::scan::{At, Job};
+use crate::scan::{At, Job, Outcome};
 use crate::timestamp::{Time, is_plausible};
+use waypost_io::partial::{Decoder, Encoder, Hashes, Spill};
 
 /// How much of a line a violation keeps.
 const KEPT: usize = 200;
 
-/// A pass over all lines.
-pub(super) struct Pass {
+/// Checks lines.
+pub struct Checking {
     keys: bool,
-    /// Whether the sources can be read again, so that hashes may be dropped.
-    again: bool,
-    /// Whether hashes of keys, and of lines, are still wanted.
-    hash_keys: AtomicBool,
-    hash_lines: AtomicBool,
-    sets: Mutex<Sets>,
-    /// Tools that blocks use one after the other.
-    tools: Mutex<Vec<Tools>>,
+    share: usize,
+    spill: Arc<Spill>,
 }
 
-struct Sets {
-    keys: Option<Distinct>,
-    lines: Option<Distinct>,
-    error: Option<Error>,
-}
-
-/// What is costly to make for every block.
-struct Tools {
-    rekeyer: Rekeyer,
-    comparer: Option<Comparer>,
-}
-
-/// What a part of the lines has.
-#[derive(Default)]
-pub(super) struct Part {
+/// What some lines that follow each other have.
+pub struct Part {
     tools: Option<Tools>,
     /// Lines in the order of their bytes.
     lines: Order,
     /// Lines that are no header.
     counted: u64,
     violation: Option<Violation>,
+    /// The source in which the first line is.
+    starts: Option<usize>,
     /// A header that comes before all other lines.
     header: Option<Vec<u8>>,
+    /// Where the first line is that is no header.
+    first_at: At,
     /// The SURTs of captures in the order of their bytes.
     surts: Order,
-    key_hashes: Vec<u128>,
-    line_hashes: Vec<u128>,
+    key_hashes: Hashes,
+    line_hashes: Hashes,
     first: Option<Time>,
     last: Option<Time>,
     /// The digits of the two, where they are fourteen: most comparisons end there.
@@ -67,8 +54,18 @@ pub(super) struct Part {
     source: usize,
 }
 
+thread_local! {
+    /// What is costly to make for every block.
+    static TOOLS: RefCell<Vec<Tools>> = const { RefCell::new(Vec::new()) };
+}
+
+struct Tools {
+    rekeyer: Rekeyer,
+    comparer: Option<Comparer>,
+}
+
 /// Some byte strings that follow each other.
-#[derive(Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Order {
     any: bool,
     first: Vec<u8>,
@@ -137,93 +134,59 @@ impl Order {
     }
 }
 
-/// The exact counts.
-pub(super) struct Counts {
-    pub(super) uri_rs: u64,
-    pub(super) duplicates: u64,
-}
-
-impl Pass {
-    pub(super) fn new(memory: usize, keys: bool, again: bool) -> Pass {
-        let set = || Some(Distinct::new(memory / 4));
-        Pass {
+impl Checking {
+    /// Compares keys with the SURTs of the URLs if `keys`. Hashes that exceed their part of `memory`
+    /// are spilled to a file in `folder`.
+    pub fn new(keys: bool, memory: usize, folder: &Path) -> Checking {
+        Checking {
             keys,
-            again,
-            hash_keys: AtomicBool::new(true),
-            hash_lines: AtomicBool::new(true),
-            sets: Mutex::new(Sets {
-                keys: set(),
-                lines: set(),
-                error: None,
-            }),
-            tools: Mutex::new(Vec::new()),
+            share: memory / 4,
+            spill: Spill::new(folder),
         }
     }
 
-    /// The counts of the whole, and whether they are missing because hashes were dropped.
-    pub(super) fn counts(self, whole: &Part) -> Result<(Counts, bool)> {
-        let sets = self
-            .sets
-            .into_inner()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(error) = sets.error {
-            return Err(error);
-        }
-        let mut missing = false;
-        let mut count = |order: &Order, set: Option<Distinct>| match set {
-            _ if !order.broken => Ok(order.changes),
-            Some(set) => set.count(),
-            None => {
-                missing = true;
-                Ok(0)
-            }
+    /// What the lines of all files together are.
+    ///
+    /// # Errors
+    /// When spilled hashes cannot be read.
+    pub fn report(&self, part: Part, outcome: Outcome) -> Result<Report> {
+        let count = |order: &Order, hashes: Hashes| match order.broken {
+            false => Ok(order.changes),
+            true => hashes.count(),
         };
-        let uri_rs = count(&whole.surts, sets.keys)?;
-        let lines = count(&whole.lines, sets.lines)?;
-        let duplicates = whole.counted.saturating_sub(lines);
-        Ok((Counts { uri_rs, duplicates }, missing))
-    }
-
-    /// A violation between the last line of a part and the first one of the next.
-    fn joint(earlier: &Part, later: &mut Part, base: At) -> Option<Violation> {
-        if !earlier.lines.any || earlier.source != base.source {
-            return None;
-        }
-        let first = match later.header.take() {
-            Some(header) => header,
-            None if later.lines.any => later.lines.first.clone(),
-            None => return None,
-        };
-        (first < earlier.lines.last).then(|| Violation {
-            at: base,
-            before: cut(&earlier.lines.last),
-            here: cut(&first),
+        let uri_rs = count(&part.surts, part.key_hashes)?;
+        let lines = count(&part.lines, part.line_hashes)?;
+        Ok(Report {
+            outcome,
+            uri_rs,
+            duplicates: part.counted.saturating_sub(lines),
+            files_in_order: !part.lines.broken,
+            first: part.first,
+            last: part.last,
+            keys: part.keys,
+            violation: part.violation,
         })
     }
 
-    /// Gathers hashes; drops them all if they are many and probably not needed.
-    fn gather(&self, part: &Part, keys: &[u128], lines: &[u128]) {
-        let Ok(mut sets) = self.sets.lock() else {
-            return;
-        };
-        let sets = &mut *sets;
-        let take =
-            |set: &mut Option<Distinct>, hashes: &[u128], order: &Order, flag: &AtomicBool| {
-                let Some(distinct) = set else {
-                    return Ok(());
-                };
-                if distinct.is_full() && self.again && !order.broken {
-                    *set = None;
-                    flag.store(false, Ordering::Relaxed);
-                    return Ok(());
-                }
-                distinct.add(hashes)
-            };
-        let taken = take(&mut sets.keys, keys, &part.surts, &self.hash_keys)
-            .and_then(|()| take(&mut sets.lines, lines, &part.lines, &self.hash_lines));
-        if let Err(error) = taken {
-            sets.error = sets.error.take().or(Some(error));
+    /// A violation between the last line of a part and the first ones of the next.
+    fn joint(earlier: &Part, later: &Part, base: At) -> Option<Violation> {
+        if !earlier.lines.any || earlier.source != base.source {
+            return None;
         }
+        let header = later.header.as_ref().filter(|_| later.starts == Some(0));
+        let line =
+            Some(&later.lines.first).filter(|_| later.lines.any && later.first_at.source == 0);
+        let header = header.map(|header| (header, At::default()));
+        let line = line.map(|line| (line, later.first_at));
+        let (here, at) = [header, line]
+            .into_iter()
+            .flatten()
+            .find(|(line, _)| **line < earlier.lines.last)?;
+        Some(Violation {
+            at: at.from_base(base),
+            before: cut(&earlier.lines.last),
+            here: cut(here),
+        })
     }
 }
 
@@ -233,7 +196,7 @@ fn is_header(line: &[u8]) -> bool {
     matches!(line.first(), Some(b'!')) || line.starts_with(b" CDX")
 }
 
-impl Job for Pass {
+impl Job for Checking {
     type Partial = Part;
 
     fn fields(&self) -> Fields {
@@ -244,19 +207,28 @@ impl Job for Pass {
         true
     }
 
-    fn partial(&self) -> Part {
-        let tools = self.tools.lock().ok().and_then(|mut tools| tools.pop());
+    fn empty(&self) -> Part {
         Part {
-            tools: Some(tools.unwrap_or_else(|| Tools {
-                rekeyer: Rekeyer::trusting(Dialect::Ia),
-                comparer: self.keys.then(Comparer::new),
-            })),
+            tools: None,
+            lines: Order::default(),
+            counted: 0,
+            violation: None,
+            starts: None,
+            header: None,
+            first_at: At::default(),
+            surts: Order::default(),
+            key_hashes: Hashes::new(self.share, &self.spill),
+            line_hashes: Hashes::new(self.share, &self.spill),
+            first: None,
+            last: None,
+            digits: None,
             keys: self.keys.then(KeysReport::default),
-            ..Part::default()
+            source: 0,
         }
     }
 
     fn line(&self, part: &mut Part, line: &[u8], at: At) {
+        part.starts = Some(0);
         if part.violation.is_none() && part.lines.any && line < &part.lines.last[..] {
             part.violation = Some(Violation {
                 at,
@@ -273,35 +245,50 @@ impl Job for Pass {
             return;
         }
         part.counted += 1;
-        if part.lines.push(line) != Step::Same && self.hash_lines.load(Ordering::Relaxed) {
-            part.line_hashes.push(xxh3_128(line));
+        if !part.lines.any {
+            part.first_at = at;
+        }
+        if part.lines.push(line) != Step::Same {
+            part.line_hashes.add(xxh3_128(line));
         }
     }
 
-    fn capture(&self, part: &mut Part, capture: &Capture<'_>, _: At) {
+    fn add(&self, part: &mut Part, capture: &Capture<'_>, _: At) {
         part.see_time(capture.timestamp());
-        let Some(tools) = &mut part.tools else {
-            return;
-        };
+        let tools = part.tools.get_or_insert_with(|| {
+            let waiting = TOOLS.with_borrow_mut(Vec::pop);
+            let fits = |tools: &Tools| tools.comparer.is_some() == self.keys;
+            waiting.filter(fits).unwrap_or_else(|| Tools {
+                rekeyer: Rekeyer::trusting(Dialect::Ia),
+                comparer: self.keys.then(Comparer::new),
+            })
+        });
         let surt = tools.rekeyer.surt(capture);
-        if part.surts.push(surt) != Step::Same && self.hash_keys.load(Ordering::Relaxed) {
-            part.key_hashes.push(xxh3_128(surt));
+        if part.surts.push(surt) != Step::Same {
+            part.key_hashes.add(xxh3_128(surt));
         }
         if let (Some(comparer), Some(report)) = (&mut tools.comparer, &mut part.keys) {
             comparer.compare(capture, report);
         }
     }
 
-    fn merge(&self, earlier: &mut Part, mut later: Part, base: At) {
-        if let (Some(tools), Ok(mut waiting)) = (later.tools.take(), self.tools.lock()) {
-            waiting.push(tools);
-        }
-        let keys = std::mem::take(&mut later.key_hashes);
-        let lines = std::mem::take(&mut later.line_hashes);
-        let joint = Pass::joint(earlier, &mut later, base);
+    fn seal(&self, part: &mut Part) -> Result<()> {
+        TOOLS.with_borrow_mut(|waiting| waiting.extend(part.tools.take()));
+        Ok(())
+    }
+
+    fn merge(&self, earlier: &mut Part, later: Part, base: At) -> Result<()> {
+        let joint = Checking::joint(earlier, &later, base);
         earlier.counted += later.counted;
+        if earlier.starts.is_none() {
+            earlier.starts = later.starts.map(|source| base.source + source);
+            earlier.header = later.header;
+        }
+        if !earlier.lines.any {
+            earlier.first_at = later.first_at.from_base(base);
+        }
         if later.lines.any {
-            earlier.source = base.source;
+            earlier.source = base.source + later.source;
         }
         earlier.lines.merge(later.lines);
         if earlier.violation.is_none() {
@@ -316,8 +303,78 @@ impl Job for Pass {
         if let (Some(report), Some(more)) = (&mut earlier.keys, later.keys) {
             report.merge(more);
         }
-        self.gather(earlier, &keys, &lines);
+        earlier.key_hashes.merge(later.key_hashes)?;
+        earlier.line_hashes.merge(later.line_hashes)
     }
+
+    fn to_bytes(&self, part: &Part) -> Result<Vec<u8>> {
+        let mut out = Encoder::new("check", 1);
+        let state = State {
+            lines: part.lines.clone(),
+            surts: part.surts.clone(),
+            counted: part.counted,
+            violation: part.violation.clone(),
+            starts: part.starts,
+            header: part.header.clone(),
+            first_at: part.first_at,
+            times: (
+                part.first.map(Time::digits14),
+                part.last.map(Time::digits14),
+            ),
+            keys: part.keys.clone(),
+            source: part.source,
+        };
+        let state = serde_json::to_vec(&state)
+            .map_err(|error| Error::new(ErrorKind::Format(error.to_string())))?;
+        out.text(&state);
+        part.key_hashes.encode(&mut out)?;
+        part.line_hashes.encode(&mut out)?;
+        Ok(out.finish())
+    }
+
+    fn from_bytes(&self, bytes: &[u8]) -> Result<Part> {
+        let mut from = Decoder::new(bytes, "check", 1)?;
+        let state: State = serde_json::from_slice(from.text()?)
+            .map_err(|error| Error::new(ErrorKind::Format(error.to_string())))?;
+        let time = |digits: Option<u64>| {
+            digits.and_then(|digits| Time::parse(format!("{digits:014}").as_bytes()))
+        };
+        let empty = self.empty();
+        let part = Part {
+            lines: state.lines,
+            surts: state.surts,
+            counted: state.counted,
+            violation: state.violation,
+            starts: state.starts,
+            header: state.header,
+            first_at: state.first_at,
+            first: time(state.times.0),
+            last: time(state.times.1),
+            keys: state.keys,
+            source: state.source,
+            key_hashes: empty.key_hashes.decode(&mut from)?,
+            line_hashes: empty.line_hashes.decode(&mut from)?,
+            tools: None,
+            digits: None,
+        };
+        from.finish()?;
+        Ok(part)
+    }
+}
+
+/// A part without its hashes, as JSON.
+#[derive(Serialize, Deserialize)]
+struct State {
+    lines: Order,
+    surts: Order,
+    counted: u64,
+    violation: Option<Violation>,
+    starts: Option<usize>,
+    header: Option<Vec<u8>>,
+    first_at: At,
+    times: (Option<u64>, Option<u64>),
+    keys: Option<KeysReport>,
+    source: usize,
 }
 
 impl Part {
@@ -340,26 +397,6 @@ impl Part {
             <[u8; 14]>::try_from(digits.as_bytes()).ok()
         };
         self.digits = digits(self.first).zip(digits(self.last));
-    }
-
-    pub(super) fn files_in_order(&self) -> bool {
-        !self.lines.broken
-    }
-
-    pub(super) fn first_time(&self) -> Option<Time> {
-        self.first
-    }
-
-    pub(super) fn last_time(&self) -> Option<Time> {
-        self.last
-    }
-
-    pub(super) fn keys_report(&self) -> Option<KeysReport> {
-        self.keys.clone()
-    }
-
-    pub(super) fn into_violation(self) -> Option<Violation> {
-        self.violation
     }
 }
 

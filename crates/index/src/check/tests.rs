@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::rejects::Bad;
+use crate::scan::tests::{in_ranges, members};
 use waypost_surt::Dialect;
 
 fn check_texts(texts: &[&[u8]], options: Options<'_>) -> Report {
@@ -190,5 +191,64 @@ proptest! {
             let expected = lines[..cut].is_sorted() && lines[cut..].is_sorted();
             prop_assert_eq!(report.is_sorted(), expected);
         }
+    }
+}
+
+fn summary(report: &Report) -> String {
+    let Report {
+        uri_rs,
+        duplicates,
+        violation,
+        files_in_order,
+        first,
+        last,
+        keys,
+        outcome,
+    } = report;
+    let tally = &outcome.tally;
+    format!(
+        "{uri_rs} {duplicates} {violation:?} {files_in_order} {first:?} {last:?} {keys:?} {tally:?}"
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn any_ranges_in_any_grouping_give_the_same_report(
+        files in prop::collection::vec(prop::collection::vec((0..30u8, 0..3u8), 0..60), 1..4),
+        sorted: bool,
+        headed: bool,
+        zipped: bool,
+        memory in prop_oneof![Just(0usize), Just(1 << 20)],
+        random: u64,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut paths = Vec::new();
+        for (number, captures) in files.iter().enumerate() {
+            let mut lines: Vec<String> = captures
+                .iter()
+                .map(|(path, year)| format!("com,a)/{path} 200{year} {{\"url\": \"http://a.com/{path}\"}}"))
+                .collect();
+            if sorted {
+                lines.sort();
+            }
+            if headed {
+                lines.insert(0, " CDX N b a m s k r M S V g".to_owned());
+            }
+            let text = lines.join("\n") + "\n";
+            let path = folder.path().join(format!("{number}.cdxj"));
+            let bytes = if zipped { members(text.as_bytes(), &[70, 300, 11]) } else { text.into_bytes() };
+            fs::write(&path, bytes).unwrap();
+            paths.push(path);
+        }
+        let sources: Vec<Source> = paths.iter().cloned().map(Source::File).collect();
+        let options = Options { memory, keys: true, ..Options::default() };
+        let whole = check(&sources, options).unwrap();
+        let job = Checking::new(true, memory, folder.path());
+        let scan = scan::Ranges::new(&job, Select::default());
+        let paths: Vec<&std::path::Path> = paths.iter().map(|path| &**path).collect();
+        let (part, outcome) = in_ranges(&scan, &paths, random);
+        let found = job.report(part, outcome).unwrap();
+        prop_assert_eq!(summary(&found), summary(&whole));
     }
 }

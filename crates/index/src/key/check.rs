@@ -2,11 +2,12 @@
 
 use waypost_surt::Dialect;
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::rejects::printable;
 
 /// How the keys of some captures compare with the SURTs of their URLs. Checks of parts of an index
 /// merge into that of the whole.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct KeyCheck {
     /// Captures whose key looks like a SURT and which have a URL.
     pub compared: u64,
@@ -20,7 +21,7 @@ pub struct KeyCheck {
 }
 
 /// A key that is not the SURT of its URL, printable.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Different {
     /// The key.
     pub key: String,
@@ -31,6 +32,20 @@ pub struct Different {
 }
 
 impl KeyCheck {
+    /// As bytes, for partials.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// What [`to_bytes`](KeyCheck::to_bytes) wrote.
+    ///
+    /// # Errors
+    /// When the bytes are something else.
+    pub fn from_bytes(bytes: &[u8]) -> Result<KeyCheck> {
+        serde_json::from_slice(bytes)
+            .map_err(|error| Error::new(ErrorKind::Format(error.to_string())))
+    }
+
     /// Counts a key that differs and the other dialects that it fits.
     pub(super) fn add_different(
         &mut self,

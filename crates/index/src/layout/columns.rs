@@ -11,7 +11,7 @@ use crate::web;
 pub(crate) const MOST: usize = 32;
 
 /// What a column holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 enum Column {
     Key,
     Timestamp,
@@ -20,7 +20,7 @@ enum Column {
 }
 
 /// An order of columns.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Columns {
     letters: String,
     columns: Vec<Column>,

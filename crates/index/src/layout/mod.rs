@@ -32,7 +32,9 @@ use crate::web;
 use columns::Split;
 
 /// The shape of one line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub enum Shape {
     /// CDX of so many columns.
     Cdx(u8),
@@ -88,8 +90,12 @@ impl From<Result<Shape, Bad>> for Read {
     }
 }
 
+/// How many orders of columns are known at a time: a file with a header for every line must not
+/// take quadratic time.
+const MOST_HEADERS: usize = 32;
+
 /// How the lines of one file are read.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct FileLayout {
     /// What most lines are, if there are any.
     shape: Option<Shape>,
@@ -114,6 +120,7 @@ impl FileLayout {
         if let Some(columns) = Columns::from_header(header) {
             self.headers.retain(|known| *known != columns);
             self.headers.insert(0, columns);
+            self.headers.truncate(MOST_HEADERS);
         }
     }
 

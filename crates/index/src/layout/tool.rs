@@ -8,7 +8,9 @@ use memchr::memmem;
 use crate::json::{self, Kind, Next};
 
 /// A tool or archive whose CDXJ can be told from others'.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub enum Tool {
     /// pywb's `cdx-indexer -j`, and what looks like it.
     Pywb,

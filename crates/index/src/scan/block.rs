@@ -17,11 +17,15 @@ pub(super) struct Reading<'a, J> {
     pub(super) select: &'a Select,
     pub(super) wanted: Fields,
     pub(super) whole: bool,
+    /// Whether lines are URIs.
+    pub(super) list: bool,
 }
 
 /// A bad line of a block.
 pub(super) struct BadLine {
     pub(super) kind: Bad,
+    /// What is wrong, if the kind does not say it all.
+    pub(super) detail: Option<String>,
     pub(super) line: u64,
     /// Where in the block it begins and ends.
     pub(super) start: usize,
@@ -57,7 +61,7 @@ pub(super) fn read<J: Job>(
     mut resolver: Option<&mut Resolver>,
 ) -> Found<J::Partial> {
     let mut found = Found {
-        partial: reading.job.partial(),
+        partial: reading.job.empty(),
         tally: Tally::default(),
         bad: Vec::new(),
         layout: None,
@@ -87,6 +91,31 @@ pub(super) fn read<J: Job>(
             line: number,
             byte: start as u64,
         };
+        if reading.list {
+            nul = false;
+            let line = line.trim_ascii();
+            if !line.is_empty() && !line.starts_with(b"#") {
+                match reading
+                    .job
+                    .add_uri(&mut found.partial, line, reading.select)
+                {
+                    Ok(taken) => found.tally.uris += u64::from(taken),
+                    Err(why) => {
+                        let indent = full.len() - full.trim_ascii_start().len();
+                        found.bad.push(BadLine {
+                            kind: Bad::Url,
+                            detail: Some(why.to_string()),
+                            line: number,
+                            start: start + indent,
+                            end: start + indent + line.len(),
+                        });
+                    }
+                }
+            }
+            number += 1;
+            start = end + 1;
+            continue;
+        }
         reading.job.line(&mut found.partial, line, at);
         let current = learned.as_ref().unwrap_or(layout);
         let read = if std::mem::take(&mut nul) {
@@ -116,7 +145,7 @@ pub(super) fn read<J: Job>(
                     };
                     if reading.select.accepts_web(capture) {
                         found.tally.selected += 1;
-                        reading.job.capture(&mut found.partial, capture, at);
+                        reading.job.add(&mut found.partial, capture, at);
                     }
                 }
             }
@@ -128,6 +157,7 @@ pub(super) fn read<J: Job>(
             }
             Read::Bad(kind) => found.bad.push(BadLine {
                 kind,
+                detail: None,
                 line: number,
                 start,
                 end: start + line.len(),

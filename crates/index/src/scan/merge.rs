@@ -13,10 +13,10 @@ use waypost_io::{Compression, Source, members};
 
 use super::block::{self, Found, Reading};
 use super::feed::{Buffer, Fed, Feed, Pool, Work, open_at};
+use super::fold::{Context, Fold, Fragment};
 use super::{At, FileReport, Job, LONGEST_LINE, Options, Outcome};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::FileLayout;
-use crate::rejects::{self, Bad};
 use crate::revisit::Resolver;
 
 /// A block that a worker has read.
@@ -61,6 +61,7 @@ pub(super) fn run<J: Job>(
         select: &select,
         wanted: job.fields() | select.fields(),
         whole: job.whole(),
+        list: options.list,
     };
     let pool = Pool::default();
     let given_up = AtomicUsize::new(usize::MAX);
@@ -81,14 +82,9 @@ pub(super) fn run<J: Job>(
             given_up: &given_up,
             resolver: select.resolves().then(Resolver::default),
             options,
-            total: job.partial(),
-            outcome: Outcome::default(),
+            fold: Fold::new(job.empty()),
             source: None,
             dispatched: None,
-            layout: Arc::default(),
-            place: At::default(),
-            pending: Vec::new(),
-            overlong: 0,
             streamed: None,
         };
         // A worker of a pool that waits here for others of the pool could wait forever.
@@ -97,7 +93,7 @@ pub(super) fn run<J: Job>(
         } else {
             merger.together(fed)?;
         }
-        Ok((merger.total, merger.outcome))
+        Ok((merger.fold.partial, merger.fold.outcome))
     })
 }
 
@@ -109,19 +105,11 @@ struct Merger<'a, J: Job> {
     given_up: &'a AtomicUsize,
     resolver: Option<Resolver>,
     options: Options<'a>,
-    total: J::Partial,
-    outcome: Outcome,
+    fold: Fold<J::Partial>,
     /// The source whose results are merged.
     source: Option<usize>,
     /// The source whose work is handed out, and its layout.
     dispatched: Option<(usize, Arc<FileLayout>)>,
-    layout: Arc<FileLayout>,
-    /// How far the source is merged, without what is pending.
-    place: At,
-    /// The start of a line whose end was not met yet.
-    pending: Vec<u8>,
-    /// How long the line is of which `pending` is the start, when it is too long to keep.
-    overlong: u64,
     /// Set when the source was read to its end as a stream, with how that ended.
     streamed: Option<Option<Error>>,
 }
@@ -251,38 +239,54 @@ impl<'a, J: Job> Merger<'a, J> {
     fn begin(&mut self, layout: Arc<FileLayout>, compression: Compression) {
         let number = self.source.map_or(0, |number| number + 1);
         self.source = Some(number);
-        self.place = At {
+        let name = self.name();
+        self.fold.place = At {
             source: number,
             line: 0,
             byte: 0,
         };
-        self.outcome.files.push(FileReport {
-            name: self.name(),
+        self.fold.outcome.files.push(FileReport {
+            name: name.clone(),
             layout: FileLayout::clone(&layout),
             compression,
             lines: 0,
             bytes: 0,
         });
-        self.layout = layout;
+        self.fold.name = name;
+        self.fold.layout = layout;
         self.streamed = None;
     }
 
     fn end(&mut self, damage: Option<Error>) -> Result<()> {
-        if self.overlong > 0 || !self.pending.is_empty() {
-            self.finish_line(false)?;
+        let damaged = match &self.streamed {
+            Some(streamed) => streamed.is_some(),
+            None => damage.is_some(),
+        };
+        let (fold, mut context) = self.parts();
+        if damaged && context.reading.list {
+            // Half a URI is another URI.
+            fold.pending = Fragment::default();
         }
-        if let Some(file) = self.outcome.files.last_mut() {
-            file.lines = self.place.line;
-            file.bytes = self.place.byte;
-        }
+        fold.finish_source(&mut context)?;
         match self.streamed.take().unwrap_or(damage) {
             Some(damage) if self.options.strict => Err(damage),
             Some(damage) => {
-                self.outcome.damage.push(damage);
+                self.fold.outcome.damage.push(damage);
                 Ok(())
             }
             None => Ok(()),
         }
+    }
+
+    /// What was found so far, and what is needed to add to it.
+    fn parts(&mut self) -> (&mut Fold<J::Partial>, Context<'a, '_, J>) {
+        let context = Context {
+            reading: self.reading,
+            strict: self.options.strict,
+            rejects: self.options.rejects.as_deref_mut(),
+            resolver: self.resolver.as_mut(),
+        };
+        (&mut self.fold, context)
     }
 
     fn progress(&self, stored: u64) {
@@ -333,110 +337,21 @@ impl<'a, J: Job> Merger<'a, J> {
         }
     }
 
-    /// Bytes that follow those before: the end of a line, whole lines, the start of a line.
     fn bytes(
         &mut self,
         bytes: &[u8],
-        (start, end): (usize, usize),
+        body: (usize, usize),
         found: Option<(Found<J::Partial>, Arc<FileLayout>)>,
     ) -> Result<()> {
-        let head = &bytes[..start];
-        if !head.is_empty() {
-            let ends = head.last() == Some(&b'\n');
-            self.hold(head);
-            if ends {
-                self.finish_line(true)?;
-            }
+        let (fold, mut context) = self.parts();
+        fold.bytes(&mut context, bytes, body, found)?;
+        // A header between the lines holds for the work that is handed out from now on.
+        if let Some((number, dispatched)) = &mut self.dispatched
+            && Some(*number) == self.source
+            && !Arc::ptr_eq(dispatched, &self.fold.layout)
+        {
+            *dispatched = Arc::clone(&self.fold.layout);
         }
-        let body = &bytes[start..end];
-        if !body.is_empty() {
-            let found = match found {
-                // A header between the lines may have changed the layout since it was handed out.
-                Some((found, layout)) if Arc::ptr_eq(&layout, &self.layout) => found,
-                _ => block::read(self.reading, &self.layout, body, self.resolver.as_mut()),
-            };
-            self.absorb(found, body)?;
-        }
-        self.hold(&bytes[end..]);
-        Ok(())
-    }
-
-    /// Keeps a piece of a line, as long as the line is not too long.
-    fn hold(&mut self, piece: &[u8]) {
-        if self.overlong > 0 {
-            self.overlong += piece.len() as u64;
-        } else if self.pending.len() + piece.len() > LONGEST_LINE + 1 {
-            self.overlong = (self.pending.len() + piece.len()) as u64;
-            self.pending
-                .extend_from_slice(&piece[..piece.len().min(1024)]);
-            self.pending.truncate(1024);
-            self.pending.shrink_to_fit();
-        } else {
-            self.pending.extend_from_slice(piece);
-        }
-    }
-
-    /// The pending line is complete.
-    fn finish_line(&mut self, has_end: bool) -> Result<()> {
-        let mut pending = std::mem::take(&mut self.pending);
-        if self.overlong > 0 {
-            let len = std::mem::take(&mut self.overlong);
-            self.reject(Bad::TooLong, self.place, &pending)?;
-            self.outcome.tally.lines += 1;
-            self.outcome.tally.bytes += len;
-            self.place.line += 1;
-            self.place.byte += len;
-        } else {
-            let mut found =
-                block::read(self.reading, &self.layout, &pending, self.resolver.as_mut());
-            if !has_end {
-                for bad in &mut found.bad {
-                    bad.kind = Bad::Cut;
-                }
-            }
-            self.absorb(found, &pending)?;
-        }
-        pending.clear();
-        self.pending = pending;
-        Ok(())
-    }
-
-    fn absorb(&mut self, found: Found<J::Partial>, bytes: &[u8]) -> Result<()> {
-        let base = self.place;
-        for bad in &found.bad {
-            let at = At {
-                source: base.source,
-                line: base.line + bad.line,
-                byte: base.byte + bad.start as u64,
-            };
-            self.reject(bad.kind, at, &bytes[bad.start..bad.end])?;
-        }
-        self.reading.job.merge(&mut self.total, found.partial, base);
-        self.outcome.tally.merge(&found.tally);
-        self.place.line += found.tally.lines;
-        self.place.byte += found.tally.bytes;
-        if let Some(layout) = found.layout {
-            self.layout = Arc::new(layout);
-            if let Some((number, dispatched)) = &mut self.dispatched
-                && Some(*number) == self.source
-            {
-                *dispatched = Arc::clone(&self.layout);
-            }
-        }
-        Ok(())
-    }
-
-    fn reject(&mut self, kind: Bad, at: At, bytes: &[u8]) -> Result<()> {
-        let name = self.name();
-        if self.options.strict {
-            return Err(rejects::strict(kind, &name, at.line + 1, at.byte, bytes));
-        }
-        if let Some(file) = self.options.rejects.as_deref_mut() {
-            file.write(bytes)?;
-        }
-        self.outcome
-            .rejects
-            .add(kind, &name, at.line + 1, at.byte, bytes);
         Ok(())
     }
 }
@@ -477,10 +392,14 @@ fn perform<J: Job>(
     };
     let bytes = &buffer[..len];
     let body = block::body(bytes);
-    let found = layout.map(|layout| {
-        let found = block::read(reading, &layout, &bytes[body.0..body.1], None);
-        (found, layout)
-    });
+    let found = match layout {
+        None => None,
+        Some(layout) => {
+            let mut found = block::read(reading, &layout, &bytes[body.0..body.1], None);
+            reading.job.seal(&mut found.partial)?;
+            Some((found, layout))
+        }
+    };
     Ok(Done {
         buffer,
         len,

@@ -29,17 +29,17 @@ impl Job for Everything {
     fn whole(&self) -> bool {
         true
     }
-    fn partial(&self) -> Seen {
+    fn empty(&self) -> Seen {
         Seen::default()
     }
-    fn capture(&self, seen: &mut Seen, capture: &Capture<'_>, at: At) {
+    fn add(&self, seen: &mut Seen, capture: &Capture<'_>, at: At) {
         seen.captures
             .push((at, capture.key().to_vec(), capture.status()));
     }
     fn line(&self, seen: &mut Seen, line: &[u8], at: At) {
         seen.lines.push((at, line.to_vec()));
     }
-    fn merge(&self, earlier: &mut Seen, later: Seen, base: At) {
+    fn merge(&self, earlier: &mut Seen, later: Seen, base: At) -> Result<()> {
         let lines = later.lines.into_iter();
         earlier
             .lines
@@ -48,6 +48,14 @@ impl Job for Everything {
         earlier
             .captures
             .extend(captures.map(|(at, key, status)| (at.from_base(base), key, status)));
+        Ok(())
+    }
+    fn to_bytes(&self, seen: &Seen) -> Result<Vec<u8>> {
+        Ok(serde_json::to_vec(&(&seen.lines, &seen.captures)).unwrap())
+    }
+    fn from_bytes(&self, bytes: &[u8]) -> Result<Seen> {
+        let (lines, captures) = serde_json::from_slice(bytes).unwrap();
+        Ok(Seen { lines, captures })
     }
 }
 
@@ -366,4 +374,129 @@ proptest! {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         prop_assert!(same(pool.install(|| scan_bytes(&text, Some(block)))), "one thread");
     }
+}
+
+/// Reads files in ranges that are cut at random, and merges the pieces in a random grouping, sent as
+/// bytes in between.
+pub(crate) fn in_ranges<J: Job>(
+    scan: &Ranges<'_, J>,
+    paths: &[&Path],
+    mut random: u64,
+) -> (J::Partial, Outcome) {
+    let mut dice = |sides: u64| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % sides.max(1)
+    };
+    let mut pieces = Vec::new();
+    for path in paths {
+        let length = fs::metadata(path).unwrap().len();
+        for range in ranges(path, 1 + dice(length)).unwrap() {
+            pieces.push(scan.read(&range).unwrap());
+        }
+    }
+    while pieces.len() > 1 {
+        let at = dice(pieces.len() as u64 - 1) as usize;
+        let later = pieces.remove(at + 1);
+        let earlier = pieces.remove(at);
+        let merged = scan.merge(earlier, later).unwrap();
+        let merged = match dice(2) {
+            0 => merged,
+            _ => scan.from_bytes(&scan.to_bytes(&merged).unwrap()).unwrap(),
+        };
+        pieces.insert(at, merged);
+    }
+    scan.finish(pieces.pop().unwrap()).unwrap()
+}
+
+/// A file in gzip members of these many bytes, decompressed.
+pub(crate) fn members(data: &[u8], sizes: &[usize]) -> Vec<u8> {
+    let (mut rest, mut out) = (data, Vec::new());
+    for size in sizes.iter().cycle() {
+        let (some, more) = rest.split_at(rest.len().min(*size));
+        out.extend(gzip(some));
+        rest = more;
+        if rest.is_empty() {
+            return out;
+        }
+    }
+    out
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn any_ranges_in_any_grouping_give_what_a_scan_gives(
+        files in prop::collection::vec((0u32..40, prop::collection::vec(0usize..4000, 0..6), any::<bool>()), 1..4),
+        sizes in prop::collection::vec(1usize..900, 1..5),
+        zipped: bool,
+        random: u64,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut paths = Vec::new();
+        for (number, (count, blanks, ends)) in files.iter().enumerate() {
+            let mut text = lines(*count);
+            for at in blanks {
+                // Bad lines, some of them blank.
+                let at = text.len().min(*at);
+                text.splice(at..at, b"\nx\n".iter().copied());
+            }
+            if !ends {
+                text.pop();
+            }
+            let path = folder.path().join(format!("{number}.cdxj"));
+            fs::write(&path, if zipped { members(&text, &sizes) } else { text }).unwrap();
+            paths.push(path);
+        }
+        let sources: Vec<Source> = paths.iter().cloned().map(Source::File).collect();
+        let (whole, outcome) = scan(&sources, &Everything, Options::default()).unwrap();
+        let ranges = Ranges::new(&Everything, Select::default());
+        let paths: Vec<&Path> = paths.iter().map(|path| &**path).collect();
+        let (seen, found) = in_ranges(&ranges, &paths, random);
+        prop_assert_eq!(seen, whole);
+        prop_assert_eq!(&found.tally, &outcome.tally);
+        prop_assert_eq!(&found.rejects, &outcome.rejects);
+        let counts = |outcome: &Outcome| {
+            let files = outcome.files.iter();
+            files.map(|file| (file.name.clone(), file.lines, file.bytes)).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(counts(&found), counts(&outcome));
+    }
+}
+
+#[test]
+fn ranges_that_do_not_follow_each_other_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.cdxj");
+    fs::write(&path, lines(20)).unwrap();
+    let scan = Ranges::new(&Everything, Select::default());
+    let cut = ranges(&path, 500).unwrap();
+    let read = |number: usize| scan.read(&cut[number]).unwrap();
+    assert!(scan.merge(read(0), read(2)).is_err());
+    assert!(scan.merge(read(1), read(0)).is_err());
+    assert!(scan.finish(read(0)).is_err());
+    let bytes = scan.to_bytes(&read(1)).unwrap();
+    assert!(scan.from_bytes(&bytes[..bytes.len() - 1]).is_err());
+    assert!(scan.from_bytes(b"something else").is_err());
+}
+
+#[test]
+fn three_hundred_thousand_headers_are_read_in_linear_time() {
+    let letters = b"NbamskrMSVgceFQRYZ";
+    let mut text = String::new();
+    for n in 0..300_000u32 {
+        text.push_str(" CDX N b a");
+        for bit in 0..15 {
+            if n & (1 << bit) != 0 {
+                text.push(' ');
+                text.push(letters[3 + bit] as char);
+            }
+        }
+        text.push_str(if n % 2 == 0 { "\n" } else { " \n" });
+    }
+    let start = std::time::Instant::now();
+    let (_, outcome) = scan_bytes(text.as_bytes(), None);
+    assert_eq!(outcome.tally.headers, 300_000);
+    assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
 }

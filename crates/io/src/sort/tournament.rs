@@ -39,6 +39,11 @@ impl<S: SortedLines> Tournament<S> {
         self.nodes[0] as usize
     }
 
+    /// The sources, of which the [winner](Tournament::winner) has the current line.
+    pub(crate) fn sources(&self) -> &[S] {
+        &self.sources
+    }
+
     /// The sources, to ask what they counted.
     pub(crate) fn into_sources(self) -> Vec<S> {
         self.sources

@@ -4,13 +4,12 @@
 //! is looked at by itself: of all that a later index has, and of what was not held before.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::lookups::Lookups;
-use crate::error::{Error, Result};
-use crate::holdings::{self, Consumer, Input, Reading, Run};
+use crate::error::Result;
+use crate::holdings::{self, Input, Reading, Reduce, Run};
 use crate::summary::Summary;
 
 /// How many URI-Rs are looked up, at most. Of more, a sample is taken by their hashes.
@@ -49,14 +48,11 @@ impl Foreseen {
 /// # Errors
 /// When it cannot be read.
 pub fn later(input: &Input) -> Result<Later> {
-    let gather = Gather {
-        gathered: Mutex::new(Gathered::new()),
-    };
-    let reading = holdings::read(input, None, &gather)?;
-    let gathered = gather
-        .gathered
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut gathered = Gathered::new();
+    let reading = holdings::read(input, &Sample, |part, _| {
+        gathered.take(part);
+        Ok(())
+    })?;
     let times: HashMap<Vec<u8>, u64> = gathered.kept.into_iter().map(|surt| (surt, 1)).collect();
     Ok(Later {
         lookups: Lookups::of_surts(times, input.dialect),
@@ -85,9 +81,7 @@ pub fn foresee(summary: &dyn Summary, later: &Lookups, held: &[bool]) -> Result<
 }
 
 /// Keeps URI-Rs whose hash is low enough that not too many are kept.
-struct Gather {
-    gathered: Mutex<Gathered>,
-}
+struct Sample;
 
 struct Gathered {
     kept: Vec<Vec<u8>>,
@@ -104,13 +98,25 @@ impl Gathered {
             urirs: 0,
         }
     }
+
+    fn take(&mut self, part: Vec<Vec<u8>>) {
+        self.urirs += part.len() as u64;
+        let most = self.most;
+        self.kept
+            .extend(part.into_iter().filter(|surt| hash(surt) <= most));
+        while self.kept.len() > MOST {
+            self.most /= 2;
+            let most = self.most;
+            self.kept.retain(|surt| hash(surt) <= most);
+        }
+    }
 }
 
 fn hash(surt: &[u8]) -> u64 {
     xxh3_64_with_seed(surt, 0x0001_a7e4)
 }
 
-impl Consumer for Gather {
+impl Reduce for Sample {
     type Part = Vec<Vec<u8>>;
 
     fn part(&self) -> Vec<Vec<u8>> {
@@ -119,29 +125,5 @@ impl Consumer for Gather {
 
     fn run(&self, part: &mut Vec<Vec<u8>>, run: &Run) {
         part.push(run.surt.clone());
-    }
-
-    fn take(&self, part: Vec<Vec<u8>>, _: &[u8]) -> Result<()> {
-        let Ok(mut gathered) = self.gathered.lock() else {
-            return Err(Error::format("another thread has failed"));
-        };
-        gathered.urirs += part.len() as u64;
-        let most = gathered.most;
-        gathered
-            .kept
-            .extend(part.into_iter().filter(|surt| hash(surt) <= most));
-        while gathered.kept.len() > MOST {
-            gathered.most /= 2;
-            let most = gathered.most;
-            gathered.kept.retain(|surt| hash(surt) <= most);
-        }
-        Ok(())
-    }
-
-    fn restart(&self) -> Result<()> {
-        if let Ok(mut gathered) = self.gathered.lock() {
-            *gathered = Gathered::new();
-        }
-        Ok(())
     }
 }

@@ -1,7 +1,6 @@
 //! Which lookups are truly held.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use waypost_index::input::Source;
 use waypost_surt::Policy;
@@ -9,7 +8,7 @@ use waypost_surt::Policy;
 use super::lookups::Lookups;
 use crate::error::{Error, Result};
 use crate::filter::{Filter, Hasher};
-use crate::holdings::{self, Consumer, Input, Reading, Run};
+use crate::holdings::{self, Held, Input, Reading, Reduce, Run, reduce};
 use crate::profile::Profile;
 use crate::summary::{Answer, Summary};
 
@@ -37,20 +36,9 @@ impl Holdings {
         {
             return truth_of_hashes(&hashes, samples);
         }
-        let join = Join {
-            samples,
-            held: samples
-                .iter()
-                .map(|lookups| (0..lookups.len()).map(|_| AtomicBool::new(false)).collect())
-                .collect(),
-        };
-        let reading = holdings::read(&self.input, None, &join)?;
-        let held = join
-            .held
-            .into_iter()
-            .map(|held| held.into_iter().map(AtomicBool::into_inner).collect())
-            .collect();
-        Ok((held, reading))
+        let (mut held, reading) = holdings::gather(&self.input, None)?;
+        let truths = truth_of_held(&mut held, samples, self.input.memory)?;
+        Ok((truths, reading))
     }
 }
 
@@ -107,49 +95,68 @@ fn truth_of_hashes(hashes: &Filter, samples: &[Lookups]) -> Result<(Vec<Vec<bool
     Ok((truths, reading))
 }
 
+/// For each sample of lookups, which of them are among what was gathered, here or on many machines.
+///
+/// # Errors
+/// When spilled rows cannot be read.
+pub fn truth_of_held(
+    held: &mut Held,
+    samples: &[Lookups],
+    memory: usize,
+) -> Result<Vec<Vec<bool>>> {
+    let mut truths: Vec<Vec<bool>> = samples
+        .iter()
+        .map(|lookups| vec![false; lookups.len()])
+        .collect();
+    let join = Join { samples };
+    reduce(held, &join, memory / 8, 1 << 18, |found, _| {
+        for (truth, found) in truths.iter_mut().zip(found.held) {
+            found.into_iter().for_each(|lookup| truth[lookup] = true);
+        }
+        Ok(())
+    })?;
+    Ok(truths)
+}
+
 /// Joins sorted holdings with sorted lookups.
 struct Join<'a> {
     samples: &'a [Lookups],
-    held: Vec<Vec<AtomicBool>>,
 }
 
-/// For each sample, the next lookup that may be met.
-struct Cursor {
+/// What some URI-Rs that follow each other have to do with the lookups of each sample.
+struct Found {
+    /// The next lookup that may be met.
     next: Option<Vec<usize>>,
+    /// Lookups that are held.
+    held: Vec<Vec<usize>>,
 }
 
-impl Consumer for Join<'_> {
-    type Part = Cursor;
+impl Reduce for Join<'_> {
+    type Part = Found;
 
-    fn part(&self) -> Cursor {
-        Cursor { next: None }
+    fn part(&self) -> Found {
+        Found {
+            next: None,
+            held: vec![Vec::new(); self.samples.len()],
+        }
     }
 
-    fn run(&self, cursor: &mut Cursor, run: &Run) {
-        let next = cursor.next.get_or_insert_with(|| {
+    fn run(&self, found: &mut Found, run: &Run) {
+        let next = found.next.get_or_insert_with(|| {
             self.samples
                 .iter()
                 .map(|lookups| lookups.first_not_below(&run.surt))
                 .collect()
         });
-        for ((lookups, held), next) in self.samples.iter().zip(&self.held).zip(next) {
+        for ((lookups, held), next) in self.samples.iter().zip(&mut found.held).zip(next) {
             while *next < lookups.len() && lookups.surt(*next) < &run.surt[..] {
                 *next += 1;
             }
             // Several spellings of a URI have one SURT.
             while *next < lookups.len() && lookups.surt(*next) == run.surt {
-                held[*next].store(true, Ordering::Relaxed);
+                held.push(*next);
                 *next += 1;
             }
         }
-    }
-
-    fn take(&self, _: Cursor, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
-
-    fn restart(&self) -> Result<()> {
-        // What was found to be held is held, in whatever order it came.
-        Ok(())
     }
 }

@@ -3,13 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use waypost_index::Select;
 use waypost_surt::{Dialect, Policy};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::bloom::{self, BLOCK};
 use super::format::{self, Entry, Head, Kind, Metadata, Writer};
 use super::hash::{Hash, HashFunction, Hasher};
-use super::input::{self, Input, Reading};
+use super::input::{self, Hashed, Hashing, Input, Reading};
 use super::read::Filter;
 use super::ribbon::{self, WORKSHOP_PER_HASH, Workshop};
 use super::run::{self, Cursor, Run, RunReader, RunWriter, write_hashes};
@@ -66,7 +67,7 @@ impl Made {
 
 /// What keys are: what a filter and what it is asked must agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Keys {
+pub struct Keys {
     hash: HashFunction,
     fingerprint: Option<super::Fingerprint>,
     dialect: Dialect,
@@ -74,7 +75,8 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    pub(crate) fn new(hasher: Hasher, dialect: Dialect, policy: Policy) -> Keys {
+    /// Keys that are hashed so, of this dialect and policy.
+    pub fn new(hasher: Hasher, dialect: Dialect, policy: Policy) -> Keys {
         let hash = hasher.function();
         Keys {
             hash,
@@ -126,6 +128,25 @@ pub fn build(input: Input<'_>, recipe: &Recipe, out: &Path) -> Result<(Made, Rea
     describe(&reading, &scopes, &mut recipe.metadata)?;
     let made = encode(&run, keys, &recipe, out)?;
     Ok((made, reading))
+}
+
+/// Makes a filter of what was hashed, here or on many machines, with these filters of captures.
+///
+/// # Errors
+/// When the filter cannot be written, or the recipe makes no sense.
+pub fn write(
+    hashing: &Hashing,
+    hashed: Hashed,
+    reading: &Reading,
+    select: &Select,
+    keys: Keys,
+    recipe: &Recipe,
+    out: &Path,
+) -> Result<Made> {
+    format::check_place(out)?;
+    let mut recipe = recipe.clone();
+    describe(reading, &Scopes::of(select), &mut recipe.metadata)?;
+    encode(&hashed.finish(hashing)?, keys, &recipe, out)
 }
 
 /// Adds to the metadata what the input says, where the user said nothing: dates come from captures,

@@ -1,20 +1,19 @@
 //! From captures and URIs to hashes, on all cores.
 //!
 //! ```text
-//! index ─► scan ─► captures ─► SURT ─► key ─► hash ─►
-//! list  ─► blocks of lines ──► SURT ─► key ─► hash ─► partitions ─► a sorted run
+//! index or list ─► scan ─► captures or URIs ─► SURT ─► key ─► hash ─► partials ─► a sorted run
 //! ```
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, PoisonError};
 
-use waypost_index::input::Source;
 use waypost_index::key::{KeyCheck, Rekeyer};
 use waypost_index::rejects::{Rejects, RejectsFile};
 use waypost_index::scan::{self, At, Job, Tally};
 use waypost_index::timestamp::Time;
 use waypost_index::{Capture, Field, Fields, Select};
+use waypost_io::Source;
+use waypost_io::partial::{Decoder, Encoder};
 use waypost_surt::{Dialect, Policy};
 
 use super::hash::{Hash, Hasher};
@@ -22,8 +21,7 @@ use super::partition::Partitions;
 use super::run::Run;
 use super::summary::Keyer;
 use crate::error::{Error, ErrorKind, Result};
-use crate::holdings::{BadUri, Content, List, tell};
-use waypost_io::pipeline::Pool;
+use crate::holdings::{BadUri, Content, Span, check_filters, tell};
 
 /// What to read, and how.
 pub struct Input<'a> {
@@ -97,42 +95,20 @@ impl Reading {
     }
 }
 
-/// Where hashes go. An error waits here until the reading stops.
-struct Sink {
-    partitions: Partitions,
-    error: Option<Error>,
-}
-
-impl Sink {
-    fn add(sink: &Mutex<Sink>, hashes: &[Hash]) {
-        let mut sink = sink.lock().unwrap_or_else(PoisonError::into_inner);
-        if sink.error.is_none()
-            && let Err(error) = sink.partitions.add(hashes)
-        {
-            sink.error = Some(error);
-        }
-    }
-
-    /// What went wrong, if anything did.
-    fn error(sink: &Mutex<Sink>) -> Option<Error> {
-        sink.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .error
-            .take()
-    }
-}
-
 /// Reads everything and sorts its hashes.
 pub(crate) fn read(mut input: Input<'_>) -> Result<(Run, Reading)> {
-    let sink = Mutex::new(Sink {
-        partitions: Partitions::new(input.memory, &input.temporary),
-        error: None,
-    });
+    let hashing = Hashing::new(
+        Keyer::new(input.dialect, input.policy, input.hasher),
+        input.dialect,
+        input.memory,
+        &input.temporary,
+    );
+    let mut hashed = hashing.empty();
     let mut reading = Reading::default();
     input.select.dialect(input.dialect);
     for source in input.sources {
         let (content, damage) = content(source)?;
-        let kind = match content {
+        let list = match content {
             Content::Empty => {
                 // Nothing of it can be read, so nobody else would find the damage.
                 if let Some(damage) = damage {
@@ -149,23 +125,56 @@ pub(crate) fn read(mut input: Input<'_>) -> Result<(Run, Reading)> {
                         .in_file(source),
                 );
             }
-            Content::List => {
-                list(&mut input, source, &sink, &mut reading)?;
-                "uris"
-            }
-            Content::Index(_) => {
-                index(&mut input, source, &sink, &mut reading)?;
-                "cdx"
-            }
+            Content::List => true,
+            Content::Index(_) => false,
         };
-        if !reading.kinds.contains(&kind) {
-            reading.kinds.push(kind);
+        if list {
+            check_filters(&input.select, source)?;
         }
+        let options = scan::Options {
+            select: input.select.clone(),
+            strict: input.strict,
+            rejects: input.rejects.as_deref_mut(),
+            list,
+            progress: input.progress,
+            block: None,
+        };
+        let (more, outcome) = scan::scan(std::slice::from_ref(source), &hashing, options)?;
+        hashing.merge(&mut hashed, more, At::default())?;
+        reading.take(outcome, list);
     }
-    let sink = sink.into_inner().unwrap_or_else(PoisonError::into_inner);
-    match sink.error {
-        Some(error) => Err(error),
-        None => Ok((sink.partitions.finish()?, reading)),
+    (reading.first, reading.last) = (hashed.span.first, hashed.span.last);
+    reading.keys.merge(&hashed.keys);
+    Ok((hashed.finish(&hashing)?, reading))
+}
+
+impl Reading {
+    /// What was read in ranges: all pieces of all files, merged. `list` says whether the files are
+    /// lists of URIs.
+    pub fn of_ranges(outcome: scan::Outcome, list: bool, hashed: &Hashed) -> Reading {
+        let mut reading = Reading {
+            first: hashed.span.first,
+            last: hashed.span.last,
+            keys: hashed.keys.clone(),
+            ..Reading::default()
+        };
+        reading.take(outcome, list);
+        reading
+    }
+
+    fn take(&mut self, outcome: scan::Outcome, list: bool) {
+        let kind = if list { "uris" } else { "cdx" };
+        if !self.kinds.contains(&kind) {
+            self.kinds.push(kind);
+        }
+        if list {
+            self.uris += outcome.tally.uris;
+            self.bad_uris.add(&outcome.rejects);
+        } else {
+            self.tally.merge(&outcome.tally);
+            self.rejects.push(outcome.rejects);
+        }
+        self.damage.extend(outcome.damage);
     }
 }
 
@@ -183,54 +192,68 @@ fn content(source: &Source) -> Result<(Content, Option<waypost_index::Error>)> {
     }
 }
 
-fn index(
-    input: &mut Input<'_>,
-    source: &Source,
-    sink: &Mutex<Sink>,
-    reading: &mut Reading,
-) -> Result<()> {
-    let job = Hashing {
-        keyer: Keyer::new(input.dialect, input.policy, input.hasher),
-        dialect: input.dialect,
-        sink,
-    };
-    let options = scan::Options {
-        select: input.select.clone(),
-        strict: input.strict,
-        rejects: input.rejects.as_deref_mut(),
-        progress: input.progress,
-        block: None,
-    };
-    let (found, outcome) = scan::scan(std::slice::from_ref(source), &job, options)?;
-    reading.tally.merge(&outcome.tally);
-    reading.rejects.push(outcome.rejects);
-    reading.keys.merge(&found.keys);
-    reading.damage.extend(outcome.damage);
-    reading.first = [reading.first, found.first].into_iter().flatten().min();
-    reading.last = [reading.last, found.last].into_iter().flatten().max();
-    Ok(())
-}
-
-/// Hashes the captures of an index.
-struct Hashing<'a> {
+/// Hashes captures and URIs: the job of the scan that ends in a filter.
+pub struct Hashing {
     keyer: Keyer,
     dialect: Dialect,
-    sink: &'a Mutex<Sink>,
+    memory: usize,
+    temporary: PathBuf,
 }
 
-/// The hashes of some captures that follow each other.
-struct Hashed {
+impl Hashing {
+    /// Hashes keys as `keyer` makes them. Hashes that exceed `memory` are spilled to a file in
+    /// `temporary`.
+    pub fn new(keyer: Keyer, dialect: Dialect, memory: usize, temporary: &Path) -> Hashing {
+        Hashing {
+            keyer,
+            dialect,
+            memory,
+            temporary: temporary.to_owned(),
+        }
+    }
+
+    fn partitions(&self) -> Partitions {
+        Partitions::new(self.memory, &self.temporary)
+    }
+}
+
+/// How many hashes a partial has before they are put in partitions.
+const FEW: usize = 1 << 16;
+
+/// The hashes of some captures that follow each other. Their order does not matter.
+pub struct Hashed {
+    /// As long as there are few.
     hashes: Vec<Hash>,
-    tools: Option<(Rekeyer, Keyer)>,
+    partitions: Option<Box<Partitions>>,
+    span: Span,
+    /// How the keys of indexes compare with their URLs.
     keys: KeyCheck,
-    first: Option<Time>,
-    last: Option<Time>,
-    /// The timestamps of these, so that few must be understood.
-    earliest: [u8; 14],
-    latest: [u8; 14],
+    tools: Option<(Rekeyer, Keyer)>,
 }
 
-impl Job for Hashing<'_> {
+impl Hashed {
+    fn take(&mut self, hashing: &Hashing, hashes: &[Hash]) -> Result<()> {
+        if self.partitions.is_none() && self.hashes.len() + hashes.len() <= FEW {
+            self.hashes.extend_from_slice(hashes);
+            return Ok(());
+        }
+        let partitions = self
+            .partitions
+            .get_or_insert_with(|| Box::new(hashing.partitions()));
+        partitions.add(&std::mem::take(&mut self.hashes))?;
+        partitions.add(hashes)
+    }
+
+    pub(crate) fn finish(self, hashing: &Hashing) -> Result<Run> {
+        let mut partitions = self
+            .partitions
+            .unwrap_or_else(|| Box::new(hashing.partitions()));
+        partitions.add(&self.hashes)?;
+        partitions.finish()
+    }
+}
+
+impl Job for Hashing {
     type Partial = Hashed;
 
     fn fields(&self) -> Fields {
@@ -238,19 +261,17 @@ impl Job for Hashing<'_> {
         Field::Url.into()
     }
 
-    fn partial(&self) -> Hashed {
+    fn empty(&self) -> Hashed {
         Hashed {
             hashes: Vec::new(),
-            tools: None,
+            partitions: None,
+            span: Span::default(),
             keys: KeyCheck::default(),
-            first: None,
-            last: None,
-            earliest: [0xff; 14],
-            latest: [0; 14],
+            tools: None,
         }
     }
 
-    fn capture(&self, found: &mut Hashed, capture: &Capture<'_>, _: At) {
+    fn add(&self, found: &mut Hashed, capture: &Capture<'_>, _: At) {
         let (rekeyer, keyer) = found
             .tools
             .get_or_insert_with(|| (Rekeyer::new(self.dialect), self.keyer.clone()));
@@ -259,68 +280,82 @@ impl Job for Hashing<'_> {
         if found.hashes.last() != Some(&hash) {
             found.hashes.push(hash);
         }
-        let news = match <&[u8; 14]>::try_from(capture.timestamp()) {
-            Ok(digits) => {
-                let news = *digits < found.earliest || *digits > found.latest;
-                found.earliest = found.earliest.min(*digits);
-                found.latest = found.latest.max(*digits);
-                news
+        found.span.add(capture);
+    }
+
+    fn add_uri(
+        &self,
+        found: &mut Hashed,
+        line: &[u8],
+        select: &Select,
+    ) -> Result<bool, waypost_surt::Error> {
+        let (_, keyer) = found
+            .tools
+            .get_or_insert_with(|| (Rekeyer::new(self.dialect), self.keyer.clone()));
+        let surt = keyer.surt(line)?;
+        let wanted = select.accepts_uri(line, surt);
+        if wanted {
+            found.hashes.push(keyer.hash_last());
+        }
+        Ok(wanted)
+    }
+
+    fn seal(&self, found: &mut Hashed) -> waypost_index::Result<()> {
+        if let Some((rekeyer, _)) = found.tools.take() {
+            found.keys.merge(rekeyer.check());
+        }
+        Ok(())
+    }
+
+    fn merge(&self, earlier: &mut Hashed, mut later: Hashed, _: At) -> waypost_index::Result<()> {
+        earlier.span.merge(&later.span);
+        earlier.keys.merge(&later.keys);
+        let merged = match (&earlier.partitions, later.partitions.take()) {
+            (_, None) => Ok(()),
+            (None, Some(partitions)) => {
+                earlier.partitions = Some(partitions);
+                Ok(())
             }
-            Err(_) => true,
+            (Some(_), Some(partitions)) => partitions.each(|hashes| earlier.take(self, hashes)),
         };
-        if news {
-            let time = capture.time();
-            found.first = [found.first, time].into_iter().flatten().min();
-            found.last = [found.last, time].into_iter().flatten().max();
-        }
+        merged
+            .and_then(|()| earlier.take(self, &later.hashes))
+            .map_err(Error::into_index)
     }
 
-    fn merge(&self, earlier: &mut Hashed, later: Hashed, _: At) {
-        Sink::add(self.sink, &later.hashes);
-        if let Some((rekeyer, _)) = &later.tools {
-            earlier.keys.merge(rekeyer.check());
+    fn to_bytes(&self, found: &Hashed) -> waypost_index::Result<Vec<u8>> {
+        let mut out = Encoder::new("hashes", 1);
+        out.option(found.span.first.map(Time::digits14));
+        out.option(found.span.last.map(Time::digits14));
+        out.text(&found.keys.to_bytes());
+        let mut parts = vec![found.hashes.clone()];
+        if let Some(partitions) = &found.partitions {
+            let gathered = partitions.each(|hashes| {
+                parts.push(hashes.to_vec());
+                Ok(())
+            });
+            gathered.map_err(Error::into_index)?;
         }
-        earlier.first = [earlier.first, later.first].into_iter().flatten().min();
-        earlier.last = [earlier.last, later.last].into_iter().flatten().max();
+        out.number(parts.iter().map(|hashes| hashes.len() as u64).sum());
+        parts.iter().flatten().for_each(|hash| out.hash(*hash));
+        Ok(out.finish())
     }
-}
 
-fn list(
-    input: &mut Input<'_>,
-    source: &Source,
-    sink: &Mutex<Sink>,
-    reading: &mut Reading,
-) -> Result<()> {
-    let (dialect, policy, hasher) = (input.dialect, input.policy, input.hasher);
-    let select = &input.select;
-    let list = List {
-        source,
-        select,
-        strict: input.strict,
-        rejects: input.rejects.as_deref_mut(),
-        progress: input.progress,
-        memory: input.memory,
-    };
-    let buffers: Pool<Vec<Hash>> = Pool::new();
-    let worker = || {
-        let mut keyer = Keyer::new(dialect, policy, hasher);
-        move |hashes: &mut Vec<Hash>, line: &[u8]| {
-            let surt = keyer.surt(line)?;
-            let wanted = select.accepts_uri(line, surt);
-            if wanted {
-                hashes.push(keyer.hash_last());
+    fn from_bytes(&self, bytes: &[u8]) -> waypost_index::Result<Hashed> {
+        let mut from = Decoder::new(bytes, "hashes", 1)?;
+        let mut found = self.empty();
+        found.span = Span::of(from.option()?, from.option()?);
+        found.keys = KeyCheck::from_bytes(from.text()?)?;
+        let count = from.count()?;
+        let mut hashes = Vec::new();
+        for number in 1..=count {
+            hashes.push(from.hash()?);
+            if hashes.len() == FEW || number == count {
+                found.take(self, &hashes).map_err(Error::into_index)?;
+                hashes.clear();
             }
-            Ok(wanted)
         }
-    };
-    let take = |mut hashes: Vec<Hash>| {
-        Sink::add(sink, &hashes);
-        hashes.clear();
-        buffers.put(hashes);
-        Sink::error(sink).map_or(Ok(()), Err)
-    };
-    let listed = list.read(&mut reading.bad_uris, || buffers.get(), worker, take)?;
-    reading.uris += listed.uris;
-    reading.damage.extend(listed.damage);
-    Ok(())
+        from.finish()?;
+        Ok(found)
+    }
 }

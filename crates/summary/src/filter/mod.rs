@@ -57,11 +57,11 @@ mod run;
 mod size;
 mod summary;
 
-pub(crate) use build::{Keys, ribbons};
-pub use build::{Made, Recipe, add, build, exclude, merge};
+pub(crate) use build::ribbons;
+pub use build::{Keys, Made, Recipe, add, build, exclude, merge, write};
 pub use format::{ELEMENTS, Head, Kind, Metadata};
 pub use hash::{Fingerprint, Hash, HashFunction, Hasher, Secret};
-pub use input::{Input, Reading};
+pub use input::{Hashed, Hashing, Input, Reading};
 pub(crate) use partition::Partitions;
 pub use read::Filter;
 pub(crate) use run::{Cursor, Run, RunWriter, difference, union};

@@ -89,6 +89,26 @@ impl Partitions {
         Ok(())
     }
 
+    /// Gives all hashes, some at a time, in no order.
+    pub(crate) fn each(&self, mut take: impl FnMut(&[Hash]) -> Result<()>) -> Result<()> {
+        if let Some(spill) = &self.spill {
+            let (mut bytes, mut hashes) = (Vec::new(), Vec::new());
+            for &(start, count) in spill.extents.iter().flatten() {
+                bytes.resize(count as usize * 16, 0);
+                spill
+                    .file
+                    .read_exact_at(&mut bytes, start)
+                    .map_err(|error| Error::io("read a temporary file in", &self.folder, error))?;
+                hashes.clear();
+                hashes.extend(decode(&bytes));
+                take(&hashes)?;
+            }
+        }
+        self.buckets
+            .iter()
+            .try_for_each(|bucket| take(&bucket.hashes))
+    }
+
     /// Writes everything out, and from now on each bucket by itself.
     fn begin_file(&mut self) -> Result<()> {
         let file = tempfile::tempfile_in(&self.folder)

@@ -1,29 +1,30 @@
 //! What an archive holds, from any input: its URI-Rs in order, each once, with their captures.
 //!
 //! ```text
-//! sorted index ───────────────────────────────────────► runs of one URI-R ─► consumer
-//! anything else ─► one line a URI-R ─► external sort ─►
+//! indexes, lists ─► captures ─► rows of URI-Rs, as partials ─► merge ─► in order ─► profile, map, …
 //! ```
 //!
-//! An index in the order of its keys is read once and nothing of it is kept. What is not in order
-//! (several indexes, lists of URIs, keys that are no SURTs) is written down as short lines, sorted
-//! within the memory that is granted, and read again.
+//! [`Gather`] is the job of the scan: its partials keep the URI-Rs with their counts as runs that are
+//! in order, packed, in memory or spilled. [`gather()`] runs it on this machine;
+//! [`Ranges`](waypost_index::scan::Ranges) runs it in ranges, on any number of machines. Whatever the
+//! order of the input, it is read once. What comes of it, [`Held`], is read as often as needed.
 
 mod list;
+mod partial;
+mod reduce;
 mod run;
 mod sniff;
-mod spool;
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
-use waypost_index::input::Source;
 use waypost_index::key::KeyCheck;
 use waypost_index::rejects::{Rejects, RejectsFile};
-use waypost_index::scan::{self, Tally};
+use waypost_index::scan::{self, At, Job, Tally};
 use waypost_index::select::Select;
 use waypost_index::timestamp::Time;
+use waypost_io::Source;
 use waypost_surt::Dialect;
 
 use crate::about::By;
@@ -32,9 +33,10 @@ use crate::profile::records::Counts;
 
 pub(crate) use crate::lookup::escaped;
 pub use list::BadUri;
-pub(crate) use list::{List, check_filters};
-pub(crate) use run::Run;
-use run::{Collect, Joiner};
+pub(crate) use list::check_filters;
+pub use partial::{Gather, Held};
+pub(crate) use reduce::{Reduce, reduce};
+pub(crate) use run::{Run, Span};
 pub use sniff::Content;
 pub(crate) use sniff::{content_of, tell};
 
@@ -109,33 +111,14 @@ pub struct Reading {
     pub keys: KeyCheck,
 }
 
-/// Takes in URI-Rs in order.
-pub(crate) trait Consumer: Sync {
-    /// What some URI-Rs that follow each other give.
-    type Part: Send;
-
-    /// Nothing yet.
-    fn part(&self) -> Self::Part;
-
-    /// A URI-R, larger than the one before.
-    fn run(&self, part: &mut Self::Part, run: &Run);
-
-    /// Parts come in order, on one thread.
-    fn take(&self, part: Self::Part, last: &[u8]) -> Result<()>;
-
-    /// All that came was in vain: the input is not in order and will come again.
-    fn restart(&self) -> Result<()>;
-}
-
 /// How many sources can be told apart.
 const MOST_SOURCES: usize = 64;
 
-/// Reads all of the input and gives its URI-Rs to `consumer`.
-pub(crate) fn read<C: Consumer>(
-    input: &Input,
-    rejects: Option<&mut RejectsFile>,
-    consumer: &C,
-) -> Result<Reading> {
+/// Reads all of the input, once.
+///
+/// # Errors
+/// When it cannot be read, or holds what is neither an index nor a list.
+pub fn gather(input: &Input, mut rejects: Option<&mut RejectsFile>) -> Result<(Held, Reading)> {
     if input.each_a_source && input.sources.len() > MOST_SOURCES {
         return Err(Error::invalid(format!(
             "{} inputs are more sources than the {MOST_SOURCES} that can be told apart in one run: \
@@ -145,73 +128,116 @@ pub(crate) fn read<C: Consumer>(
     }
     let mut input = input.clone();
     input.select.dialect(input.dialect);
-    let input = &input;
-    // Input that is not in order is read twice.
-    for source in &input.sources {
-        source.keep(&input.temporary)?;
-    }
-    let sniffed = sniff::sniff(input)?;
+    let sniffed = sniff::sniff(&input)?;
+    let contents = sniffed.contents;
+    let gather = Gather::new(input.dialect, input.by, input.memory, &input.temporary);
+    let mut held = gather.empty();
     let mut reading = Reading {
-        contents: sniffed.contents,
-        ..Reading::default()
-    };
-    let one_source = input.sources.len() == 1 || !input.each_a_source;
-    if sniffed.in_order
-        && one_source
-        && rejects.is_none()
-        && directly(input, consumer, &mut reading)?
-    {
-        return Ok(reading);
-    }
-    let contents = std::mem::take(&mut reading.contents);
-    let mut reading = Reading {
-        contents,
         damage: sniffed.damages,
         ..Reading::default()
     };
-    spool::read(input, rejects, consumer, &mut reading)?;
+    let mut start = 0;
+    while start < input.sources.len() {
+        // Sources of one kind are read together, unless each counts for itself.
+        let kind = |number: usize| std::mem::discriminant(&contents[number].1);
+        let mut end = start + 1;
+        while !input.each_a_source && end < input.sources.len() && kind(end) == kind(start) {
+            end += 1;
+        }
+        let sources = &input.sources[start..end];
+        let list = match &contents[start].1 {
+            Content::Empty => {
+                start = end;
+                continue;
+            }
+            Content::Summary => {
+                return Err(Error::invalid(
+                    "this is a summary and not an index: merge profiles with `waypost profile merge`",
+                )
+                .in_file(&sources[0]));
+            }
+            Content::List => true,
+            Content::Index(_) => false,
+        };
+        if list {
+            check_filters(&input.select, &sources[0])?;
+        }
+        let job = match input.each_a_source {
+            true => gather.of_source(start),
+            false => gather.of_source(0),
+        };
+        let options = scan::Options {
+            select: input.select.clone(),
+            strict: input.strict,
+            rejects: rejects.as_deref_mut(),
+            list,
+            progress: Some(&input.progress),
+            block: None,
+        };
+        let (more, outcome) = scan::scan(sources, &job, options)?;
+        gather.merge(&mut held, more, At::default())?;
+        reading.take(outcome, list);
+        start = end;
+    }
+    reading.contents = contents;
+    reading.finish(&mut held)?;
+    Ok((held, reading))
+}
+
+/// Reads all of the input and gives its URI-Rs in order: see [`reduce()`].
+pub(crate) fn read<R: Reduce>(
+    input: &Input,
+    reducer: &R,
+    take: impl FnMut(R::Part, &[u8]) -> Result<()>,
+) -> Result<Reading> {
+    let (mut held, reading) = gather(input, None)?;
+    reduce(&mut held, reducer, input.memory / 4, 1 << 20, take)?;
     Ok(reading)
 }
 
-/// Reads sorted indexes. `false` if they are not sorted.
-fn directly<C: Consumer>(input: &Input, consumer: &C, reading: &mut Reading) -> Result<bool> {
-    let job = Collect {
-        consumer,
-        by: input.by,
-        dialect: input.dialect,
-        joiner: Mutex::new(Joiner::default()),
-    };
-    let options = scan::Options {
-        select: input.select.clone(),
-        strict: input.strict,
-        progress: Some(&input.progress),
-        ..scan::Options::default()
-    };
-    let (_, outcome) = scan::scan(&input.sources, &job, options)?;
-    let joiner = job
-        .joiner
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    let Some(joined) = joiner.finish(consumer)? else {
-        consumer.restart()?;
-        input.progress.store(0, Ordering::Relaxed);
-        return Ok(false);
-    };
-    reading.take(outcome);
-    reading.urirs = joined.urirs;
-    reading.captures = reading.tally.selected;
-    (reading.first, reading.last) = (joined.span.first, joined.span.last);
-    reading.keys = joined.keys;
-    Ok(true)
-}
-
 impl Reading {
-    fn take(&mut self, outcome: scan::Outcome) {
+    /// What was read in ranges: all pieces of all files, merged. `list` says whether the files are
+    /// lists of URIs.
+    ///
+    /// # Errors
+    /// When spilled rows cannot be merged.
+    pub fn of_ranges(outcome: scan::Outcome, list: bool, held: &mut Held) -> Result<Reading> {
+        let content = |file: &scan::FileReport| match (list, file.layout.shape()) {
+            (true, _) => Content::List,
+            (false, Some(shape)) => Content::Index(shape.to_string()),
+            (false, None) => Content::Empty,
+        };
+        let files = outcome.files.iter();
+        let mut reading = Reading {
+            contents: files
+                .map(|file| (file.name.clone(), content(file)))
+                .collect(),
+            ..Reading::default()
+        };
+        reading.take(outcome, list);
+        reading.finish(held)?;
+        Ok(reading)
+    }
+
+    fn take(&mut self, outcome: scan::Outcome, list: bool) {
         self.lines += outcome.tally.lines;
         self.bytes += outcome.tally.bytes;
-        self.tally.merge(&outcome.tally);
-        self.rejected.push(outcome.rejects);
+        self.captures += outcome.tally.selected + outcome.tally.uris;
+        if list {
+            self.bad_uris.add(&outcome.rejects);
+        } else {
+            self.tally.merge(&outcome.tally);
+            self.rejected.push(outcome.rejects);
+        }
         self.damage.extend(outcome.damage);
+    }
+
+    fn finish(&mut self, held: &mut Held) -> Result<()> {
+        self.sorted = !held.in_order();
+        self.urirs = held.urirs()?;
+        (self.first, self.last) = (held.first(), held.last());
+        self.keys.merge(held.keys());
+        Ok(())
     }
 }
 

@@ -1,12 +1,11 @@
 //! What each source is, by how it begins.
 
+use waypost_index::Error as IndexError;
 use waypost_index::input::Source;
-use waypost_index::key::Rekeyer;
 use waypost_index::kind::{self, FileKind};
-use waypost_index::layout::{FileLayout, Line};
-use waypost_index::{Error as IndexError, Field};
+use waypost_index::layout::FileLayout;
 
-use super::{Input, escaped};
+use super::Input;
 use crate::error::{Error, ErrorKind, Result};
 
 /// What a source holds.
@@ -24,17 +23,13 @@ pub enum Content {
 
 pub(super) struct Sniffed {
     pub(super) contents: Vec<(String, Content)>,
-    /// Whether it looks as if all were indexes, in order.
-    pub(super) in_order: bool,
     /// Damage of sources of which nothing can be read.
     pub(super) damages: Vec<IndexError>,
 }
 
 pub(super) fn sniff(input: &Input) -> Result<Sniffed> {
     let mut contents = Vec::new();
-    let mut in_order = true;
     let mut damages = Vec::new();
-    let mut last: Vec<u8> = Vec::new();
     for source in &input.sources {
         let told = tell(source)?;
         let content = told.content;
@@ -45,26 +40,14 @@ pub(super) fn sniff(input: &Input) -> Result<Sniffed> {
             }
             damages.push(damage);
         }
-        let start = told.lines;
-        if let Content::Index(_) = content {
-            in_order &= is_in_order(input, &start, &mut last);
-        } else if content != Content::Empty {
-            in_order = false;
-        }
         contents.push((source.to_string(), content));
     }
-    Ok(Sniffed {
-        contents,
-        in_order,
-        damages,
-    })
+    Ok(Sniffed { contents, damages })
 }
 
 /// What was told about a source.
 pub(crate) struct Told {
     pub(crate) content: Content,
-    /// The first readable lines.
-    pub(crate) lines: Vec<u8>,
     pub(crate) damage: Option<IndexError>,
 }
 
@@ -94,7 +77,6 @@ pub(crate) fn tell(source: &Source) -> Result<Told> {
     };
     Ok(Told {
         content,
-        lines: told.lines,
         damage: told.damage,
     })
 }
@@ -127,28 +109,4 @@ pub(crate) fn content_of(start: &[u8]) -> Content {
         Some(shape) => Content::Index(shape.to_string()),
         None => Content::List,
     }
-}
-
-fn is_in_order(input: &Input, start: &[u8], last: &mut Vec<u8>) -> bool {
-    let layout = FileLayout::detect(start);
-    let mut rekeyer = Rekeyer::new(input.dialect);
-    let whole = memchr::memrchr(b'\n', start).map_or(start, |end| &start[..end]);
-    let first = last.clone();
-    for line in whole.split(|&byte| byte == b'\n') {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let fields = Field::Url | Field::Mime;
-        let Line::Capture(capture, _) = layout.read(line, fields, false) else {
-            continue;
-        };
-        if waypost_index::web::non_web(&capture).is_some() {
-            continue;
-        }
-        let surt = escaped(rekeyer.surt(&capture));
-        if *surt < last[..] {
-            return false;
-        }
-        last.clear();
-        last.extend_from_slice(&surt);
-    }
-    *last >= first
 }

@@ -5,7 +5,6 @@
 //! sorted by itself, and the two are merged.
 
 use std::path::Path;
-use std::sync::Mutex;
 
 use waypost_index::Source;
 use waypost_index::output::{Format, LineWriter};
@@ -18,7 +17,7 @@ use super::tidy::{Room, Spool, Spooled, joined, push_tidy};
 use crate::about::{About, Archive, By, Texts};
 use crate::error::{Error, Result};
 use crate::frequency::Number;
-use crate::holdings::{self, Consumer, Content, Input, Reading, Run};
+use crate::holdings::{self, Content, Held, Input, Reading, Reduce, Run, reduce};
 use crate::scope::Scopes;
 use crate::ukvs::{Header, Headers, Reader, Value, push_digits};
 
@@ -58,11 +57,7 @@ pub fn build(
             None => others.push(source.clone()),
         }
     }
-    let maker = Maker {
-        by: input.by.is_some(),
-        room: room.clone(),
-        state: Mutex::new(State::new(&room)?),
-    };
+    let mut state = State::new(&room)?;
     let reading = if others.is_empty() {
         Reading::default()
     } else {
@@ -70,12 +65,10 @@ pub fn build(
             sources: others,
             ..input.clone()
         };
-        holdings::read(&input, rejects, &maker)?
+        let (mut held, reading) = holdings::gather(&input, rejects)?;
+        state.take(&mut held, &input)?;
+        reading
     };
-    let mut state = maker
-        .state
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
     let keys = 1 + usize::from(input.by.is_some());
     let mut about = about(input, archive, &reading);
     for (source, profile) in &profiles {
@@ -96,6 +89,36 @@ pub fn build(
         rows,
         bytes,
         profiles: profiles.len(),
+    })
+}
+
+/// Makes a map of what was gathered, here or on many machines.
+///
+/// # Errors
+/// When the map cannot be written.
+pub fn write_held(
+    held: &mut Held,
+    reading: Reading,
+    input: &Input,
+    archive: &Archive,
+    out: &Path,
+) -> Result<Made> {
+    let mut state = State::new(&Room {
+        memory: input.memory / 2,
+        temporary: input.temporary.clone(),
+        ..Room::default()
+    })?;
+    state.take(held, input)?;
+    let about = about(input, archive, &reading);
+    let mut head = Vec::new();
+    headers(&about, about.by.map(By::field)).write(&mut head);
+    let keys = 1 + usize::from(input.by.is_some());
+    let (rows, bytes) = write(state.main.finish()?, state.rest.finish()?, &head, keys, out)?;
+    Ok(Made {
+        reading,
+        rows,
+        bytes,
+        profiles: 0,
     })
 }
 
@@ -284,10 +307,9 @@ fn write(
     Ok((rows, written.bytes_out))
 }
 
+/// Makes rows of URI-Rs.
 struct Maker {
     by: bool,
-    room: Room,
-    state: Mutex<State>,
 }
 
 struct State {
@@ -302,6 +324,18 @@ impl State {
         Ok(State {
             main: Spool::new(room)?,
             rest: Spool::new(room)?,
+        })
+    }
+
+    /// Takes in the rows of what is held.
+    fn take(&mut self, held: &mut Held, input: &Input) -> Result<()> {
+        let maker = Maker {
+            by: input.by.is_some(),
+        };
+        reduce(held, &maker, input.memory / 8, 1 << 18, |mut part, _| {
+            part.flush();
+            self.main.push_lines(&part.main, true)?;
+            self.rest.push_lines(&part.rest, false)
         })
     }
 }
@@ -336,7 +370,7 @@ fn push_line(out: &mut Vec<u8>, key: &[u8], second: &[u8], captures: u64, urirs:
     out.push(b'\n');
 }
 
-impl Consumer for Maker {
+impl Reduce for Maker {
     type Part = Rows;
 
     fn part(&self) -> Rows {
@@ -371,22 +405,5 @@ impl Consumer for Maker {
             rows.urirs += 1;
         }
         rows.scratch = key;
-    }
-
-    fn take(&self, mut part: Rows, _: &[u8]) -> Result<()> {
-        part.flush();
-        let Ok(mut state) = self.state.lock() else {
-            return Err(Error::format("another thread has failed"));
-        };
-        state.main.push_lines(&part.main, true)?;
-        state.rest.push_lines(&part.rest, false)
-    }
-
-    fn restart(&self) -> Result<()> {
-        let state = State::new(&self.room)?;
-        if let Ok(mut old) = self.state.lock() {
-            *old = state;
-        }
-        Ok(())
     }
 }

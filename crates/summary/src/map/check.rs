@@ -12,7 +12,7 @@ use super::write::Counting;
 use crate::about::About;
 use crate::error::Result;
 use crate::frequency::{Frequency, Number, Sureness};
-use crate::holdings::{self, Consumer, Input, Reading, Run};
+use crate::holdings::{self, Input, Reading, Reduce, Run};
 use crate::lookup::Lookup;
 use crate::summary::{Answer, Summary};
 use crate::ukvs::Headers;
@@ -164,25 +164,22 @@ pub struct Missed {
 /// # Errors
 /// When the map or the holdings cannot be read.
 pub fn prove(map: Map, holdings: &Input) -> Result<Missed> {
-    let prover = Prover {
-        map,
-        found: std::sync::Mutex::new(Missed::default()),
-    };
-    let reading = holdings::read(holdings, None, &prover)?;
-    let mut missed = prover
-        .found
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    missed.reading = reading;
+    let mut missed = Missed::default();
+    missed.reading = holdings::read(holdings, &Prover { map }, |part, _| {
+        missed.urirs += part.urirs;
+        missed.missed += part.missed;
+        let room = EXAMPLES.saturating_sub(missed.examples.len());
+        missed.examples.extend(part.examples.into_iter().take(room));
+        Ok(())
+    })?;
     Ok(missed)
 }
 
 struct Prover {
     map: Map,
-    found: std::sync::Mutex<Missed>,
 }
 
-impl Consumer for Prover {
+impl Reduce for Prover {
     type Part = Missed;
 
     fn part(&self) -> Missed {
@@ -199,22 +196,5 @@ impl Consumer for Prover {
                 part.examples.push(printable(&run.surt));
             }
         }
-    }
-
-    fn take(&self, part: Missed, _: &[u8]) -> Result<()> {
-        if let Ok(mut found) = self.found.lock() {
-            found.urirs += part.urirs;
-            found.missed += part.missed;
-            let room = EXAMPLES.saturating_sub(found.examples.len());
-            found.examples.extend(part.examples.into_iter().take(room));
-        }
-        Ok(())
-    }
-
-    fn restart(&self) -> Result<()> {
-        if let Ok(mut found) = self.found.lock() {
-            *found = Missed::default();
-        }
-        Ok(())
     }
 }

@@ -45,7 +45,7 @@ mod top;
 mod tree;
 mod write;
 
-pub use build::{Made, build};
+pub use build::{Made, build, write_held};
 pub use compact::{Budget, Given, LeastCost, Report, Rule, SameSize, compact};
 pub use filtered::{
     Built, Filtered, FilteredBudget, Growth, compact_filtered, companion_of, growth,

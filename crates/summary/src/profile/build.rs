@@ -1,21 +1,23 @@
 //! Making profiles of many policies in one pass.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 use waypost_index::rejects::RejectsFile;
 use waypost_index::timestamp::Time;
+use waypost_io::partial::Spill;
 use waypost_surt::Policy;
 
 use super::cut::Cut;
-use super::order::{Mode, Order};
+use super::order::Order;
 use super::records::{Counts, Records};
+use super::row::Row;
+use super::rows::Rows;
 use crate::about::{About, Archive, Texts};
 use crate::error::{Error, Result};
-use crate::frequency::Number;
-use crate::holdings::{self, Consumer, Content, Input, Reading, Run};
+use crate::frequency::{Frequency, Number};
+use crate::holdings::{self, Content, Held, Input, Reading, Reduce, Run, reduce};
 use crate::scope::Scopes;
 
 /// What to make.
@@ -51,23 +53,23 @@ pub struct Report {
 pub struct PolicyReport {
     /// Its policy.
     pub policy: Policy,
-    /// What was written.
-    pub made: Made,
+    /// How large it is.
+    pub size: ProfileSize,
     /// The file, if one was written.
     pub path: Option<PathBuf>,
 }
 
 /// How large a profile is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Made {
+pub struct ProfileSize {
     /// Keys.
     pub keys: u64,
     /// Bytes of the file, not compressed.
     pub bytes: u64,
     /// Bytes, gzipped at level 6. Not known of what was only counted.
     pub gzip_bytes: Option<u64>,
-    /// Whether that is known to the byte. Of plain files of more than 8 MiB it is estimated from
-    /// every eighth part.
+    /// Whether that is known to the byte. Of plain files of more than 128 KiB it is estimated from
+    /// every 64th part.
     pub gzip_exact: bool,
 }
 
@@ -82,59 +84,168 @@ pub fn build(
     rejects: Option<&mut RejectsFile>,
 ) -> Result<Report> {
     let start = Instant::now();
-    if let Some(folder) = &options.folder {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| Error::io("make the folder", folder, error))?;
-    }
-    let builder = Builder::new(input, options)?;
-    let reading = holdings::read(input, rejects, &builder)?;
-    let mut about = about(input, options, &reading);
-    let mut state = builder
-        .state
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
-    state.flush()?;
-    let folder = options.folder.clone();
-    let scratch = folder.clone().unwrap_or_else(|| input.temporary.clone());
-    let mut profiles = Vec::new();
-    let orders: Vec<(Order, Option<PathBuf>, Vec<u8>)> = state
-        .orders
-        .into_iter()
-        .map(|order| {
-            about.policy = Some(order.policy());
-            let mut header = Vec::new();
-            about.headers().write(&mut header);
-            let path = folder
-                .as_ref()
-                .map(|folder| folder.join(file_name(options, input, order.policy())));
-            (order, path, header)
-        })
-        .collect();
-    let finished: Vec<Result<PolicyReport>> = orders
-        .into_par_iter()
-        .map(|(order, path, header)| {
-            let policy = order.policy();
-            let made = order.finish(&header, path.as_deref(), &scratch)?;
-            Ok(PolicyReport {
-                policy,
-                made: Made {
-                    keys: made.keys,
-                    bytes: made.bytes,
-                    gzip_bytes: made.gzip_bytes,
-                    gzip_exact: made.gzip_exact,
-                },
-                path,
-            })
-        })
-        .collect();
-    for report in finished {
-        profiles.push(report?);
-    }
+    // What cannot be written should be said before hours are spent.
+    make_folder(options)?;
+    let (mut held, reading) = holdings::gather(input, rejects)?;
+    let mut report = write(&mut held, reading, input, options)?;
+    report.time = start.elapsed();
+    Ok(report)
+}
+
+/// Makes the profiles of what was gathered, here or on many machines.
+///
+/// # Errors
+/// When the files cannot be written.
+pub fn write(
+    held: &mut Held,
+    reading: Reading,
+    input: &Input,
+    options: &Options,
+) -> Result<Report> {
+    let start = Instant::now();
+    make_folder(options)?;
+    let about = about(input, options, &reading);
+    // Which orders must wait for the end is known when a key comes too late: hosts that cannot be
+    // registered may do that. Then the holdings are read again.
+    let mut waits = vec![false; options.policies.len()];
+    let profiles = loop {
+        let outputs = cut(held, &about, &waits, input, options)?;
+        for (wait, output) in waits.iter_mut().zip(&outputs) {
+            *wait |= output.order.is_late();
+        }
+        if outputs.iter().all(|output| !output.order.is_late()) {
+            let finished: Vec<Result<PolicyReport>> =
+                outputs.into_par_iter().map(Output::finish).collect();
+            break finished.into_iter().collect::<Result<Vec<_>>>()?;
+        }
+    };
     Ok(Report {
         reading,
         profiles,
         time: start.elapsed(),
     })
+}
+
+fn make_folder(options: &Options) -> Result<()> {
+    match &options.folder {
+        None => Ok(()),
+        Some(folder) => std::fs::create_dir_all(folder)
+            .map_err(|error| Error::io("make the folder", folder, error)),
+    }
+}
+
+/// A profile that is being written.
+struct Output {
+    order: Order<Counts>,
+    rows: Rows,
+    path: Option<PathBuf>,
+}
+
+impl Output {
+    fn new(
+        policy: Policy,
+        about: &About,
+        order: Order<Counts>,
+        input: &Input,
+        options: &Options,
+    ) -> Result<Output> {
+        let about = About {
+            policy: Some(policy),
+            ..about.clone()
+        };
+        let mut header = Vec::new();
+        about.headers().write(&mut header);
+        let folder = options.folder.as_ref();
+        let path = folder.map(|folder| folder.join(file_name(options, input, policy)));
+        Ok(Output {
+            order,
+            rows: Rows::create(path.as_deref(), options.gzip, &header)?,
+            path,
+        })
+    }
+
+    fn take(&mut self, records: Vec<Records<Counts>>, last: &[u8]) -> Result<()> {
+        let rows = &mut self.rows;
+        let mut give = |key: &[u8], counts: &Counts| rows.row(key, &row(counts));
+        self.order.take(records, last, &mut give)
+    }
+
+    fn finish(mut self) -> Result<PolicyReport> {
+        let policy = self.order.policy();
+        let rows = &mut self.rows;
+        self.order
+            .finish(&mut |key, counts| rows.row(key, &row(counts)))?;
+        let written = self.rows.finish()?;
+        Ok(PolicyReport {
+            policy,
+            size: ProfileSize {
+                keys: written.keys,
+                bytes: written.bytes,
+                gzip_bytes: written.gzip_bytes,
+                gzip_exact: written.gzip_exact,
+            },
+            path: self.path,
+        })
+    }
+}
+
+fn row(counts: &Counts) -> Row {
+    Row {
+        frequency: Frequency::new(counts.captures, counts.urirs),
+        spread: u64::from(counts.sources.count_ones()),
+    }
+}
+
+/// Cuts all URI-Rs under all policies.
+fn cut(
+    held: &mut Held,
+    about: &About,
+    waits: &[bool],
+    input: &Input,
+    options: &Options,
+) -> Result<Vec<Output>> {
+    let policies = options.policies.len().max(1);
+    let most = (input.memory / 8 / policies).max(64 << 10);
+    let batch = (input.memory / 16).clamp(1 << 20, BATCH);
+    let spill = Spill::new(&input.temporary);
+    let mut outputs = Vec::new();
+    for (policy, waits) in options.policies.iter().zip(waits) {
+        let order = Order::new(*policy, most, *waits, &spill);
+        outputs.push(Output::new(*policy, about, order, input, options)?);
+    }
+    let cutter = Cutter {
+        policies: &options.policies,
+        by: input.by.is_some(),
+    };
+    // For each policy, records that wait to be put in order.
+    let mut waiting: Vec<Vec<Records<Counts>>> = vec![Vec::new(); options.policies.len()];
+    let (mut size, mut before) = (0, Vec::new());
+    let flush =
+        |outputs: &mut Vec<Output>, waiting: &mut Vec<Vec<Records<Counts>>>, last: &[u8]| {
+            outputs
+                .par_iter_mut()
+                .zip(waiting.par_iter_mut())
+                .try_for_each(|(output, waiting)| output.take(std::mem::take(waiting), last))
+        };
+    // A block of rows has about 2,000 URI-Rs, and each has a key of about 100 bytes for each policy.
+    let piece = (policies * 2_000 * 100).max(1 << 18);
+    reduce(held, &cutter, input.memory / 8, piece, |part, last| {
+        for (waiting, records) in waiting.iter_mut().zip(part.finish()) {
+            if !records.is_empty() {
+                size += records.size();
+                waiting.push(records);
+            }
+        }
+        before.clear();
+        before.extend_from_slice(last);
+        if size >= batch {
+            size = 0;
+            flush(&mut outputs, &mut waiting, last)?;
+        }
+        Ok(())
+    })?;
+    flush(&mut outputs, &mut waiting, &before)?;
+    Ok(outputs)
 }
 
 /// `NAME.H3P1.cdxj.gz`; with a second key `NAME.H3P1.year.cdxj`.
@@ -181,78 +292,12 @@ fn about(input: &Input, options: &Options, reading: &Reading) -> About {
 const BATCH: usize = 8 << 20;
 
 /// Counts URI-Rs under all policies.
-struct Builder<'a> {
+struct Cutter<'a> {
     policies: &'a [Policy],
     by: bool,
-    state: Mutex<State>,
-    make: Box<dyn Fn() -> Result<Vec<Order>> + Sync + 'a>,
 }
 
-struct State {
-    orders: Vec<Order>,
-    /// For each policy, records that wait to be put in order.
-    waiting: Vec<Vec<Records<Counts>>>,
-    size: usize,
-    /// The last SURT of those that wait.
-    last: Vec<u8>,
-}
-
-impl<'a> Builder<'a> {
-    fn new(input: &'a Input, options: &'a Options) -> Result<Builder<'a>> {
-        let make = move || orders(input, options);
-        let state = State::new(make()?);
-        Ok(Builder {
-            policies: &options.policies,
-            by: input.by.is_some(),
-            state: Mutex::new(state),
-            make: Box::new(make),
-        })
-    }
-}
-
-fn orders(input: &Input, options: &Options) -> Result<Vec<Order>> {
-    let mode = match (&options.folder, options.gzip) {
-        (None, _) => Mode::Count,
-        (Some(_), true) => Mode::Gzip,
-        (Some(_), false) => Mode::Plain,
-    };
-    let folder: &Path = options.folder.as_deref().unwrap_or(&input.temporary);
-    // Rows that were written say how many sources there are, not which.
-    let most = if input.each_a_source && input.sources.len() > 1 {
-        usize::MAX
-    } else {
-        (input.memory / 4 / options.policies.len().max(1)).max(64 << 10)
-    };
-    let fields = 1 + usize::from(input.by.is_some());
-    options
-        .policies
-        .iter()
-        .map(|policy| Order::new(*policy, fields, mode, most, folder))
-        .collect()
-}
-
-impl State {
-    fn new(orders: Vec<Order>) -> State {
-        State {
-            waiting: orders.iter().map(|_| Vec::new()).collect(),
-            orders,
-            size: 0,
-            last: Vec::new(),
-        }
-    }
-
-    /// Puts in order what waits, each policy by itself.
-    fn flush(&mut self) -> Result<()> {
-        self.size = 0;
-        let last = &self.last;
-        self.orders
-            .par_iter_mut()
-            .zip(self.waiting.par_iter_mut())
-            .try_for_each(|(order, waiting)| order.take(std::mem::take(waiting), last))
-    }
-}
-
-impl<'a> Consumer for Builder<'a> {
+impl<'a> Reduce for Cutter<'a> {
     type Part = Cut<'a>;
 
     fn part(&self) -> Cut<'a> {
@@ -269,31 +314,5 @@ impl<'a> Consumer for Builder<'a> {
         } else {
             part.add(&run.surt, run.counts);
         }
-    }
-
-    fn take(&self, part: Cut<'a>, last: &[u8]) -> Result<()> {
-        let Ok(mut state) = self.state.lock() else {
-            return Err(Error::format("another thread has failed"));
-        };
-        for (waiting, records) in state.waiting.iter_mut().zip(part.finish()) {
-            if !records.is_empty() {
-                waiting.push(records);
-            }
-        }
-        state.size = state.waiting.iter().flatten().map(Records::size).sum();
-        state.last.clear();
-        state.last.extend_from_slice(last);
-        if state.size >= BATCH {
-            state.flush()?;
-        }
-        Ok(())
-    }
-
-    fn restart(&self) -> Result<()> {
-        let state = State::new((self.make)()?);
-        if let Ok(mut old) = self.state.lock() {
-            *old = state;
-        }
-        Ok(())
     }
 }

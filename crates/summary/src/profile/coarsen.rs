@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use waypost_io::partial::{Spill, push_number, take_number};
 use waypost_surt::{Policy, Surt};
 
-use super::low::low;
+use super::order::Order;
 use super::records::{Count, Records};
 use super::row::Row;
 use super::store::{check_order, open_rows};
@@ -19,7 +20,21 @@ impl Count for Row {
         self.frequency = self.frequency.plus(other.frequency);
         self.spread = self.spread.max(other.spread);
     }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        push_number(out, self.spread);
+        out.extend_from_slice(self.frequency.to_string().as_bytes());
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Row> {
+        let (spread, text) = take_number(bytes)?;
+        let frequency = std::str::from_utf8(text).ok()?.parse().ok()?;
+        Some(Row { frequency, spread })
+    }
 }
+
+/// How much of the rows of a profile is held in memory.
+const HELD: usize = 32 << 20;
 
 /// Writes the profile `path` under a coarser policy to a file in `folder`.
 pub(super) fn coarsen(
@@ -45,9 +60,11 @@ pub(super) fn coarsen(
     let mut header = Vec::new();
     reader.headers().write(&mut header);
     out.write(&header)?;
-    let mut held: Records<Row> = Records::default();
-    let (mut key, mut before) = (Vec::new(), Vec::new());
-    let (mut cut, mut bound) = (Vec::new(), Vec::new());
+    // Rows of a profile are in order, but their coarser keys need not be: `com,example` comes before
+    // `com:8080`, but `com)/` before both.
+    let mut order: Order<Row> = Order::new(policy, HELD, true, &Spill::new(folder));
+    let mut batch: Records<Row> = Records::default();
+    let (mut key, mut before, mut cut) = (Vec::new(), Vec::new(), Vec::new());
     let mut rows = 0;
     loop {
         let row = match reader.next_line()? {
@@ -63,16 +80,15 @@ pub(super) fn coarsen(
         cut.clear();
         policy.cut(&Surt::new(&key[..end]), &mut cut);
         cut.extend_from_slice(&key[end..]);
-        held.push(&cut, row);
+        batch.push(&cut, row);
         if rows % 4096 == 0 {
-            held.settle();
-            low(policy, &key[..end], &mut bound);
-            out.rows(&mut held, Some(&bound))?;
+            let batches = vec![std::mem::take(&mut batch)];
+            order.take(batches, &key, &mut |key, row| out.row(key, row))?;
         }
         std::mem::swap(&mut before, &mut key);
     }
-    held.settle();
-    out.rows(&mut held, None)?;
+    order.take(vec![batch], &before, &mut |key, row| out.row(key, row))?;
+    order.finish(&mut |key, row| out.row(key, row))?;
     out.finish()?;
     Ok(out_path)
 }
@@ -100,18 +116,15 @@ impl Writer {
             .map_err(|error| Error::io("write", &self.path, error))
     }
 
-    /// Writes the rows below `bound`, or all.
-    fn rows(&mut self, held: &mut Records<Row>, bound: Option<&[u8]>) -> Result<()> {
-        let count = bound.map_or(held.len(), |bound| held.below(bound));
+    fn row(&mut self, key: &[u8], row: &Row) -> Result<()> {
         let mut line = std::mem::take(&mut self.line);
-        for (key, row) in held.iter().take(count) {
-            line.clear();
-            row.write(key, &mut line);
-            self.write(&line)?;
-        }
+        line.clear();
+        row.write(key, &mut line);
         self.line = line;
-        held.drop_first(count);
-        Ok(())
+        use std::io::Write;
+        self.out
+            .write_all(&self.line)
+            .map_err(|error| Error::io("write", &self.path, error))
     }
 
     fn finish(mut self) -> Result<()> {

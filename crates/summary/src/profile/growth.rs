@@ -76,7 +76,7 @@ pub fn growth(input: &Input, policies: &[Policy]) -> Result<Growth> {
             keys: report
                 .profiles
                 .iter()
-                .map(|profile| profile.made.keys)
+                .map(|profile| profile.size.keys)
                 .collect(),
         });
     }

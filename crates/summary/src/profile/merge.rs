@@ -13,8 +13,8 @@ use waypost_index::timestamp::Time;
 use waypost_surt::Policy;
 
 use super::coarsen::coarsen;
-use super::order::{Mode, Rows};
 use super::row::Row;
+use super::rows::Rows;
 use super::store::{check_order, open_rows};
 use crate::about::About;
 use crate::error::{Error, ErrorKind, Result};
@@ -93,16 +93,16 @@ pub fn merge(
         bytes: 0,
     };
     let gzip = out.extension().is_some_and(|extension| extension == "gz");
-    let mut rows = Rows::new(if gzip { Mode::Gzip } else { Mode::Plain }, folder)?;
+    let mut header = Vec::new();
+    merged.about.headers().write(&mut header);
+    let mut rows = Rows::create(Some(out), gzip, &header)?;
     merge_rows(&paths, inputs, fields, &mut merged.rows, |key, row| {
         let mut row = *row;
         // However many inputs have the key: the user knows how many sources they stand for.
         row.spread = sources.map_or(row.spread, |sources| row.spread.min(sources));
-        rows.row(key, &row, true)
+        rows.row(key, &row)
     })?;
-    let mut header = Vec::new();
-    merged.about.headers().write(&mut header);
-    let written = rows.finish(&header, Some(out))?;
+    let written = rows.finish()?;
     merged.keys = written.keys;
     merged.bytes = written.bytes;
     Ok(merged)

@@ -16,9 +16,10 @@ mod merge;
 mod order;
 pub(crate) mod records;
 mod row;
+mod rows;
 mod store;
 
-pub use build::{Made, Options, PolicyReport, Report, build};
+pub use build::{Options, PolicyReport, ProfileSize, Report, build, write};
 pub use growth::{Growth, Heaps, Step, growth};
 pub use merge::{Merged, merge};
 pub use row::Row;

@@ -1,8 +1,16 @@
 //! Keys with their counts, packed together.
 
+use waypost_io::partial::{push_number, take_number};
+
 /// What is counted under a key. Counts of one key are added up.
 pub(crate) trait Count: Clone + Send {
     fn add(&mut self, other: &Self);
+
+    /// Writes the counts, for a temporary file.
+    fn encode(&self, out: &mut Vec<u8>);
+
+    /// Reads what [`encode`](Count::encode) wrote.
+    fn decode(bytes: &[u8]) -> Option<Self>;
 }
 
 /// Counts of a profile that is being made.
@@ -20,6 +28,23 @@ impl Count for Counts {
         self.captures += other.captures;
         self.urirs += other.urirs;
         self.sources |= other.sources;
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        push_number(out, self.captures);
+        push_number(out, self.urirs);
+        push_number(out, self.sources);
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Counts> {
+        let (captures, rest) = take_number(bytes)?;
+        let (urirs, rest) = take_number(rest)?;
+        let (sources, rest) = take_number(rest)?;
+        rest.is_empty().then_some(Counts {
+            captures,
+            urirs,
+            sources,
+        })
     }
 }
 
@@ -54,6 +79,7 @@ impl<C: Count> Records<C> {
         self.entries.is_empty()
     }
 
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -120,17 +146,7 @@ impl<C: Count> Records<C> {
         if self.ascending {
             return;
         }
-        let bytes = &self.bytes;
-        // Stable, because it makes use of the long ascending runs that there are.
-        self.entries
-            .sort_by(|a, b| bytes[a.start..a.end].cmp(&bytes[b.start..b.end]));
-        self.entries.dedup_by(|later, kept| {
-            let same = bytes[later.start..later.end] == bytes[kept.start..kept.end];
-            if same {
-                kept.counts.add(&later.counts);
-            }
-            same
-        });
+        sort(&self.bytes, &mut self.entries);
         self.ascending = true;
     }
 
@@ -146,20 +162,25 @@ impl<C: Count> Records<C> {
             *self = other;
             return;
         }
-        let follows = match (self.last_key(), other.first_key()) {
-            (Some(last), Some(first)) => last < first,
-            _ => true,
+        let Some(first) = other.first_key() else {
+            return;
         };
+        // Only what is behind the other's first key must be sorted again.
+        let mut tail = self.entries.split_off(self.below(first));
         let base = self.bytes.len();
         self.bytes.extend_from_slice(&other.bytes);
-        self.entries
-            .extend(other.entries.into_iter().map(|entry| Entry {
-                start: base + entry.start,
-                end: base + entry.end,
-                counts: entry.counts,
-            }));
-        self.ascending = follows;
-        self.settle();
+        let others = other.entries.into_iter().map(|entry| Entry {
+            start: base + entry.start,
+            end: base + entry.end,
+            counts: entry.counts,
+        });
+        if tail.is_empty() {
+            self.entries.extend(others);
+            return;
+        }
+        tail.extend(others);
+        sort(&self.bytes, &mut tail);
+        self.entries.append(&mut tail);
     }
 
     /// Forgets the first `count` keys.
@@ -179,6 +200,19 @@ impl<C: Count> Records<C> {
         }
         self.bytes = bytes;
     }
+}
+
+/// Sorts by key and adds up what is of one key.
+fn sort<C: Count>(bytes: &[u8], entries: &mut Vec<Entry<C>>) {
+    // Stable, because it makes use of the long ascending runs that there are.
+    entries.sort_by(|a, b| bytes[a.start..a.end].cmp(&bytes[b.start..b.end]));
+    entries.dedup_by(|later, kept| {
+        let same = bytes[later.start..later.end] == bytes[kept.start..kept.end];
+        if same {
+            kept.counts.add(&later.counts);
+        }
+        same
+    });
 }
 
 #[cfg(test)]

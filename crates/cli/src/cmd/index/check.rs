@@ -55,10 +55,11 @@ impl Check {
                 select: self.filters.select()?,
                 keys: self.keys,
                 memory: resources.memory,
+                temporary: resources.temporary,
                 strict: self.bad_lines.strict,
                 rejects: rejects.as_mut(),
                 progress: Some(progress.bytes()),
-                block: None,
+                ..check::Options::default()
             },
         )?;
         drop(progress);

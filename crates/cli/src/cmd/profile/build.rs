@@ -207,7 +207,7 @@ fn text(report: &Report) -> String {
         ("gzipped", Align::Right),
     ]);
     for profile in &report.profiles {
-        let made = &profile.made;
+        let made = &profile.size;
         table.row([
             profile.policy.to_string(),
             count(made.keys),
@@ -242,11 +242,11 @@ fn object(report: &Report) -> Value {
             json!({
                 "policy": profile.policy.to_string(),
                 "file": profile.path.as_ref().map(|path| path.display().to_string()),
-                "keys": profile.made.keys,
-                "relative_cost": cost(report, profile.made.keys),
-                "bytes": profile.made.bytes,
-                "gzip_bytes": profile.made.gzip_bytes,
-                "gzip_bytes_exact": profile.made.gzip_exact,
+                "keys": profile.size.keys,
+                "relative_cost": cost(report, profile.size.keys),
+                "bytes": profile.size.bytes,
+                "gzip_bytes": profile.size.gzip_bytes,
+                "gzip_bytes_exact": profile.size.gzip_exact,
             })
         })
         .collect();

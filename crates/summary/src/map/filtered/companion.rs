@@ -5,7 +5,6 @@
 //! a filter of another map, or of an earlier state, is never taken for it.
 
 use std::path::Path;
-use std::sync::Mutex;
 
 use waypost_index::Source;
 use waypost_index::rejects::printable;
@@ -19,7 +18,7 @@ use crate::filter::{
     self, Cursor, Filter, Hash, Hasher, Keys, Kind, Metadata, Partitions, Recipe, RunWriter,
 };
 use crate::frequency::Sureness;
-use crate::holdings::{self, Consumer, Input, Reading, Run, escaped};
+use crate::holdings::{self, Input, Reading, Reduce, Run, escaped};
 use crate::map::rows::{Order, Rows};
 use crate::map::store::Map;
 use crate::map::tidy::Room;
@@ -146,18 +145,14 @@ pub(crate) fn make(
     {
         return make_of_hashes(&map, &widths, &hashes, holdings, full, room, out);
     }
-    let router = Router {
-        map: &map,
-        memory: holdings.memory / 2 / widths.len().max(1),
-        folder: &room.temporary,
-        found: Mutex::new(Found::default()),
+    let memory = holdings.memory / 2 / widths.len().max(1);
+    let mut found = Found {
+        partitions: (0..WIDEST)
+            .map(|_| Partitions::new(memory, &room.temporary))
+            .collect(),
+        ..Found::default()
     };
-    router.restart()?;
-    let reading = holdings::read(holdings, None, &router)?;
-    let found = router
-        .found
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let reading = holdings::read(holdings, &Router { map: &map }, |part, _| found.take(part))?;
     if found.lost > 0 {
         return Err(Error::holdings(format!(
             "{} URIs are held that the map does not have, among them {}",
@@ -292,9 +287,6 @@ fn encode(
 /// Finds the row that decides each held URI.
 struct Router<'a> {
     map: &'a Map,
-    memory: usize,
-    folder: &'a Path,
-    found: Mutex<Found>,
 }
 
 #[derive(Default)]
@@ -306,6 +298,19 @@ struct Found {
     example: String,
 }
 
+impl Found {
+    fn take(&mut self, part: Routed) -> Result<()> {
+        self.lost += part.lost;
+        if self.example.is_empty() {
+            self.example = part.example;
+        }
+        for (partitions, hashes) in self.partitions.iter_mut().zip(&part.hashes[1..]) {
+            partitions.add(hashes)?;
+        }
+        Ok(())
+    }
+}
+
 /// Hashes of some URIs, by width from 0, which stands for no filter.
 #[derive(Default)]
 struct Routed {
@@ -314,7 +319,7 @@ struct Routed {
     example: String,
 }
 
-impl Consumer for Router<'_> {
+impl Reduce for Router<'_> {
     type Part = Routed;
 
     fn part(&self) -> Routed {
@@ -338,31 +343,5 @@ impl Consumer for Router<'_> {
                 }
             }
         }
-    }
-
-    fn take(&self, part: Routed, _: &[u8]) -> Result<()> {
-        let Ok(mut found) = self.found.lock() else {
-            return Err(Error::format("another thread has failed"));
-        };
-        found.lost += part.lost;
-        if found.example.is_empty() {
-            found.example = part.example;
-        }
-        for (partitions, hashes) in found.partitions.iter_mut().zip(&part.hashes[1..]) {
-            partitions.add(hashes)?;
-        }
-        Ok(())
-    }
-
-    fn restart(&self) -> Result<()> {
-        if let Ok(mut found) = self.found.lock() {
-            *found = Found {
-                partitions: (0..WIDEST)
-                    .map(|_| Partitions::new(self.memory, self.folder))
-                    .collect(),
-                ..Found::default()
-            };
-        }
-        Ok(())
     }
 }

@@ -1,0 +1,604 @@
+//! An index in ranges: each is read by itself, by any machine, and what they give is merged.
+//!
+//! A plain file is cut anywhere, a gzip file where members begin; what is compressed otherwise, or is
+//! one member, is one range. A range begins and ends in the middle of a line: the [`Piece`] that it
+//! gives keeps these two fragments, and merging makes the line whole. However the input is cut, and
+//! however merges are grouped, the result is the same.
+//!
+//! Ranges do not know what stands before them. So revisits cannot be resolved in ranges, and a file
+//! in which a header between the lines changes the order of columns must be one range; both are
+//! errors.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::block::{self, Reading};
+use super::fold::{Context, Fold, Fragment};
+use super::{At, FileReport, Job, Outcome, Tally};
+use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::layout::FileLayout;
+use crate::rejects::Rejects;
+use crate::select::Select;
+use waypost_io::partial::{Decoder, Encoder};
+use waypost_io::{Compression, Source, Stream, members};
+
+/// How much is read at a time.
+const BLOCK: usize = 256 * 1024;
+/// How far the next member is looked for.
+const WINDOW: usize = 4 << 20;
+
+/// Some bytes of a file, as they are stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Range {
+    /// The file.
+    pub path: PathBuf,
+    /// Where it begins.
+    pub start: u64,
+    /// Where it ends.
+    pub end: u64,
+    /// Whether the file ends there, too.
+    pub last: bool,
+}
+
+/// Cuts a file into ranges of about `size` bytes.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn ranges(path: &Path, size: u64) -> Result<Vec<Range>> {
+    let mut file = File::open(path).doing("open", path)?;
+    let length = file.metadata().doing("open", path)?.len();
+    let mut start = [0; 16];
+    let filled = read_full(&mut file, &mut start).doing("read", path)?;
+    let mut cuts = vec![0];
+    let size = size.max(1);
+    let mut next = size;
+    while next < length {
+        match Compression::detect(&start[..filled]) {
+            Compression::Plain => cuts.push(next),
+            Compression::Gzip => match member_after(&mut file, path, next)? {
+                Some(cut) => {
+                    cuts.push(cut);
+                    next = cut;
+                }
+                None => break,
+            },
+            Compression::Zstd | Compression::Bzip2 => break,
+        }
+        next += size;
+    }
+    let ends = cuts[1..].iter().copied().chain([length]);
+    Ok(cuts
+        .iter()
+        .zip(ends)
+        .map(|(&start, end)| Range {
+            path: path.to_owned(),
+            start,
+            end,
+            last: end == length,
+        })
+        .collect())
+}
+
+/// Where the first member begins that begins at `from` or later and can be inflated.
+fn member_after(file: &mut File, path: &Path, from: u64) -> Result<Option<u64>> {
+    let mut window = vec![0; WINDOW];
+    let mut base = from;
+    loop {
+        file.seek(SeekFrom::Start(base)).doing("read", path)?;
+        let filled = read_full(file, &mut window).doing("read", path)?;
+        let bytes = &window[..filled];
+        let mut at = 0;
+        while let Some(found) = members::next_start(bytes, at) {
+            let place = base + found as u64;
+            let mut member = File::open(path).doing("open", path)?;
+            member.seek(SeekFrom::Start(place)).doing("read", path)?;
+            let name = path.display().to_string();
+            let opened = Stream::gzip_at(name, Box::new(member), place);
+            // Compressed data may look like the start of a member, but does not inflate like one.
+            let inflates = opened.is_ok_and(|mut stream| {
+                let (length, error) = stream.read_full(&mut [0; 4096]);
+                length > 0 && error.is_none()
+            });
+            if inflates {
+                return Ok(Some(place));
+            }
+            at = found + 1;
+        }
+        if filled < WINDOW {
+            return Ok(None);
+        }
+        // A start may lie across the border.
+        base += (WINDOW - 8) as u64;
+    }
+}
+
+fn read_full(from: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match from.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// What a range gave, or several that follow each other.
+pub struct Piece<P> {
+    fold: Fold<P>,
+    /// The file and byte where it begins, and where it ends.
+    start: (PathBuf, u64),
+    end: (PathBuf, u64),
+    /// Whether the file ends where it ends.
+    ends_file: bool,
+    /// What comes before the first end of a line, if it does not begin with a file.
+    head: Option<Head>,
+    /// The layout under which the first lines were read.
+    layout: Arc<FileLayout>,
+}
+
+struct Head {
+    fragment: Fragment,
+    /// Whether the end of the line was met.
+    complete: bool,
+    /// Whether that was the end of the file, and not of a line.
+    at_end: bool,
+}
+
+/// Reads ranges for a job, and merges what they give.
+///
+/// See [`scan`](super) for an example.
+pub struct Ranges<'a, J> {
+    job: &'a J,
+    select: Select,
+    list: bool,
+    strict: bool,
+}
+
+impl<'a, J: Job> Ranges<'a, J> {
+    /// Reads indexes, with these filters.
+    pub fn new(job: &'a J, select: Select) -> Ranges<'a, J> {
+        Ranges {
+            job,
+            select,
+            list: false,
+            strict: false,
+        }
+    }
+
+    /// Reads lists of URIs, one a line, instead of indexes.
+    #[must_use]
+    pub fn of_lists(mut self) -> Ranges<'a, J> {
+        self.list = true;
+        self
+    }
+
+    /// Makes the first bad line or damage an error.
+    #[must_use]
+    pub fn strict(mut self) -> Ranges<'a, J> {
+        self.strict = true;
+        self
+    }
+
+    fn reading(&self) -> Reading<'_, J> {
+        Reading {
+            job: self.job,
+            select: &self.select,
+            wanted: self.job.fields() | self.select.fields(),
+            whole: self.job.whole(),
+            list: self.list,
+        }
+    }
+
+    fn context<'b>(&self, reading: &'b Reading<'b, J>) -> Context<'b, 'static, J> {
+        Context {
+            reading,
+            strict: self.strict,
+            rejects: None,
+            resolver: None,
+        }
+    }
+
+    /// Reads a range, on this thread.
+    ///
+    /// # Errors
+    /// When the file cannot be read, a gzip range does not begin and end with a member, or the
+    /// filters resolve revisits.
+    pub fn read(&self, range: &Range) -> Result<Piece<J::Partial>> {
+        if self.select.resolves() {
+            return Err(Error::new(ErrorKind::Invalid(
+                "revisits cannot be resolved in ranges: each depends on all captures before it"
+                    .to_owned(),
+            )));
+        }
+        let source = Source::File(range.path.clone());
+        let mut beginning = source.open()?;
+        let mut sample = vec![0; FileLayout::SAMPLE];
+        let (length, _) = beginning.read_full(&mut sample);
+        let layout = Arc::new(FileLayout::detect(&sample[..length]));
+        let compression = beginning.compression();
+        let mut fold = Fold::new(self.job.empty());
+        fold.name = source.to_string();
+        fold.layout = Arc::clone(&layout);
+        fold.outcome.files.push(FileReport {
+            name: source.to_string(),
+            layout: FileLayout::clone(&layout),
+            compression,
+            lines: 0,
+            bytes: 0,
+        });
+        let mut piece = Piece {
+            fold,
+            start: (range.path.clone(), range.start),
+            end: (range.path.clone(), range.end),
+            ends_file: range.last,
+            head: (range.start > 0).then(|| Head {
+                fragment: Fragment::default(),
+                complete: false,
+                at_end: false,
+            }),
+            layout,
+        };
+        let mut file = File::open(&range.path).doing("open", &range.path)?;
+        file.seek(SeekFrom::Start(range.start))
+            .doing("read", &range.path)?;
+        let mut limited = file.take(range.end - range.start);
+        // The first range of a file has the byte-order mark, if there is one.
+        let mut marked = range.start == 0 && beginning.had_byte_order_mark();
+        let mut buffer = vec![0; BLOCK];
+        let reading = self.reading();
+        let mut context = self.context(&reading);
+        let mut stream = match compression {
+            Compression::Plain => loop {
+                let length = read_full(&mut limited, &mut buffer).doing("read", &range.path)?;
+                if length == 0 {
+                    return Ok(piece);
+                }
+                let mark = if std::mem::take(&mut marked) { 3 } else { 0 };
+                piece.take(&mut context, &buffer[mark.min(length)..length])?;
+            },
+            Compression::Gzip => {
+                let stream = Stream::gzip_at(source.to_string(), Box::new(limited), range.start)?;
+                if marked { stream.text() } else { stream }
+            }
+            _ => source.open()?,
+        };
+        loop {
+            let (length, error) = stream.read_full(&mut buffer);
+            piece.take(&mut context, &buffer[..length])?;
+            match error {
+                None if length > 0 => {}
+                None => break,
+                Some(error) if !error.is_damage() || self.strict => return Err(error),
+                // The file is whole, but the range is not what was planned.
+                Some(error) if !range.last => return Err(error),
+                Some(error) => {
+                    piece.fold.outcome.damage.push(error);
+                    if self.list {
+                        // Half a URI is another URI.
+                        piece.fold.pending = Fragment::default();
+                    }
+                    break;
+                }
+            }
+        }
+        Ok(piece)
+    }
+
+    /// Merges two pieces that follow each other: in a file, or from the end of one to the start of
+    /// another.
+    ///
+    /// # Errors
+    /// When they do not follow each other, or what exceeds the memory cannot be spilled.
+    pub fn merge(
+        &self,
+        mut earlier: Piece<J::Partial>,
+        mut later: Piece<J::Partial>,
+    ) -> Result<Piece<J::Partial>> {
+        let reading = self.reading();
+        let mut context = self.context(&reading);
+        let Some(head) = &mut later.head else {
+            if !earlier.ends_file {
+                return Err(earlier.gap(&later));
+            }
+            // The file ends without another end of a line: what was the head is its last line.
+            if let Some(head) = earlier.head.as_mut().filter(|head| !head.complete) {
+                (head.complete, head.at_end) = (true, true);
+            }
+            earlier.fold.finish_source(&mut context)?;
+            let base = At {
+                source: earlier.fold.place.source + 1,
+                line: 0,
+                byte: 0,
+            };
+            return earlier.append(self.job, later, base, false);
+        };
+        if earlier.end != later.start || earlier.ends_file {
+            return Err(earlier.gap(&later));
+        }
+        match &mut earlier.head {
+            // All of the earlier piece is the middle of a line.
+            Some(first) if !first.complete => {
+                let (bytes, length) = (&head.fragment.bytes, head.fragment.len());
+                first.fragment.extend_by(bytes, length);
+                head.fragment = std::mem::take(&mut first.fragment);
+                later.start = earlier.start;
+                return Ok(later);
+            }
+            _ => {}
+        }
+        let (bytes, length) = (&head.fragment.bytes, head.fragment.len());
+        earlier.fold.pending.extend_by(bytes, length);
+        if !head.complete {
+            earlier.end = later.end;
+            earlier.ends_file = later.ends_file;
+            earlier
+                .fold
+                .outcome
+                .damage
+                .append(&mut later.fold.outcome.damage);
+            return Ok(earlier);
+        }
+        if !head.at_end || !earlier.fold.pending.is_empty() {
+            earlier.fold.finish_line(&mut context, !head.at_end)?;
+        }
+        if *earlier.fold.layout != *later.layout {
+            return Err(Error::new(ErrorKind::Invalid(
+                "a header between the lines changes the columns: read this file as one range"
+                    .to_owned(),
+            ))
+            .in_file(&earlier.fold.name));
+        }
+        let base = earlier.fold.place;
+        earlier.append(self.job, later, base, true)
+    }
+
+    /// The result of all ranges of all files.
+    ///
+    /// # Errors
+    /// When the piece does not begin with a file and end with one.
+    pub fn finish(&self, mut piece: Piece<J::Partial>) -> Result<(J::Partial, Outcome)> {
+        if piece.start.1 > 0 || !piece.ends_file {
+            return Err(Error::new(ErrorKind::Invalid(
+                "some ranges of this file are missing".to_owned(),
+            ))
+            .in_file(&piece.fold.name));
+        }
+        let reading = self.reading();
+        piece.fold.finish_source(&mut self.context(&reading))?;
+        Ok((piece.fold.partial, piece.fold.outcome))
+    }
+
+    /// The piece as bytes.
+    ///
+    /// # Errors
+    /// When spilled data cannot be read.
+    pub fn to_bytes(&self, piece: &Piece<J::Partial>) -> Result<Vec<u8>> {
+        let fold = &piece.fold;
+        let mut out = Encoder::new("piece", 1);
+        let state = State {
+            start: piece.start.clone(),
+            end: piece.end.clone(),
+            ends_file: piece.ends_file,
+            layout: FileLayout::clone(&piece.layout),
+            last_layout: FileLayout::clone(&fold.layout),
+            name: fold.name.clone(),
+            place: (fold.place.source, fold.place.line, fold.place.byte),
+            tally: fold.outcome.tally.clone(),
+            files: fold.outcome.files.clone(),
+            rejects: fold.outcome.rejects.clone(),
+            damage: fold.outcome.damage.iter().map(Damage::of).collect(),
+        };
+        let state = serde_json::to_vec(&state)
+            .map_err(|error| Error::new(ErrorKind::Format(error.to_string())))?;
+        out.text(&state);
+        let flags = |head: &Head| u64::from(head.complete) | u64::from(head.at_end) << 1;
+        out.option(piece.head.as_ref().map(flags));
+        for fragment in piece
+            .head
+            .iter()
+            .map(|head| &head.fragment)
+            .chain([&fold.pending])
+        {
+            out.text(&fragment.bytes);
+            out.number(fragment.overlong);
+        }
+        out.text(&self.job.to_bytes(&fold.partial)?);
+        Ok(out.finish())
+    }
+
+    /// The piece that [`to_bytes`](Ranges::to_bytes) wrote.
+    ///
+    /// # Errors
+    /// When the bytes are something else or damaged.
+    #[allow(
+        clippy::wrong_self_convention,
+        reason = "what the bytes are read into depends on the job"
+    )]
+    pub fn from_bytes(&self, bytes: &[u8]) -> Result<Piece<J::Partial>> {
+        let mut from = Decoder::new(bytes, "piece", 1)?;
+        let state: State = serde_json::from_slice(from.text()?)
+            .map_err(|error| Error::new(ErrorKind::Format(error.to_string())))?;
+        let fragment = |from: &mut Decoder<'_>| -> Result<Fragment> {
+            Ok(Fragment {
+                bytes: from.text()?.to_vec(),
+                overlong: from.number()?,
+            })
+        };
+        let head = match from.option()? {
+            None => None,
+            Some(complete) => Some(Head {
+                fragment: fragment(&mut from)?,
+                complete: complete & 1 > 0,
+                at_end: complete & 2 > 0,
+            }),
+        };
+        let pending = fragment(&mut from)?;
+        let partial = self.job.from_bytes(from.text()?)?;
+        from.finish()?;
+        let (source, line, byte) = state.place;
+        Ok(Piece {
+            fold: Fold {
+                partial,
+                outcome: Outcome {
+                    tally: state.tally,
+                    files: state.files,
+                    rejects: state.rejects,
+                    damage: state.damage.into_iter().map(Damage::error).collect(),
+                },
+                name: state.name,
+                layout: Arc::new(state.last_layout),
+                place: At { source, line, byte },
+                pending,
+            },
+            start: state.start,
+            end: state.end,
+            ends_file: state.ends_file,
+            head,
+            layout: Arc::new(state.layout),
+        })
+    }
+}
+
+impl<P> Piece<P> {
+    /// Bytes that follow those before.
+    fn take<J: Job<Partial = P>>(
+        &mut self,
+        context: &mut Context<'_, '_, J>,
+        mut bytes: &[u8],
+    ) -> Result<()> {
+        if let Some(head) = self.head.as_mut().filter(|head| !head.complete) {
+            let end = memchr::memchr(b'\n', bytes).map(|at| at + 1);
+            let (first, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
+            head.fragment.extend(first);
+            head.complete = end.is_some();
+            bytes = rest;
+        }
+        self.fold.bytes(context, bytes, block::body(bytes), None)
+    }
+
+    fn gap(&self, later: &Piece<P>) -> Error {
+        Error::new(ErrorKind::Invalid(format!(
+            "the ranges do not follow each other: one ends at byte {} and the next begins at byte {} of {}",
+            self.end.1,
+            later.start.1,
+            later.start.0.display()
+        )))
+        .in_file(self.end.0.display())
+    }
+
+    /// Takes in a piece that begins at `base`, in the same file or with the next one.
+    fn append<J: Job<Partial = P>>(
+        mut self,
+        job: &J,
+        later: Piece<P>,
+        base: At,
+        same_file: bool,
+    ) -> Result<Piece<P>> {
+        job.merge(&mut self.fold.partial, later.fold.partial, base)?;
+        let (outcome, more) = (&mut self.fold.outcome, later.fold.outcome);
+        outcome.tally.merge(&more.tally);
+        outcome.damage.extend(more.damage);
+        let first = more.files.first().map(|file| file.name.clone());
+        outcome.rejects.merge(more.rejects, |example| {
+            if same_file && Some(&example.file) == first.as_ref() {
+                example.line += base.line;
+                example.byte += base.byte;
+            }
+        });
+        let mut files = more.files.into_iter();
+        if same_file && let (Some(last), Some(file)) = (outcome.files.last_mut(), files.next()) {
+            // Lines are counted when a file is at its end.
+            if later.fold.place.source > 0 {
+                last.lines = base.line + file.lines;
+                last.bytes = base.byte + file.bytes;
+            }
+        }
+        outcome.files.extend(files);
+        self.fold.place = later.fold.place.from_base(base);
+        self.fold.pending = later.fold.pending;
+        self.fold.layout = later.fold.layout;
+        self.fold.name = later.fold.name;
+        self.end = later.end;
+        self.ends_file = later.ends_file;
+        Ok(self)
+    }
+}
+
+/// What a piece is besides its partial, as JSON.
+#[derive(Serialize, Deserialize)]
+struct State {
+    start: (PathBuf, u64),
+    end: (PathBuf, u64),
+    ends_file: bool,
+    layout: FileLayout,
+    last_layout: FileLayout,
+    name: String,
+    place: (usize, u64, u64),
+    tally: Tally,
+    files: Vec<FileReport>,
+    rejects: Rejects,
+    damage: Vec<Damage>,
+}
+
+/// Damage of a file, in words.
+#[derive(Serialize, Deserialize)]
+struct Damage {
+    file: Option<String>,
+    byte: Option<u64>,
+    compression: String,
+    /// What is wrong, if the data does not just end too early.
+    detail: Option<String>,
+    trailing: bool,
+}
+
+impl Damage {
+    fn of(error: &Error) -> Damage {
+        let (compression, detail, trailing) = match error.kind() {
+            ErrorKind::Truncated { compression } => (*compression, None, false),
+            ErrorKind::TrailingGarbage { compression } => (*compression, None, true),
+            ErrorKind::Corrupt {
+                compression,
+                detail,
+            } => (*compression, Some(detail.clone()), false),
+            other => ("compressed", Some(other.to_string()), false),
+        };
+        Damage {
+            file: error.place().file.clone(),
+            byte: error.place().byte,
+            compression: compression.to_owned(),
+            detail,
+            trailing,
+        }
+    }
+
+    fn error(self) -> Error {
+        let known = [Compression::Gzip, Compression::Zstd, Compression::Bzip2];
+        let compression = known
+            .into_iter()
+            .map(Compression::name)
+            .find(|name| *name == self.compression)
+            .unwrap_or("compressed");
+        let mut error = Error::new(match self.detail {
+            Some(detail) => ErrorKind::Corrupt {
+                compression,
+                detail,
+            },
+            None if self.trailing => ErrorKind::TrailingGarbage { compression },
+            None => ErrorKind::Truncated { compression },
+        });
+        if let Some(file) = self.file {
+            error = error.in_file(file);
+        }
+        match self.byte {
+            Some(byte) => error.at_byte(byte),
+            None => error,
+        }
+    }
+}

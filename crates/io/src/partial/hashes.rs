@@ -1,0 +1,277 @@
+//! How many different things there are, exactly, in bounded memory.
+//!
+//! Things are known by a hash of 128 bits (XXH3): among ten billion, the chance that any two share
+//! one is 10⁻¹⁹. Hashes are only gathered, and spilled as they come; they are sorted when somebody
+//! asks for the count, because input in order never does.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use rayon::slice::ParallelSliceMut;
+
+use super::{Decoder, Encoder, Spill};
+use crate::error::Result;
+
+/// How many hashes are written at once.
+const CHUNK: usize = 1 << 12;
+
+/// Hashes, in any order, some of them more than once.
+#[derive(Debug)]
+pub struct Hashes {
+    /// How many may be in memory.
+    most: usize,
+    held: Vec<u128>,
+    spill: Arc<Spill>,
+    /// Where in the file hashes begin, and how many.
+    extents: Vec<(u64, u32)>,
+}
+
+impl Hashes {
+    /// No hashes; of those that come, `share` bytes stay in memory.
+    pub fn new(share: usize, spill: &Arc<Spill>) -> Hashes {
+        Hashes {
+            // The vector grows by doubling, and for a moment there are the old one and the new one.
+            most: (share / size_of::<u128>() / 3).max(1024),
+            held: Vec::new(),
+            spill: Arc::clone(spill),
+            extents: Vec::new(),
+        }
+    }
+
+    /// Adds a hash. What is added to one partial before it is merged stays in memory.
+    #[inline]
+    pub fn add(&mut self, hash: u128) {
+        self.held.push(hash);
+    }
+
+    /// Takes in the hashes of a later partial.
+    ///
+    /// # Errors
+    /// When they cannot be spilled.
+    pub fn merge(&mut self, later: Hashes) -> Result<()> {
+        if self.held.len() + later.held.len() > self.most {
+            self.flush()?;
+        }
+        if self.held.is_empty() && later.held.len() > self.held.capacity() {
+            self.held = later.held;
+        } else {
+            self.held.extend_from_slice(&later.held);
+        }
+        if !later.extents.is_empty() {
+            if Arc::ptr_eq(&self.spill, &later.spill) {
+                self.extents.extend(later.extents);
+            } else {
+                let mut bytes = Vec::new();
+                for (at, count) in later.extents {
+                    bytes.resize(count as usize * 16, 0);
+                    later.spill.read(at, &mut bytes)?;
+                    self.extents.push((self.spill.append(&bytes)?, count));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let mut bytes = Vec::with_capacity(16 * CHUNK);
+        for some in self.held.chunks(CHUNK) {
+            write(some, &mut bytes);
+            self.extents
+                .push((self.spill.append(&bytes)?, some.len() as u32));
+        }
+        self.held.clear();
+        Ok(())
+    }
+
+    /// Gives all hashes, some at a time.
+    fn each(&self, mut take: impl FnMut(&[u128]) -> Result<()>) -> Result<()> {
+        let (mut bytes, mut hashes) = (Vec::new(), Vec::new());
+        for &(at, count) in &self.extents {
+            bytes.resize(count as usize * 16, 0);
+            self.spill.read(at, &mut bytes)?;
+            hashes.clear();
+            hashes.extend(read(&bytes));
+            take(&hashes)?;
+        }
+        take(&self.held)
+    }
+
+    /// How many different ones there are.
+    ///
+    /// # Errors
+    /// When spilled ones cannot be read.
+    pub fn count(mut self) -> Result<u64> {
+        if self.extents.is_empty() {
+            sort(&mut self.held);
+            return Ok(self.held.len() as u64);
+        }
+        self.flush()?;
+        self.held = Vec::new();
+        // Sorted runs in another file, each as large as memory allows, and then a merge of them.
+        let sorted = Spill::new(self.spill.folder());
+        let mut runs: Vec<(u64, u64)> = Vec::new();
+        let mut held: Vec<u128> = Vec::with_capacity(self.most);
+        let mut bytes = Vec::with_capacity(16 * CHUNK);
+        let mut end_run = |held: &mut Vec<u128>| -> Result<()> {
+            sort(held);
+            let mut start = None;
+            for some in held.chunks(CHUNK) {
+                write(some, &mut bytes);
+                let at = sorted.append(&bytes)?;
+                start = start.or(Some(at));
+            }
+            runs.extend(start.map(|start| (start, held.len() as u64)));
+            held.clear();
+            Ok(())
+        };
+        let most = self.most;
+        self.each(|hashes| {
+            if held.len() + hashes.len() > most {
+                end_run(&mut held)?;
+            }
+            held.extend_from_slice(hashes);
+            Ok(())
+        })?;
+        end_run(&mut held)?;
+        drop(held);
+        let buffer = (most / runs.len().max(1)).clamp(64, 1 << 16);
+        let mut readers: Vec<RunReader<'_>> = runs
+            .into_iter()
+            .map(|(at, left)| RunReader {
+                spill: &sorted,
+                at,
+                left,
+                buffer,
+                held: Vec::new().into_iter(),
+            })
+            .collect();
+        let mut heads = BinaryHeap::new();
+        for (number, reader) in readers.iter_mut().enumerate() {
+            if let Some(hash) = reader.next()? {
+                heads.push(Reverse((hash, number)));
+            }
+        }
+        let (mut count, mut last) = (0, None);
+        while let Some(Reverse((hash, number))) = heads.pop() {
+            if last != Some(hash) {
+                count += 1;
+                last = Some(hash);
+            }
+            if let Some(hash) = readers[number].next()? {
+                heads.push(Reverse((hash, number)));
+            }
+        }
+        Ok(count)
+    }
+
+    /// Writes all hashes, spilled ones too.
+    ///
+    /// # Errors
+    /// When spilled ones cannot be read.
+    pub fn encode(&self, out: &mut Encoder) -> Result<()> {
+        let spilled: u64 = self
+            .extents
+            .iter()
+            .map(|(_, count)| u64::from(*count))
+            .sum();
+        out.number(spilled + self.held.len() as u64);
+        self.each(|hashes| {
+            hashes.iter().for_each(|hash| out.hash(*hash));
+            Ok(())
+        })
+    }
+
+    /// Reads hashes into an empty partial.
+    ///
+    /// # Errors
+    /// When the bytes are damaged, or hashes cannot be spilled.
+    pub fn decode(mut self, from: &mut Decoder<'_>) -> Result<Hashes> {
+        let count = from.count()?;
+        for _ in 0..count {
+            if self.held.len() >= self.most {
+                self.flush()?;
+            }
+            self.held.push(from.hash()?);
+        }
+        Ok(self)
+    }
+}
+
+/// Reads a sorted run.
+struct RunReader<'a> {
+    spill: &'a Spill,
+    at: u64,
+    left: u64,
+    buffer: usize,
+    held: std::vec::IntoIter<u128>,
+}
+
+impl RunReader<'_> {
+    fn next(&mut self) -> Result<Option<u128>> {
+        if self.held.len() == 0 && self.left > 0 {
+            let count = self.left.min(self.buffer as u64);
+            let mut bytes = vec![0; count as usize * 16];
+            self.spill.read(self.at, &mut bytes)?;
+            self.at += bytes.len() as u64;
+            self.left -= count;
+            self.held = read(&bytes).collect::<Vec<_>>().into_iter();
+        }
+        Ok(self.held.next())
+    }
+}
+
+fn sort(hashes: &mut Vec<u128>) {
+    hashes.par_sort_unstable();
+    hashes.dedup();
+}
+
+fn write(hashes: &[u128], bytes: &mut Vec<u8>) {
+    bytes.clear();
+    bytes.extend(hashes.iter().flat_map(|hash| hash.to_le_bytes()));
+}
+
+fn read(bytes: &[u8]) -> impl Iterator<Item = u128> + '_ {
+    bytes
+        .as_chunks::<16>()
+        .0
+        .iter()
+        .map(|bytes| u128::from_le_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    proptest! {
+        #[test]
+        fn the_count_is_exact_whatever_the_memory_and_the_pieces(
+            hashes in proptest::collection::vec(0u128..5000, 0..20_000),
+            share in 0usize..200_000,
+            piece in 1usize..3000,
+            sent in any::<bool>(),
+        ) {
+            let spill = Spill::new(&std::env::temp_dir());
+            let mut all = Hashes::new(share, &spill);
+            for some in hashes.chunks(piece) {
+                let mut part = Hashes::new(share, &spill);
+                some.iter().for_each(|hash| part.add(*hash));
+                all.merge(part).unwrap();
+                if sent && some.len() == piece {
+                    let mut out = Encoder::new("h", 1);
+                    all.encode(&mut out).unwrap();
+                    let bytes = out.finish();
+                    let mut from = Decoder::new(&bytes, "h", 1).unwrap();
+                    let other = Spill::new(&std::env::temp_dir());
+                    let mut again = Hashes::new(share, &spill);
+                    again.merge(Hashes::new(share, &other).decode(&mut from).unwrap()).unwrap();
+                    all = again;
+                }
+            }
+            let expected: HashSet<u128> = hashes.into_iter().collect();
+            prop_assert_eq!(all.count().unwrap(), expected.len() as u64);
+        }
+    }
+}

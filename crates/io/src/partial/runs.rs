@@ -1,0 +1,705 @@
+//! Rows with keys, as runs that are in order.
+//!
+//! ```text
+//! run:   first key ─► block │ block │ block ─► last key
+//! block: [shared with the key before, rest of the key, payload] …
+//! ```
+//!
+//! Each row leaves out what its key shares with the key before, which for sorted SURTs is most of
+//! it. The first row of a block has its whole key, so blocks can be read by themselves. A run that
+//! continues the run before is appended to it; one that does not is another run. So input in order
+//! gives one run, and however disordered the input is, the runs merge to the same rows. Blocks that
+//! exceed the partial's share of the memory go to the [`Spill`].
+//!
+//! Rows of one key may occur any number of times. Whoever reads them adds them up.
+
+use std::sync::Arc;
+
+use super::bytes::{damaged, push_number, take_number};
+use super::{Decoder, Encoder, Spill};
+use crate::error::Result;
+use crate::sort::{SortedLines, Tournament};
+
+/// The size at which a block is full.
+const BLOCK: usize = 64 << 10;
+
+/// How many runs are merged at once, each with a block in memory.
+const MOST_RUNS: usize = 64;
+
+/// Rows in any number of runs.
+#[derive(Debug)]
+pub struct Runs {
+    /// How many bytes may be in memory.
+    share: usize,
+    spill: Arc<Spill>,
+    /// Only the last may be out of order, until it is [sealed](Runs::seal).
+    runs: Vec<Run>,
+    /// Bytes of blocks in memory.
+    held: usize,
+}
+
+/// Some rows that follow each other.
+#[derive(Debug, Default)]
+struct Run {
+    blocks: Vec<Block>,
+    /// How many of the blocks, from the first on, are spilled.
+    spilled: usize,
+    first: Vec<u8>,
+    last: Vec<u8>,
+    /// How many different keys there are, if they are in order.
+    distinct: u64,
+    disorder: bool,
+}
+
+#[derive(Debug)]
+enum Block {
+    Held(Vec<u8>),
+    Spilled { at: u64, length: u32 },
+}
+
+impl Block {
+    fn load(&self, spill: &Spill, bytes: &mut Vec<u8>) -> Result<()> {
+        bytes.clear();
+        match self {
+            Block::Held(held) => bytes.extend_from_slice(held),
+            Block::Spilled { at, length } => {
+                bytes.resize(*length as usize, 0);
+                spill.read(*at, bytes)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Run {
+    /// Appends a row. Returns by how many bytes the run has grown.
+    #[inline]
+    fn push(&mut self, key: &[u8], payload: &[u8]) -> usize {
+        let fits = match self.blocks.last() {
+            Some(Block::Held(held)) => held.len() < BLOCK,
+            _ => false,
+        };
+        let common = shared(&self.last, key);
+        if self.blocks.is_empty() {
+            self.first.extend_from_slice(key);
+            self.distinct = 1;
+        } else if common < key.len() || common < self.last.len() {
+            self.distinct += 1;
+            self.disorder |= key[common..] < self.last[common..];
+        }
+        let shared = if fits {
+            common
+        } else {
+            self.blocks.push(Block::Held(Vec::new()));
+            0
+        };
+        self.last.truncate(common);
+        self.last.extend_from_slice(&key[common..]);
+        let Some(Block::Held(held)) = self.blocks.last_mut() else {
+            return 0;
+        };
+        let before = held.len();
+        push_number(held, shared as u64);
+        push_number(held, (key.len() - shared) as u64);
+        held.extend_from_slice(&key[shared..]);
+        push_number(held, payload.len() as u64);
+        held.extend_from_slice(payload);
+        held.len() - before
+    }
+
+    fn follows(&self, earlier: &Run) -> bool {
+        !earlier.disorder && !self.disorder && self.first >= earlier.last
+    }
+
+    /// Appends a run that follows. Small blocks become one.
+    fn append(&mut self, later: Run) -> Result<()> {
+        self.distinct += later.distinct - u64::from(later.first == self.last);
+        let mut blocks = later.blocks.into_iter();
+        if let (Some(Block::Held(last)), Some(Block::Held(next))) =
+            (self.blocks.last_mut(), blocks.as_slice().first())
+            && last.len() + next.len() <= BLOCK
+        {
+            let (row, rest) = RowRef::read(next).ok_or_else(damaged)?;
+            let shared = shared(&self.last, row.rest);
+            push_number(last, shared as u64);
+            push_number(last, (row.rest.len() - shared) as u64);
+            last.extend_from_slice(&row.rest[shared..]);
+            push_number(last, row.payload.len() as u64);
+            last.extend_from_slice(row.payload);
+            last.extend_from_slice(rest);
+            blocks.next();
+        }
+        if later.spilled > 0 && self.spilled == self.blocks.len() {
+            self.spilled += later.spilled;
+        }
+        self.blocks.extend(blocks);
+        self.last = later.last;
+        Ok(())
+    }
+
+    /// Copies what is spilled to another file.
+    fn move_spilled(&mut self, from: &Spill, to: &Spill) -> Result<()> {
+        let mut bytes = Vec::new();
+        for block in &mut self.blocks {
+            if let Block::Spilled { at, length } = block {
+                bytes.resize(*length as usize, 0);
+                from.read(*at, &mut bytes)?;
+                *at = to.append(&bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Spills the blocks that are in memory. Returns how many bytes that frees.
+    fn spill(&mut self, spill: &Spill) -> Result<usize> {
+        let mut freed = 0;
+        for block in &mut self.blocks[self.spilled..] {
+            if let Block::Held(held) = block {
+                freed += held.len();
+                let (at, length) = (spill.append(held)?, held.len() as u32);
+                *block = Block::Spilled { at, length };
+            }
+        }
+        self.spilled = self.blocks.len();
+        Ok(freed)
+    }
+}
+
+/// A row as it is written: how much of the key before it shares, the rest of the key, the payload.
+struct RowRef<'a> {
+    shared: usize,
+    rest: &'a [u8],
+    payload: &'a [u8],
+}
+
+impl<'a> RowRef<'a> {
+    #[inline]
+    fn read(bytes: &'a [u8]) -> Option<(RowRef<'a>, &'a [u8])> {
+        let (shared, bytes) = take_number(bytes)?;
+        let (length, bytes) = take_number(bytes)?;
+        let (rest, bytes) = bytes.split_at_checked(usize::try_from(length).ok()?)?;
+        let (length, bytes) = take_number(bytes)?;
+        let (payload, bytes) = bytes.split_at_checked(usize::try_from(length).ok()?)?;
+        let shared = usize::try_from(shared).ok()?;
+        Some((
+            RowRef {
+                shared,
+                rest,
+                payload,
+            },
+            bytes,
+        ))
+    }
+}
+
+impl Runs {
+    /// No rows; of those that come, `share` bytes stay in memory.
+    pub fn new(share: usize, spill: &Arc<Spill>) -> Runs {
+        Runs {
+            share,
+            spill: Arc::clone(spill),
+            runs: Vec::new(),
+            held: 0,
+        }
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Whether all rows are in the order of their keys.
+    pub fn in_order(&self) -> bool {
+        self.runs.len() <= 1 && self.runs.iter().all(|run| !run.disorder)
+    }
+
+    /// Adds a row. What is added to one partial before it is sealed stays in memory.
+    #[inline]
+    pub fn push(&mut self, key: &[u8], payload: &[u8]) {
+        if self.runs.is_empty() {
+            self.runs.push(Run::default());
+        }
+        if let Some(run) = self.runs.last_mut() {
+            self.held += run.push(key, payload);
+        }
+    }
+
+    /// Ends what was pushed: rows that came out of order are sorted. Must be called before merging,
+    /// and is best called where the rows were pushed, on many threads.
+    ///
+    /// # Errors
+    /// Never with rows that were pushed.
+    pub fn seal(&mut self) -> Result<()> {
+        let Some(run) = self.runs.pop_if(|run| run.disorder) else {
+            return Ok(());
+        };
+        let mut block = RowBlock::default();
+        let mut bytes = Vec::new();
+        for part in &run.blocks {
+            part.load(&self.spill, &mut bytes)?;
+            block.decode(&bytes)?;
+        }
+        block.sort();
+        let mut sorted = Run::default();
+        self.held = self.runs.iter().map(held).sum();
+        for (key, payload) in block.iter() {
+            self.held += sorted.push(key, payload);
+        }
+        self.runs.push(sorted);
+        Ok(())
+    }
+
+    /// Takes in the rows of a later partial. Both must be sealed.
+    ///
+    /// # Errors
+    /// When rows cannot be spilled.
+    pub fn merge(&mut self, later: Runs) -> Result<()> {
+        let foreign = !Arc::ptr_eq(&self.spill, &later.spill);
+        for mut run in later.runs {
+            if foreign {
+                run.move_spilled(&later.spill, &self.spill)?;
+            }
+            match self.runs.last_mut() {
+                Some(last) if run.follows(last) => last.append(run)?,
+                _ => self.runs.push(run),
+            }
+        }
+        self.held += later.held;
+        if self.held > self.share {
+            self.spill_all()?;
+        }
+        Ok(())
+    }
+
+    /// Spills everything. Runs that are in memory as a whole become one: many short runs would take
+    /// long to merge in the end.
+    fn spill_all(&mut self) -> Result<()> {
+        let small = |run: &&Run| run.spilled == 0;
+        if self.runs.iter().filter(small).count() > 1 {
+            let (whole, mut others): (Vec<Run>, Vec<Run>) = std::mem::take(&mut self.runs)
+                .into_iter()
+                .partition(|run| run.spilled == 0);
+            others.push(self.merged(&whole)?);
+            self.runs = others;
+        }
+        for run in &mut self.runs {
+            run.spill(&self.spill)?;
+        }
+        self.held = 0;
+        Ok(())
+    }
+
+    /// One run of several. It is spilled as it is written.
+    fn merged(&self, runs: &[Run]) -> Result<Run> {
+        let readers = runs.iter().map(|run| RunReader::new(run, &self.spill));
+        let mut rows = Tournament::new(readers.collect());
+        let mut merged = Run::default();
+        while rows.advance()? {
+            let winner = rows.winner();
+            let (key, payload) = rows.sources()[winner].row();
+            merged.push(key, payload);
+            if merged.blocks.len() > merged.spilled + 1 {
+                merged.spill(&self.spill)?;
+            }
+        }
+        Ok(merged)
+    }
+
+    /// Merges all runs into one.
+    fn settle(&mut self) -> Result<()> {
+        self.seal()?;
+        while self.runs.len() > 1 {
+            let count = MOST_RUNS.min(self.runs.len());
+            let group: Vec<Run> = self.runs.drain(..count).collect();
+            let merged = self.merged(&group)?;
+            self.runs.push(merged);
+        }
+        self.held = self.runs.iter().map(held).sum();
+        Ok(())
+    }
+
+    /// How many different keys there are.
+    ///
+    /// # Errors
+    /// When spilled rows cannot be read or written.
+    pub fn distinct(&mut self) -> Result<u64> {
+        self.settle()?;
+        Ok(self.runs.first().map_or(0, |run| run.distinct))
+    }
+
+    /// All rows, in the order of their keys. Runs are merged the first time.
+    ///
+    /// # Errors
+    /// When spilled rows cannot be read or written.
+    pub fn reader(&mut self) -> Result<RunsReader<'_>> {
+        self.settle()?;
+        Ok(RunsReader {
+            blocks: self.runs.first().map_or(&[], |run| &run.blocks),
+            spill: &self.spill,
+        })
+    }
+
+    /// Writes all rows, spilled ones too.
+    ///
+    /// # Errors
+    /// When spilled ones cannot be read.
+    pub fn encode(&self, out: &mut Encoder) -> Result<()> {
+        let mut bytes = Vec::new();
+        out.number(self.runs.len() as u64);
+        for run in &self.runs {
+            out.number(run.blocks.len() as u64);
+            for block in &run.blocks {
+                block.load(&self.spill, &mut bytes)?;
+                out.text(&bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads rows into an empty partial.
+    ///
+    /// # Errors
+    /// When the bytes are damaged, or rows cannot be spilled.
+    pub fn decode(mut self, from: &mut Decoder<'_>) -> Result<Runs> {
+        let runs = from.count()?;
+        let mut rows = RowBlock::default();
+        for _ in 0..runs {
+            let mut run = Run::default();
+            for _ in 0..from.count()? {
+                let bytes = from.text()?;
+                rows.clear();
+                rows.decode(bytes)?;
+                let (Some((first, _)), Some((last, _))) =
+                    (rows.iter().next(), rows.iter().next_back())
+                else {
+                    return Err(damaged());
+                };
+                let ordered = rows.is_sorted() && (run.blocks.is_empty() || run.last[..] <= *first);
+                if !ordered {
+                    return Err(damaged());
+                }
+                let repeated = !run.blocks.is_empty() && run.last[..] == *first;
+                run.distinct += rows.distinct() - u64::from(repeated);
+                if run.blocks.is_empty() {
+                    run.first = first.to_vec();
+                }
+                run.last.clear();
+                run.last.extend_from_slice(last);
+                run.blocks.push(Block::Held(bytes.to_vec()));
+                self.held += bytes.len();
+                if self.held > self.share {
+                    self.held -= run.spill(&self.spill)?;
+                }
+            }
+            if !run.blocks.is_empty() {
+                self.runs.push(run);
+            }
+        }
+        Ok(self)
+    }
+}
+
+fn held(run: &Run) -> usize {
+    let blocks = run.blocks[run.spilled..].iter();
+    blocks
+        .map(|block| match block {
+            Block::Held(held) => held.len(),
+            Block::Spilled { .. } => 0,
+        })
+        .sum()
+}
+
+/// Reads the rows in order, some at a time.
+pub struct RunsReader<'a> {
+    blocks: &'a [Block],
+    spill: &'a Spill,
+}
+
+impl RunsReader<'_> {
+    /// Puts the next rows in `rows`, instead of what is there. `false` if there are no more. The
+    /// last key may come again in the next rows. [Open](RowBlock::open) the rows to read them.
+    ///
+    /// # Errors
+    /// When spilled rows cannot be read.
+    pub fn next(&mut self, rows: &mut RowBlock) -> Result<bool> {
+        rows.clear();
+        let Some((block, rest)) = self.blocks.split_first() else {
+            return Ok(false);
+        };
+        block.load(self.spill, &mut rows.encoded)?;
+        self.blocks = rest;
+        Ok(true)
+    }
+}
+
+/// Some rows that follow each other.
+#[derive(Clone, Debug, Default)]
+pub struct RowBlock {
+    /// Rows that are not decoded yet.
+    encoded: Vec<u8>,
+    bytes: Vec<u8>,
+    /// Where keys begin, payloads begin, and payloads end.
+    rows: Vec<(usize, usize, usize)>,
+}
+
+impl RowBlock {
+    fn clear(&mut self) {
+        self.encoded.clear();
+        self.bytes.clear();
+        self.rows.clear();
+    }
+
+    /// Appends the rows of a block.
+    fn decode(&mut self, mut encoded: &[u8]) -> Result<()> {
+        let mut last = (0, 0);
+        while !encoded.is_empty() {
+            let (row, rest) = RowRef::read(encoded).ok_or_else(damaged)?;
+            encoded = rest;
+            if row.shared > last.1 - last.0 {
+                return Err(damaged());
+            }
+            let start = self.bytes.len();
+            self.bytes.extend_from_within(last.0..last.0 + row.shared);
+            self.bytes.extend_from_slice(row.rest);
+            let middle = self.bytes.len();
+            self.bytes.extend_from_slice(row.payload);
+            self.rows.push((start, middle, self.bytes.len()));
+            last = (start, middle);
+        }
+        Ok(())
+    }
+
+    /// Makes the rows readable. To be called where they are worked on.
+    ///
+    /// # Errors
+    /// When a temporary file was changed by somebody else.
+    pub fn open(&mut self) -> Result<()> {
+        let encoded = std::mem::take(&mut self.encoded);
+        let decoded = self.decode(&encoded);
+        self.encoded = encoded;
+        self.encoded.clear();
+        decoded
+    }
+
+    /// The keys and payloads.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> + Clone {
+        self.rows
+            .iter()
+            .map(|&(start, middle, end)| (&self.bytes[start..middle], &self.bytes[middle..end]))
+    }
+
+    fn sort(&mut self) {
+        let bytes = &self.bytes;
+        self.rows
+            .sort_by(|a, b| bytes[a.0..a.1].cmp(&bytes[b.0..b.1]));
+    }
+
+    /// How many different keys there are, if they are in order.
+    fn distinct(&self) -> u64 {
+        let keys = self.iter().map(|(key, _)| key);
+        let changes = keys.clone().zip(keys.skip(1)).filter(|(a, b)| a != b);
+        u64::from(!self.rows.is_empty()) + changes.count() as u64
+    }
+
+    fn is_sorted(&self) -> bool {
+        self.iter().is_sorted_by_key(|(key, _)| key)
+    }
+}
+
+/// Reads one run.
+struct RunReader<'a> {
+    spill: &'a Spill,
+    blocks: std::slice::Iter<'a, Block>,
+    bytes: Vec<u8>,
+    at: usize,
+    key: Vec<u8>,
+    /// Where in `bytes` the payload is.
+    payload: (usize, usize),
+}
+
+impl<'a> RunReader<'a> {
+    fn new(run: &'a Run, spill: &'a Spill) -> RunReader<'a> {
+        RunReader {
+            spill,
+            blocks: run.blocks.iter(),
+            bytes: Vec::new(),
+            at: 0,
+            key: Vec::new(),
+            payload: (0, 0),
+        }
+    }
+
+    fn row(&self) -> (&[u8], &[u8]) {
+        (&self.key, &self.bytes[self.payload.0..self.payload.1])
+    }
+}
+
+impl SortedLines for RunReader<'_> {
+    fn line(&self) -> &[u8] {
+        &self.key
+    }
+
+    fn advance(&mut self) -> Result<bool> {
+        if self.at == self.bytes.len() {
+            let Some(block) = self.blocks.next() else {
+                return Ok(false);
+            };
+            block.load(self.spill, &mut self.bytes)?;
+            self.at = 0;
+            self.key.clear();
+        }
+        let (row, rest) = RowRef::read(&self.bytes[self.at..]).ok_or_else(damaged)?;
+        if row.shared > self.key.len() {
+            return Err(damaged());
+        }
+        self.at = self.bytes.len() - rest.len();
+        self.payload = (self.at - row.payload.len(), self.at);
+        self.key.truncate(row.shared);
+        self.key.extend_from_slice(row.rest);
+        Ok(true)
+    }
+}
+
+/// How many bytes two keys begin with alike.
+#[inline]
+fn shared(a: &[u8], b: &[u8]) -> usize {
+    let length = a.len().min(b.len());
+    let (x, y) = (
+        a[..length].as_chunks::<8>().0,
+        b[..length].as_chunks::<8>().0,
+    );
+    let words = x.iter().zip(y).take_while(|(x, y)| x == y).count();
+    let at = 8 * words;
+    at + a[at..length]
+        .iter()
+        .zip(&b[at..length])
+        .take_while(|(x, y)| x == y)
+        .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn all(runs: &mut Runs) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let mut reader = runs.reader().unwrap();
+        let (mut block, mut rows) = (RowBlock::default(), Vec::new());
+        while reader.next(&mut block).unwrap() {
+            block.open().unwrap();
+            rows.extend(
+                block
+                    .iter()
+                    .map(|(key, payload)| (key.to_vec(), payload.to_vec())),
+            );
+        }
+        rows
+    }
+
+    fn sent(runs: &Runs, share: usize, spill: &Arc<Spill>) -> Runs {
+        let mut out = Encoder::new("r", 1);
+        runs.encode(&mut out).unwrap();
+        let bytes = out.finish();
+        let mut from = Decoder::new(&bytes, "r", 1).unwrap();
+        let runs = Runs::new(share, spill).decode(&mut from).unwrap();
+        from.finish().unwrap();
+        runs
+    }
+
+    proptest! {
+        #[test]
+        fn rows_come_in_order_however_they_were_cut_merged_and_spilled(
+            mut rows in prop::collection::vec(("[abc/]{0,12}", 0..300usize), 0..200),
+            sorted: bool,
+            pieces in prop::collection::vec(1usize..40, 1..20),
+            share in prop_oneof![Just(0usize), 100usize..5000, Just(1 << 20)],
+            by_tree: bool,
+            send: bool,
+        ) {
+            if sorted {
+                rows.sort();
+            }
+            let (one, other) = (Spill::new(&std::env::temp_dir()), Spill::new(&std::env::temp_dir()));
+            let mut parts = Vec::new();
+            let mut rest = &rows[..];
+            for (number, piece) in pieces.iter().cycle().enumerate() {
+                if rest.is_empty() {
+                    break;
+                }
+                let (some, more) = rest.split_at(rest.len().min(*piece));
+                rest = more;
+                let spill = if number % 2 == 0 { &one } else { &other };
+                let mut part = Runs::new(share, spill);
+                for (key, payload) in some {
+                    part.push(key.as_bytes(), &vec![b'x'; *payload]);
+                }
+                part.seal().unwrap();
+                parts.push(if send { sent(&part, share, spill) } else { part });
+            }
+            if by_tree {
+                while parts.len() > 1 {
+                    let mut merged = Vec::new();
+                    let mut rest = parts.into_iter();
+                    while let Some(mut first) = rest.next() {
+                        if let Some(second) = rest.next() {
+                            first.merge(second).unwrap();
+                        }
+                        merged.push(if send { sent(&first, share, &one) } else { first });
+                    }
+                    parts = merged;
+                }
+            }
+            let mut total = Runs::new(share, &one);
+            for part in parts {
+                total.merge(part).unwrap();
+            }
+            if sorted {
+                prop_assert!(total.in_order());
+            }
+            let mut expected: Vec<_> = rows.iter().map(|(key, n)| (key.clone().into_bytes(), vec![b'x'; *n])).collect();
+            expected.sort();
+            let mut found = all(&mut total);
+            prop_assert!(found.is_sorted_by_key(|(key, _)| key.clone()));
+            found.sort();
+            let keys: std::collections::BTreeSet<_> = rows.iter().map(|(key, _)| key).collect();
+            prop_assert_eq!(total.distinct().unwrap(), keys.len() as u64);
+            prop_assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn many_short_runs_become_few() {
+        let spill = Spill::new(&std::env::temp_dir());
+        let mut total = Runs::new(1000, &spill);
+        for n in (0..5_000u32).rev() {
+            let mut part = Runs::new(1000, &spill);
+            part.push(&n.to_be_bytes(), b"");
+            total.merge(part).unwrap();
+        }
+        let rows = all(&mut total);
+        assert_eq!(rows.len(), 5_000);
+        assert!(rows.is_sorted());
+        assert!(total.runs.len() <= MOST_RUNS);
+    }
+
+    #[test]
+    fn damaged_bytes_are_an_error() {
+        let spill = Spill::new(&std::env::temp_dir());
+        let mut runs = Runs::new(1 << 20, &spill);
+        for n in 0..100 {
+            runs.push(format!("com,example)/{n:03}").as_bytes(), b"1");
+        }
+        let mut out = Encoder::new("r", 1);
+        runs.encode(&mut out).unwrap();
+        let good = out.finish();
+        for at in 7..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 0x41;
+            let mut from = Decoder::new(&bad, "r", 1).unwrap();
+            if let Ok(mut runs) = Runs::new(1 << 20, &spill).decode(&mut from) {
+                // A changed letter is another key; reading it must not panic.
+                all(&mut runs);
+            }
+        }
+    }
+}

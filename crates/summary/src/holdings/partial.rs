@@ -1,0 +1,290 @@
+//! What some captures give: their URI-Rs with counts, as a partial that merges.
+//!
+//! A row is a URI-R, one of its second keys and one source, with the captures of these. Captures of
+//! an index in order give rows in order, and rows of one URI-R stand together; from any other input
+//! come several runs, which are merged when the holdings are read. So nothing is read twice.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use waypost_index::key::{KeyCheck, Rekeyer};
+use waypost_index::scan::{At, Job};
+use waypost_index::timestamp::Time;
+use waypost_index::{Capture, Fields, Select};
+use waypost_io::partial::{Decoder, Encoder, Runs, Spill, push_number, take_number};
+use waypost_surt::Dialect;
+
+use super::run::{Span, fields_of, second_key};
+use crate::about::By;
+use crate::lookup::{SurtWriter, escaped};
+
+/// Gathers holdings: the job of every scan that ends in a profile, a map or an evaluation.
+///
+/// ```
+/// use waypost_index::{Select, scan};
+/// use waypost_summary::holdings::Gather;
+/// use waypost_surt::Dialect;
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("a.cdxj");
+/// # std::fs::write(&path, "com,example)/ 2004 {}\ncom,example)/ 2005 {}\ncom,example)/a 2004 {}\n")?;
+/// let gather = Gather::new(Dialect::Ia, None, 64 << 20, &std::env::temp_dir());
+/// let scan = scan::Ranges::new(&gather, Select::default());
+/// // Each range could be read by another machine; pieces are sent as bytes.
+/// let mut pieces = Vec::new();
+/// for range in scan::ranges(&path, 30)? {
+///     pieces.push(scan.to_bytes(&scan.read(&range)?)?);
+/// }
+/// let mut pieces = pieces.iter().map(|bytes| scan.from_bytes(bytes));
+/// let mut whole = pieces.next().unwrap()?;
+/// for piece in pieces {
+///     whole = scan.merge(whole, piece?)?;
+/// }
+/// let (mut held, outcome) = scan.finish(whole)?;
+/// assert_eq!(outcome.tally.captures, 3);
+/// assert_eq!(held.urirs()?, 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Gather {
+    dialect: Dialect,
+    by: Option<By>,
+    /// The bit of the source.
+    source: u64,
+    share: usize,
+    spill: Arc<Spill>,
+}
+
+impl Gather {
+    /// Gathers URI-Rs, and their second keys if there are any. Rows that exceed their part of
+    /// `memory` are spilled to a file in `temporary`.
+    pub fn new(dialect: Dialect, by: Option<By>, memory: usize, temporary: &Path) -> Gather {
+        Gather {
+            dialect,
+            by,
+            source: 1,
+            // A block that grows has twice the room that it uses.
+            share: memory / 8,
+            spill: Spill::new(temporary),
+        }
+    }
+
+    /// The same for captures of the source with this number, of at most 64.
+    #[must_use]
+    pub fn of_source(&self, number: usize) -> Gather {
+        Gather {
+            dialect: self.dialect,
+            by: self.by,
+            source: 1 << number.min(63),
+            share: self.share,
+            spill: Arc::clone(&self.spill),
+        }
+    }
+}
+
+/// URI-Rs with counts.
+pub struct Held {
+    runs: Runs,
+    span: Span,
+    /// How the keys of indexes compare with their URLs.
+    keys: KeyCheck,
+    tail: Tail,
+    tools: Option<Tools>,
+}
+
+/// The row that captures are added to.
+#[derive(Default)]
+struct Tail {
+    surt: Vec<u8>,
+    second: Vec<u8>,
+    captures: u64,
+    source: u64,
+}
+
+struct Tools {
+    rekeyer: Rekeyer,
+    writer: SurtWriter,
+    second: Vec<u8>,
+    surt: Vec<u8>,
+    payload: Vec<u8>,
+}
+
+impl Tools {
+    fn new(dialect: Dialect) -> Tools {
+        Tools {
+            rekeyer: Rekeyer::new(dialect),
+            writer: SurtWriter::new(dialect),
+            second: Vec::new(),
+            surt: Vec::new(),
+            payload: Vec::new(),
+        }
+    }
+}
+
+impl Held {
+    /// The oldest capture.
+    pub fn first(&self) -> Option<Time> {
+        self.span.first
+    }
+
+    /// The newest capture.
+    pub fn last(&self) -> Option<Time> {
+        self.span.last
+    }
+
+    /// How the keys of indexes compare with their URLs.
+    pub fn keys(&self) -> &KeyCheck {
+        &self.keys
+    }
+
+    /// Whether all came in the order of their SURTs.
+    pub fn in_order(&self) -> bool {
+        self.runs.in_order()
+    }
+
+    /// How many URI-Rs there are.
+    ///
+    /// # Errors
+    /// When rows cannot be merged on disk.
+    pub fn urirs(&mut self) -> waypost_index::Result<u64> {
+        self.runs.distinct()
+    }
+
+    pub(super) fn runs(&mut self) -> &mut Runs {
+        &mut self.runs
+    }
+
+    #[inline]
+    fn add(&mut self, surt: &[u8], second: &[u8], source: u64, payload: &mut Vec<u8>) {
+        let tail = &mut self.tail;
+        if tail.captures > 0 && tail.surt == surt && tail.second == second {
+            tail.captures += 1;
+            return;
+        }
+        tail.flush(&mut self.runs, payload);
+        tail.surt.clear();
+        tail.surt.extend_from_slice(surt);
+        tail.second.clear();
+        tail.second.extend_from_slice(second);
+        (tail.captures, tail.source) = (1, source);
+    }
+}
+
+impl Tail {
+    #[inline]
+    fn flush(&mut self, runs: &mut Runs, payload: &mut Vec<u8>) {
+        if self.captures > 0 {
+            payload.clear();
+            push_number(payload, self.captures);
+            push_number(payload, self.source);
+            payload.extend_from_slice(&self.second);
+            runs.push(&self.surt, payload);
+            self.captures = 0;
+        }
+    }
+}
+
+/// What a row says: captures, source and second key.
+#[inline]
+pub(super) fn payload(bytes: &[u8]) -> Option<(u64, u64, &[u8])> {
+    let (captures, rest) = take_number(bytes)?;
+    let (source, second) = take_number(rest)?;
+    Some((captures, source, second))
+}
+
+impl Job for Gather {
+    type Partial = Held;
+
+    fn fields(&self) -> Fields {
+        fields_of(self.by)
+    }
+
+    fn empty(&self) -> Held {
+        Held {
+            runs: Runs::new(self.share, &self.spill),
+            span: Span::default(),
+            keys: KeyCheck::default(),
+            tail: Tail::default(),
+            tools: None,
+        }
+    }
+
+    fn add(&self, held: &mut Held, capture: &Capture<'_>, _: At) {
+        held.span.add(capture);
+        let mut tools = held
+            .tools
+            .take()
+            .unwrap_or_else(|| Tools::new(self.dialect));
+        tools.second.clear();
+        second_key(self.by, capture, &mut tools.second);
+        let surt = escaped(tools.rekeyer.surt(capture));
+        held.add(&surt, &tools.second, self.source, &mut tools.payload);
+        drop(surt);
+        held.tools = Some(tools);
+    }
+
+    fn add_uri(
+        &self,
+        held: &mut Held,
+        line: &[u8],
+        select: &Select,
+    ) -> Result<bool, waypost_surt::Error> {
+        let mut tools = held
+            .tools
+            .take()
+            .unwrap_or_else(|| Tools::new(self.dialect));
+        let Tools {
+            writer,
+            surt,
+            payload,
+            ..
+        } = &mut tools;
+        surt.clear();
+        let wanted = writer.write(line, surt).map(|()| {
+            let wanted = select.accepts_uri(line, surt);
+            if wanted {
+                // A list knows neither times nor languages nor types.
+                let second: &[u8] = if self.by.is_some() { b"-" } else { b"" };
+                held.add(surt, second, self.source, payload);
+            }
+            wanted
+        });
+        held.tools = Some(tools);
+        wanted
+    }
+
+    fn seal(&self, held: &mut Held) -> waypost_index::Result<()> {
+        let mut tools = held.tools.take();
+        if let Some(tools) = &tools {
+            held.keys.merge(tools.rekeyer.check());
+        }
+        let payload = tools.as_mut().map(|tools| &mut tools.payload);
+        held.tail
+            .flush(&mut held.runs, payload.unwrap_or(&mut Vec::new()));
+        held.runs.seal()
+    }
+
+    fn merge(&self, earlier: &mut Held, later: Held, _: At) -> waypost_index::Result<()> {
+        earlier.span.merge(&later.span);
+        earlier.keys.merge(&later.keys);
+        earlier.runs.merge(later.runs)
+    }
+
+    fn to_bytes(&self, held: &Held) -> waypost_index::Result<Vec<u8>> {
+        let mut out = Encoder::new("holdings", 1);
+        out.option(held.span.first.map(Time::digits14));
+        out.option(held.span.last.map(Time::digits14));
+        out.text(&held.keys.to_bytes());
+        held.runs.encode(&mut out)?;
+        Ok(out.finish())
+    }
+
+    fn from_bytes(&self, bytes: &[u8]) -> waypost_index::Result<Held> {
+        let mut from = Decoder::new(bytes, "holdings", 1)?;
+        let mut held = self.empty();
+        held.span = Span::of(from.option()?, from.option()?);
+        held.keys = KeyCheck::from_bytes(from.text()?)?;
+        held.runs = held.runs.decode(&mut from)?;
+        from.finish()?;
+        Ok(held)
+    }
+}

@@ -1,0 +1,125 @@
+//! Holdings read in order, on all cores.
+//!
+//! ```text
+//! rows in order ─► blocks ─► workers: runs of one URI-R ─► a part of each block ─► parts in order
+//! ```
+
+use waypost_io::partial::RowBlock;
+use waypost_io::pipeline::{self, Pool, Width};
+
+use super::partial::{Held, payload};
+use super::run::Run;
+use crate::error::{Error, Result};
+
+/// What URI-Rs become: a part for some that follow each other.
+pub(crate) trait Reduce: Sync {
+    /// What some URI-Rs that follow each other give.
+    type Part: Send;
+
+    /// Nothing yet.
+    fn part(&self) -> Self::Part;
+
+    /// A URI-R, larger than the one before.
+    fn run(&self, part: &mut Self::Part, run: &Run);
+}
+
+/// The URI-Rs of some rows that follow each other. The first and the last may go on in the blocks
+/// before and behind.
+struct Block<P> {
+    /// The first, if there is another.
+    head: Option<Run>,
+    /// The last.
+    tail: Run,
+    part: Option<P>,
+}
+
+/// Gives the URI-Rs of `held` in order. `take` gets the parts in order, each with the last SURT in
+/// it. `piece` is how much memory the part of a block takes, about, of `memory`.
+pub(crate) fn reduce<R: Reduce>(
+    held: &mut Held,
+    reduce: &R,
+    memory: usize,
+    piece: usize,
+    mut take: impl FnMut(R::Part, &[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut reader = held.runs().reader()?;
+    let blocks: Pool<RowBlock> = Pool::new();
+    let give = || {
+        let mut rows = blocks.get();
+        Ok::<_, Error>(reader.next(&mut rows)?.then_some(rows))
+    };
+    let worker = || {
+        |mut rows: RowBlock| {
+            let block = block(reduce, &mut rows);
+            blocks.put(rows);
+            block
+        }
+    };
+    let mut carry: Option<Run> = None;
+    let width = Width::within(memory, 0, piece.max(1 << 18));
+    pipeline::run(width, give, worker, |block: Block<R::Part>| {
+        let (first, rest) = match block.head {
+            Some(head) => (head, Some((block.part, block.tail))),
+            None => (block.tail, None),
+        };
+        match &mut carry {
+            Some(run) if run.surt == first.surt => run.join(first),
+            _ => {
+                complete(reduce, &mut carry, &mut take)?;
+                carry = Some(first);
+            }
+        }
+        if let Some((part, tail)) = rest {
+            complete(reduce, &mut carry, &mut take)?;
+            if let Some(part) = part {
+                take(part, &tail.surt)?;
+            }
+            carry = Some(tail);
+        }
+        Ok(())
+    })?;
+    complete(reduce, &mut carry, &mut take)
+}
+
+/// Nothing more comes of the URI-R in `carry`.
+fn complete<R: Reduce>(
+    reduce: &R,
+    carry: &mut Option<Run>,
+    take: &mut impl FnMut(R::Part, &[u8]) -> Result<()>,
+) -> Result<()> {
+    let Some(run) = carry.take() else {
+        return Ok(());
+    };
+    let mut part = reduce.part();
+    reduce.run(&mut part, &run);
+    take(part, &run.surt)
+}
+
+fn block<R: Reduce>(reduce: &R, rows: &mut RowBlock) -> Result<Block<R::Part>> {
+    rows.open()?;
+    let mut block = Block {
+        head: None,
+        tail: Run::default(),
+        part: None,
+    };
+    let mut any = false;
+    for (surt, bytes) in rows.iter() {
+        let (captures, source, second) = payload(bytes)
+            .ok_or_else(|| Error::format("a temporary file was changed while it was in use"))?;
+        if !any {
+            any = true;
+            block.tail.begin(surt);
+        } else if surt != block.tail.surt {
+            if block.head.is_none() {
+                block.head = Some(std::mem::take(&mut block.tail));
+            } else {
+                let part = block.part.get_or_insert_with(|| reduce.part());
+                reduce.run(part, &block.tail);
+            }
+            block.tail.begin(surt);
+        }
+        let second = (!second.is_empty()).then_some(second);
+        block.tail.add(second, captures, source);
+    }
+    Ok(block)
+}

@@ -1,0 +1,227 @@
+//! However the input is cut into ranges, and however what they give is merged and sent in between,
+//! summaries have the same bytes as those made in one go.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use waypost_index::scan::{self, Job, Outcome, Ranges};
+use waypost_index::{Select, Source};
+use waypost_summary::evaluate::{Holdings, Lookups, truth_of_held};
+use waypost_summary::filter::{self, Hasher, Hashing, Keyer, Keys, Kind, Recipe};
+use waypost_summary::holdings::{Gather, Held, Input, Reading};
+use waypost_summary::profile::{self, Options};
+use waypost_summary::{Archive, By, map};
+use waypost_surt::{Dialect, Policy};
+
+/// Reads files in ranges that are cut at random, and merges the pieces in a random grouping, sent as
+/// bytes in between.
+fn in_ranges<J: Job>(
+    scan: &Ranges<'_, J>,
+    paths: &[PathBuf],
+    mut random: u64,
+) -> (J::Partial, Outcome) {
+    let mut dice = |sides: u64| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % sides.max(1)
+    };
+    let mut pieces = Vec::new();
+    for path in paths {
+        let length = fs::metadata(path).unwrap().len();
+        for range in scan::ranges(path, 1 + dice(length)).unwrap() {
+            pieces.push(scan.read(&range).unwrap());
+        }
+    }
+    while pieces.len() > 1 {
+        let at = dice(pieces.len() as u64 - 1) as usize;
+        let later = pieces.remove(at + 1);
+        let earlier = pieces.remove(at);
+        let merged = scan.merge(earlier, later).unwrap();
+        let merged = match dice(2) {
+            0 => merged,
+            _ => scan.from_bytes(&scan.to_bytes(&merged).unwrap()).unwrap(),
+        };
+        pieces.insert(at, merged);
+    }
+    scan.finish(pieces.pop().unwrap()).unwrap()
+}
+
+fn gzip(text: &[u8], member: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    for some in text.chunks(member.max(1)) {
+        let level = flate2::Compression::default();
+        let mut one = flate2::write::GzEncoder::new(Vec::new(), level);
+        one.write_all(some).unwrap();
+        out.extend(one.finish().unwrap());
+    }
+    out
+}
+
+#[derive(Clone, Debug)]
+struct World {
+    files: Vec<Vec<(String, u32)>>,
+    sorted: bool,
+    list: bool,
+    /// The bytes of a gzip member; 0 for plain files.
+    member: usize,
+    memory: usize,
+    random: u64,
+}
+
+fn worlds() -> impl Strategy<Value = World> {
+    let surt =
+        "(com|uk,co|org)(,[ab]{1,2}[-0b]?){0,2}(:81)?\\)/([ab]{0,2}[-0.]?/?){0,3}(\\?[ab=]{1,3})?";
+    let captures = prop::collection::vec((surt, 2000..2003u32), 1..40);
+    (
+        prop::collection::vec(captures, 1..4),
+        any::<bool>(),
+        any::<bool>(),
+        prop_oneof![Just(0usize), Just(1 << 20), 40usize..400],
+        prop_oneof![Just(0usize), Just(1 << 26)],
+        any::<u64>(),
+    )
+        .prop_map(|(files, sorted, list, member, memory, random)| World {
+            files,
+            sorted,
+            list,
+            member,
+            memory,
+            random,
+        })
+}
+
+impl World {
+    fn write(&self, folder: &Path) -> Vec<PathBuf> {
+        let line = |(surt, year): &(String, u32)| match self.list {
+            true => format!("{surt}\n"),
+            false => format!(
+                "{surt} {year}0102030405 http://example.com/ text/html 200 AAAA - - 5 9 x.warc.gz\n"
+            ),
+        };
+        let mut paths = Vec::new();
+        for (number, captures) in self.files.iter().enumerate() {
+            let mut lines: Vec<String> = captures.iter().map(line).collect();
+            if self.sorted {
+                lines.sort();
+            }
+            let text = lines.concat().into_bytes();
+            let path = folder.join(format!("{number}.cdx"));
+            let bytes = match self.member {
+                0 => text,
+                member => gzip(&text, member),
+            };
+            fs::write(&path, bytes).unwrap();
+            paths.push(path);
+        }
+        paths
+    }
+
+    fn input(&self, paths: &[PathBuf], by: Option<By>) -> Input {
+        let mut input = Input::new(paths.iter().map(Source::new).collect());
+        input.by = by;
+        input.memory = self.memory;
+        input
+    }
+
+    fn gather(&self, paths: &[PathBuf], input: &Input) -> (Held, Reading) {
+        let job = Gather::new(input.dialect, input.by, self.memory, &input.temporary);
+        let scan = Ranges::new(&job, Select::default());
+        let scan = if self.list { scan.of_lists() } else { scan };
+        let (mut held, outcome) = in_ranges(&scan, paths, self.random);
+        let reading = Reading::of_ranges(outcome, self.list, &mut held).unwrap();
+        (held, reading)
+    }
+}
+
+fn bytes_of(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|entry| {
+            let name = entry.file_name().into_string().unwrap();
+            (name, fs::read(entry.path()).unwrap())
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn profiles_have_the_same_bytes(world in worlds(), by_month: bool) {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = world.write(folder.path());
+        let input = world.input(&paths, by_month.then_some(By::Month));
+        let options = |name: &str| Options {
+            policies: Policy::ALL.to_vec(),
+            archive: Archive::default(),
+            date: None,
+            folder: Some(folder.path().join(name)),
+            name: "a".into(),
+            gzip: false,
+        };
+        profile::build(&input, &options("whole"), None).unwrap();
+        let (mut held, reading) = world.gather(&paths, &input);
+        profile::write(&mut held, reading, &input, &options("ranges")).unwrap();
+        prop_assert_eq!(bytes_of(&folder.path().join("ranges")), bytes_of(&folder.path().join("whole")));
+    }
+
+    #[test]
+    fn maps_have_the_same_bytes(world in worlds(), by_year: bool) {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = world.write(folder.path());
+        let input = world.input(&paths, by_year.then_some(By::Year));
+        let (whole, ranges) = (folder.path().join("whole.ukvs"), folder.path().join("ranges.ukvs"));
+        map::build(&input, &Archive::default(), None, &whole).unwrap();
+        let (mut held, reading) = world.gather(&paths, &input);
+        map::write_held(&mut held, reading, &input, &Archive::default(), &ranges).unwrap();
+        prop_assert_eq!(fs::read(ranges).unwrap(), fs::read(whole).unwrap());
+    }
+
+    #[test]
+    fn filters_have_the_same_bytes(world in worlds(), whole_keys: bool) {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = world.write(folder.path());
+        let sources: Vec<Source> = paths.iter().map(Source::new).collect();
+        let policy: Policy = if whole_keys { "URIR" } else { "H3P1" }.parse().unwrap();
+        let (whole, ranges) = (folder.path().join("whole"), folder.path().join("ranges"));
+        let recipe = Recipe { kind: Kind::Hashes, memory: world.memory, ..Recipe::default() };
+        let mut input = filter::Input::new(&sources);
+        input.memory = world.memory;
+        input.policy = policy;
+        filter::build(input, &recipe, &whole).unwrap();
+        let keyer = Keyer::new(Dialect::Ia, policy, Hasher::Public);
+        let hashing = Hashing::new(keyer, Dialect::Ia, world.memory, folder.path());
+        let scan = Ranges::new(&hashing, Select::default());
+        let scan = if world.list { scan.of_lists() } else { scan };
+        let (hashed, outcome) = in_ranges(&scan, &paths, world.random);
+        let reading = filter::Reading::of_ranges(outcome, world.list, &hashed);
+        let keys = Keys::new(Hasher::Public, Dialect::Ia, policy);
+        filter::write(&hashing, hashed, &reading, &Select::default(), keys, &recipe, &ranges).unwrap();
+        prop_assert_eq!(fs::read(ranges).unwrap(), fs::read(whole).unwrap());
+    }
+
+    #[test]
+    fn truths_are_the_same(world in worlds(), asked in prop::collection::vec("com,[ab]\\)/[ab]{0,2}", 0..30)) {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = world.write(folder.path());
+        let input = world.input(&paths, None);
+        let list = folder.path().join("asked.txt");
+        let held: BTreeSet<&String> = world.files.iter().flatten().map(|(surt, _)| surt).collect();
+        let lines: Vec<&String> = asked.iter().chain(held.iter().copied().step_by(3)).collect();
+        fs::write(&list, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+        let lookups = [Lookups::read(&Source::new(&list), Dialect::Ia).unwrap()];
+        let (whole, whole_reading) = Holdings { input: input.clone() }.truth(&lookups).unwrap();
+        let (mut held, reading) = world.gather(&paths, &input);
+        prop_assert_eq!(reading.urirs, whole_reading.urirs);
+        prop_assert_eq!(reading.captures, whole_reading.captures);
+        prop_assert_eq!(truth_of_held(&mut held, &lookups, world.memory).unwrap(), whole);
+    }
+}
