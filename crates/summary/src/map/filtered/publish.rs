@@ -59,7 +59,7 @@ pub fn companion_of(map: &Path) -> Result<Option<PathBuf>> {
 /// The identity of the filter that the headers of a map name.
 pub(crate) fn identity_in(headers: &Headers) -> Option<u64> {
     match headers.get("meta")?.get("filter")? {
-        Value::Text(text) => parsed(&text),
+        Value::Text(text) => parsed(text),
         _ => None,
     }
 }
