@@ -61,7 +61,8 @@ fn a_map_is_built_and_shown() {
 fn errors_say_what_to_do() {
     insta::assert_snapshot!(session(&[
         "index check missing.cdxj",
-        "map lookup small.cdxj",
+        "map build small.cdxj -o full.ukvs",
+        "map lookup full.ukvs",
         "index sort small.cdxj --memory 1M",
         "index lookup small.cdxj -f status=200 http://example.com/",
         "keys --policy Nope http://example.com/",
