@@ -49,6 +49,9 @@ const LARGE: [f64; 3] = [0.1, 0.01, 0.001];
 const USED: f64 = 0.995;
 const GOAL: f64 = 0.998;
 
+/// Rows of a map of which every candidate is assessed.
+const SMALL: u64 = 50_000;
+
 /// Bytes by which headers may turn out longer than those that were measured: they name the price and
 /// the filter in digits.
 const SLACK: u64 = 16;
@@ -282,7 +285,13 @@ impl<'a> Search<'a> {
     /// The largest price whose map takes no more than the target, about.
     fn price_of(&self, target: f64, range: Range, near: Option<f64>) -> Result<f64> {
         let found = search(range, near, |lambda| {
-            Ok((self.bytes_at(lambda)?.0.max(1.0) / target.max(1.0)).ln())
+            // What each width takes for itself is much of a small map, and next to nothing of a large
+            // one, where it is taken to be what it was last.
+            let bytes = match self.rows <= SMALL {
+                true => self.think(lambda, None)?.bytes,
+                false => self.bytes_at(lambda)?.0,
+            };
+            Ok((bytes.max(1.0) / target.max(1.0)).ln())
         })?;
         Ok(found.low.unwrap_or(range.smallest))
     }
@@ -309,28 +318,30 @@ impl<'a> Search<'a> {
             }
             lambda = Some(at);
         }
-        let mut best = smallest;
-        best.wrong = f64::INFINITY;
+        let mut best = None;
         // Of few keys one width may be all that pays, and no price spends the budget with it: then all
         // widths are tried.
         for settled in [true, false] {
             self.prices.settle(settled);
             best = self.spend(best, within, target, lambda)?;
-            if best.bytes() as f64 >= USED * within as f64 {
+            if best
+                .as_ref()
+                .is_some_and(|best| best.bytes() as f64 >= USED * within as f64)
+            {
                 break;
             }
         }
-        Ok(best)
+        Ok(best.unwrap_or(smallest))
     }
 
     /// Looks for a map that spends a budget and is better than the best one so far.
     fn spend(
         &self,
-        mut best: Chosen,
+        mut best: Option<Chosen>,
         within: u64,
         mut target: f64,
         mut lambda: Option<f64>,
-    ) -> Result<Chosen> {
+    ) -> Result<Option<Chosen>> {
         let head = self.head_bytes() as f64;
         for _ in 0..ROUNDS {
             let at = self.price_of(target, FINE, lambda)?;
@@ -340,8 +351,9 @@ impl<'a> Search<'a> {
             lambda = Some(at);
             let bytes = chosen.bytes() as f64;
             let fits = chosen.bytes() <= within;
-            if fits && chosen.wrong < best.wrong {
-                best = chosen;
+            let better = |best: &Chosen| chosen.wrong < best.wrong;
+            if fits && best.as_ref().is_none_or(better) {
+                best = Some(chosen);
             }
             if fits && (bytes >= USED * within as f64 || at >= FINE.largest) {
                 break;
