@@ -69,6 +69,15 @@ fn of_input(error: &waypost_index::Error) -> Option<&'static str> {
         ("an index", "a map") => {
             "make a map of it: `waypost map build INDEX -o MAP`; to look something up in the index itself: `waypost index lookup`"
         }
+        ("an index", "a profile") => {
+            "make profiles of it: `waypost profile INDEX -o FOLDER`; to look something up in the index itself: `waypost index lookup`"
+        }
+        ("an index", "a filter") => {
+            "make a filter of it: `waypost filter build INDEX -o FILTER`; to look something up in the index itself: `waypost index lookup`"
+        }
+        ("a summary", "a filter") => {
+            "ask it with `waypost lookup FILE URI`, which tells the kind of FILE by itself"
+        }
         ("a summary", _) => {
             "ask it with `waypost map lookup` or `waypost profile lookup`, or name the index that it was made from"
         }

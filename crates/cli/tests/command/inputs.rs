@@ -233,6 +233,49 @@ fn files_of_other_kinds_are_refused_with_what_to_do() {
 }
 
 #[test]
+fn a_byte_order_mark_hides_nothing_in_a_summary() {
+    let folder = folder();
+    let made = bash(
+        folder.path(),
+        "printf 'http://first.example/\\n' > list; $W -q profile list --policy HxPx --id p -o . \
+         && $W -q map build list -o map \
+         && for f in map p.HxPx.cdxj; do (printf '\\xef\\xbb\\xbf'; cat $f) > marked.$f; done",
+    );
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    // A map of the published tool has no headers, so its first line is a row.
+    fs::write(
+        folder.path().join("marked.rows"),
+        b"\xef\xbb\xbfexample,first)/ 1/1\n",
+    )
+    .unwrap();
+    for lookup in [
+        "map lookup marked.map",
+        "map lookup marked.rows",
+        "profile lookup marked.p.HxPx.cdxj",
+        "profile lookup <(cat marked.p.HxPx.cdxj)",
+    ] {
+        let found = bash(folder.path(), &format!("$W {lookup} http://first.example/"));
+        assert_eq!(found.code, 0, "{lookup}: {}{}", found.stdout, found.stderr);
+    }
+}
+
+#[test]
+fn a_summary_of_endless_headers_is_refused() {
+    let folder = folder();
+    let headers: String = (0..20_000)
+        .map(|n| format!("!h{n} {{\"a\": {n}}}\n"))
+        .collect();
+    fs::write(folder.path().join("map"), headers + "com,a)/ 1/1\n").unwrap();
+    let run = bash(folder.path(), "$W map lookup map http://a.com/");
+    assert_eq!(run.code, 2);
+    assert!(
+        run.stderr.contains("more than 10,000 header lines"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
 fn the_end_of_a_gzip_member_ends_a_line() {
     let folder = tempfile::tempdir().unwrap();
     let lines = captures(40);

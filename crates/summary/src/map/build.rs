@@ -128,7 +128,7 @@ fn profile_keys(source: &Source) -> Result<Option<usize>> {
     if source.open()?.read_full(&mut start).0 == 0 || !matches!(start[0], b'!' | b'@') {
         return Ok(None);
     }
-    let Ok(reader) = Reader::new(source.to_string(), source.open()?) else {
+    let Ok(reader) = Reader::new(source.to_string(), source.open()?.text()) else {
         return Ok(None);
     };
     let Ok(about) = About::from_headers(reader.headers()) else {
@@ -153,7 +153,7 @@ fn read_profile(
     spool: &mut Spool,
     about: &mut About,
 ) -> Result<()> {
-    let mut reader = Reader::new(source.to_string(), source.open()?)?;
+    let mut reader = Reader::new(source.to_string(), source.open()?.text())?;
     let mut text = Vec::new();
     let mut key = Vec::new();
     loop {

@@ -75,7 +75,7 @@ impl Rows {
     pub(crate) fn open(source: &Source, order: Order) -> Result<Rows> {
         check_kind(source)?;
         let mut rows = Rows {
-            lines: Lines::new(source.open()?),
+            lines: Lines::new(source.open()?.text()),
             name: source.to_string(),
             headers: Headers::default(),
             keys: 1,
@@ -206,7 +206,9 @@ impl Rows {
         match line.map_err(|error| error.in_file(&self.name).at_line(number))? {
             Line::Blank => Ok(false),
             Line::Header(header) => {
-                self.headers.add(header);
+                self.headers
+                    .read(header)
+                    .map_err(|error| error.in_file(&self.name).at_line(number))?;
                 Ok(false)
             }
             Line::Row(_) => Ok(true),

@@ -83,10 +83,17 @@ impl Map {
         let plain = source.open()?.compression() == Compression::Plain;
         if plain {
             let text = Mapped::open(path)?;
+            // A byte-order mark is taken off with whatever else is not tidy.
+            let marked = text.starts_with(b"\xef\xbb\xbf");
             if let Some(table) = table::load(path, &text)? {
                 return Map::new(text, table, path, None).map_err(name);
             }
-            if let Some(table) = table_of(&text, Tidiness::Check).map_err(name)? {
+            if let Some(table) = (!marked)
+                .then(|| table_of(&text, Tidiness::Check))
+                .transpose()
+                .map_err(name)?
+                .flatten()
+            {
                 return Map::new(text, table, path, None).map_err(name);
             }
         }
@@ -352,7 +359,9 @@ pub(super) fn headers_of(text: &[u8]) -> Result<Headers> {
             Some(_) => break,
         }
         match Line::parse(line).map_err(|error| error.at_line(number as u64 + 1))? {
-            Line::Header(header) => headers.add(header),
+            Line::Header(header) => headers
+                .read(header)
+                .map_err(|error| error.at_line(number as u64 + 1))?,
             Line::Blank => {}
             Line::Row(_) => break,
         }

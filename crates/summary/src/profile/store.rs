@@ -5,14 +5,15 @@
 //! compressed ones in memory; many at once are sorted and joined with one pass over the file.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use libdeflater::{CompressionLvl, Compressor};
 use rayon::prelude::*;
-use waypost_index::input::{Compression, Source};
+use waypost_index::input::{Compression, InputKind, Source};
+use waypost_index::kind::{self, FileKind};
 use waypost_surt::Policy;
 
 use super::row::Row;
@@ -57,17 +58,24 @@ impl Profile {
     /// # Errors
     /// When it cannot be read, is no profile, or is not sorted.
     pub fn open(path: &Path) -> Result<Profile> {
+        let source = Source::new(path);
+        match kind::tell(&source)?.kind {
+            FileKind::Summary | FileKind::Empty => {}
+            other => return Err(other.instead_of("a profile").in_file(source).into()),
+        }
         let (mut reader, compression) = open_rows(path)?;
         let about =
             About::from_headers(reader.headers()).map_err(|error| error.in_file(path.display()))?;
         let Some(policy) = about.policy else {
             return Err(Error::format(
-                "no header names the policy of its keys, so it is no profile",
+                "this is not a profile: no header names the policy of its keys",
             )
             .in_file(path.display()));
         };
         let fields = 1 + usize::from(about.by.is_some());
-        let plain = compression == Compression::Plain;
+        // Rows of a pipe, or behind a byte-order mark, are kept in memory like those of a compressed file.
+        let regular = source.kind()? == InputKind::Regular;
+        let plain = compression == Compression::Plain && regular && !has_mark(path)?;
         let mut keys = 0;
         let (mut key, mut before) = (Vec::new(), Vec::new());
         let mut loaded = Vec::new();
@@ -87,9 +95,12 @@ impl Profile {
             std::mem::swap(&mut before, &mut key);
             keys += 1;
         }
-        let bytes = std::fs::metadata(path)
-            .map_err(|error| Error::io("read", path, error))?
-            .len();
+        let bytes = match regular {
+            true => std::fs::metadata(path)
+                .map_err(|error| Error::io("read", path, error))?
+                .len(),
+            false => loaded.len() as u64,
+        };
         let rows = if plain {
             let file = File::open(path).map_err(|error| Error::io("open", path, error))?;
             Rows::File(file, rows_start(path)?, bytes)
@@ -242,12 +253,21 @@ impl Profile {
 
 /// The rows of a file, behind its headers.
 pub(super) fn open_rows(path: &Path) -> Result<(Reader<impl Read + use<>>, Compression)> {
-    let stream = Source::new(path).open()?;
+    let stream = Source::new(path).open()?.text();
     let compression = stream.compression();
     Ok((
         Reader::new(path.display().to_string(), stream)?,
         compression,
     ))
+}
+
+/// Whether a regular file begins with a byte-order mark.
+fn has_mark(path: &Path) -> Result<bool> {
+    let mut start = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(3).read_to_end(&mut start))
+        .map_err(|error| Error::io("read", path, error))?;
+    Ok(start == b"\xef\xbb\xbf")
 }
 
 /// Rows must ascend.
@@ -289,22 +309,13 @@ fn rows_start(path: &Path) -> Result<u64> {
     Ok(start)
 }
 
-/// The size of a file, gzipped at level 6; of one that is compressed, as it is.
-fn gzip_size(path: &Path, compression: Compression) -> Result<u64> {
-    let fail = |error| Error::io("read", path, error);
-    let mut file = File::open(path).map_err(fail)?;
-    if compression != Compression::Plain {
-        return Ok(file.metadata().map_err(fail)?.len());
-    }
+/// The size of a text when it is gzipped at level 6.
+fn gzip_size(mut text: impl Read) -> io::Result<u64> {
     let mut blocks = Vec::new();
     let mut gzip_bytes = 0;
     loop {
         let mut block = Vec::new();
-        let length = file
-            .by_ref()
-            .take(1 << 20)
-            .read_to_end(&mut block)
-            .map_err(fail)?;
+        let length = text.by_ref().take(1 << 20).read_to_end(&mut block)?;
         if length > 0 {
             blocks.push(block);
         }
@@ -340,7 +351,12 @@ impl Summary for Profile {
     fn size(&self) -> Size {
         let gzip_bytes = *self.gzip_bytes.get_or_init(|| {
             // The file was read to its end a moment ago; if it cannot be now, lookups will say so.
-            gzip_size(&self.path, self.compression).unwrap_or(self.bytes)
+            let size = match &self.rows {
+                _ if self.compression != Compression::Plain => Ok(self.bytes),
+                Rows::Loaded(text) => gzip_size(&text[..]),
+                Rows::File(..) => File::open(&self.path).and_then(gzip_size),
+            };
+            size.unwrap_or(self.bytes)
         });
         Size {
             keys: self.keys,

@@ -264,14 +264,41 @@ pub(crate) fn write_field(field: &[u8], first: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(field);
 }
 
+/// Real files have about ten header lines. Merging headers compares each with all before it, so the
+/// number of lines that a file may have is bounded.
+const MOST_HEADER_LINES: usize = 10_000;
+
 /// The headers of a file, those of one name merged.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Headers {
     headers: Vec<(String, Content)>,
+    /// How many header lines of a file were read.
+    lines: usize,
 }
 
+impl PartialEq for Headers {
+    fn eq(&self, other: &Headers) -> bool {
+        self.headers == other.headers
+    }
+}
+
+impl Eq for Headers {}
+
 impl Headers {
-    /// Takes in a header.
+    /// Adds a header line of a file.
+    ///
+    /// # Errors
+    /// When the file has more than 10,000 of them.
+    pub fn read(&mut self, header: Header) -> Result<()> {
+        self.lines += 1;
+        if self.lines > MOST_HEADER_LINES {
+            return Err(Error::format("more than 10,000 header lines"));
+        }
+        self.add(header);
+        Ok(())
+    }
+
+    /// Adds a header.
     pub fn add(&mut self, header: Header) {
         let known = self
             .headers
@@ -411,7 +438,10 @@ impl<R: Read> Reader<R> {
                         .map_err(|error| error.in_file(&self.name).at_line(number))?;
                     match parsed {
                         Line::Blank => {}
-                        Line::Header(header) => self.headers.add(header),
+                        Line::Header(header) => self
+                            .headers
+                            .read(header)
+                            .map_err(|error| error.in_file(&self.name).at_line(number))?,
                         Line::Row(_) => return Ok(true),
                     }
                 }

@@ -1,3 +1,4 @@
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -5,6 +6,7 @@ use clap::Args;
 use waypost_report::{bytes, count};
 use waypost_summary::map;
 
+use crate::args::Format;
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::printer::Printer;
@@ -19,11 +21,25 @@ use crate::printer::Printer;
 pub(crate) struct Index {
     /// The map: plain, and in order
     map: PathBuf,
+    /// How to report what was written
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
 }
 
 impl Index {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
-        write(&self.map, out)?;
+        match self.format {
+            Format::Table => write(&self.map, out)?,
+            Format::Json => {
+                let report = make(&self.map)?;
+                let report = serde_json::json!({
+                    "table": report.path.to_string_lossy(),
+                    "rows": report.rows,
+                    "bytes": report.bytes,
+                });
+                writeln!(out.data(), "{report:#}")?;
+            }
+        }
         Ok(Exit::Yes)
     }
 }
@@ -49,8 +65,12 @@ pub(super) fn check(path: &Path, asked: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn make(path: &Path) -> anyhow::Result<map::TableReport> {
+    map::index(path).context("cannot make the table")
+}
+
 fn write(path: &Path, out: &Printer) -> anyhow::Result<()> {
-    let report = map::index(path).context("cannot make the table")?;
+    let report = make(path)?;
     out.note(format_args!(
         "wrote the table of {} rows ({}) to {}",
         count(report.rows),
