@@ -61,6 +61,9 @@ pub enum ErrorKind {
     /// An option or argument that makes no sense.
     #[error("{0}")]
     Invalid(String),
+    /// Lookups that do not fit the memory limit.
+    #[error("{0}")]
+    LookupsTooLarge(String),
     /// The filter beside a map is missing, damaged, or not its own.
     #[error("{0}")]
     Companion(String),
@@ -185,6 +188,9 @@ impl Error {
             ErrorKind::FilterAsHoldings(_) => Some(
                 "name the index or a list of URIs; lookups, `map compact --filters` and `map merge` take unkeyed hashes of whole URIs, too: `waypost filter build --kind hashes`",
             ),
+            ErrorKind::LookupsTooLarge(_) => {
+                Some("raise --memory, or look at a random sample: `shuf -n 100000 LIST`")
+            }
             ErrorKind::Format(_) | ErrorKind::Invalid(_) => None,
         }
     }

@@ -105,7 +105,7 @@ impl Evaluate {
             .map_or(Dialect::default(), |s| s.about().dialect);
         let mut samples = Vec::new();
         for path in &self.lookups {
-            let lookups = Lookups::read(&Source::new(path), dialect)?;
+            let lookups = Lookups::read_within(&Source::new(path), dialect, resources.memory)?;
             if lookups.passed_over() > 0 {
                 out.note(format_args!(
                     "{}: {} without a URI",

@@ -16,7 +16,7 @@ use waypost_index::input::Source;
 use waypost_io::pieces::{self, PIECE, Piece, Pieces};
 use waypost_surt::Dialect;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::lookup::{Lookup, SurtWriter};
 
 /// What the lines of a file of lookups look like.
@@ -63,6 +63,14 @@ struct Tally {
     times: HashMap<Vec<u8>, u64>,
     /// Lines that name no URI.
     passed_over: u64,
+    /// About how much memory the lookups will take.
+    memory: usize,
+}
+
+/// About how much memory a lookup takes: its URI is kept once as it was read and once in order, with
+/// its SURT twice, and both tables have entries for it.
+fn memory_of(uri: &[u8]) -> usize {
+    4 * uri.len() + 200
 }
 
 impl Tally {
@@ -73,6 +81,7 @@ impl Tally {
                 Some(uri) => match self.times.get_mut(uri) {
                     Some(times) => *times += 1,
                     None => {
+                        self.memory += memory_of(uri);
                         self.times.insert(uri.to_vec(), 1);
                     }
                 },
@@ -84,8 +93,24 @@ impl Tally {
     fn merge(&mut self, later: Tally) {
         self.passed_over += later.passed_over;
         for (uri, times) in later.times {
-            *self.times.entry(uri).or_default() += times;
+            let memory = memory_of(&uri);
+            let known = self.times.entry(uri).or_insert_with(|| {
+                self.memory += memory;
+                0
+            });
+            *known += times;
         }
+    }
+
+    fn check_memory(&self, limit: usize, source: &Source) -> Result<()> {
+        if self.memory > limit {
+            let what = format!(
+                "its first {} different lookups already need more memory than the limit of {limit} bytes",
+                self.times.len()
+            );
+            return Err(Error::new(ErrorKind::LookupsTooLarge(what)).in_file(source));
+        }
+        Ok(())
     }
 }
 
@@ -98,12 +123,21 @@ impl Lookups {
     /// # Errors
     /// When the source cannot be read.
     pub fn read(source: &Source, dialect: Dialect) -> Result<Lookups> {
+        Lookups::read_within(source, dialect, usize::MAX)
+    }
+
+    /// Reads lookups, unless they need more than so many bytes of memory: all different ones are kept.
+    ///
+    /// # Errors
+    /// When the source cannot be read, or the lookups need more memory.
+    pub fn read_within(source: &Source, dialect: Dialect, memory: usize) -> Result<Lookups> {
         let mut pieces = Pieces::new(source.to_string(), source.open()?, PIECE);
         let mut shape = Shape::List;
         let mut tally = Tally::default();
         if let Some(first) = pieces.next()? {
             shape = shape_of(first.lines().take(200).map(<[u8]>::trim_ascii));
             tally.add(shape, &first);
+            tally.check_memory(memory, source)?;
             let threads = rayon::current_num_threads();
             let worker = || {
                 move |piece: Piece| {
@@ -114,10 +148,12 @@ impl Lookups {
             };
             pieces::run(threads, pieces, worker, |later| {
                 tally.merge(later);
-                Ok(())
+                tally.check_memory(memory, source)
             })?;
         }
-        let Tally { times, passed_over } = tally;
+        let Tally {
+            times, passed_over, ..
+        } = tally;
         if times.len() > u32::MAX as usize {
             return Err(
                 Error::format("more different lookups than can be told apart").in_file(source),

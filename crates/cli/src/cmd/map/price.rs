@@ -52,7 +52,7 @@ impl Priced {
         let Some(path) = &self.lookups else {
             return Ok(None);
         };
-        let lookups = Lookups::read(&Source::new(path), dialect)?;
+        let lookups = Lookups::read_within(&Source::new(path), dialect, memory)?;
         if lookups.is_empty() {
             return Err(anyhow::anyhow!("{}: no lookups", path.display()))
                 .hint("a lookup is a URI, one a line, or a request in a log");
