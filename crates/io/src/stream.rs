@@ -36,6 +36,8 @@ pub struct Stream {
     text: bool,
     /// Whether a byte-order mark was skipped.
     marked: bool,
+    /// Whether the end of a gzip member ends a line.
+    members_end_lines: bool,
     /// The last byte that was decoded.
     last: u8,
     /// Decoded, but not given yet.
@@ -65,6 +67,7 @@ impl Stream {
             done: false,
             text: false,
             marked: false,
+            members_end_lines: false,
             last: b'\n',
             unread: Vec::new(),
             fault: None,
@@ -100,6 +103,14 @@ impl Stream {
     #[must_use]
     pub fn text(mut self) -> Stream {
         self.text = true;
+        self.members_end_lines()
+    }
+
+    /// Reads a part of a text, from one of its gzip members on: the end of a member ends a line, but
+    /// there is no byte-order mark to look for.
+    #[must_use]
+    pub fn members_end_lines(mut self) -> Stream {
+        self.members_end_lines = true;
         self
     }
 
@@ -285,7 +296,7 @@ impl Stream {
                     if step.written > 0 {
                         return Ok(step.written);
                     }
-                    if step.end && self.text && self.last != b'\n' && ends_line {
+                    if step.end && self.members_end_lines && self.last != b'\n' && ends_line {
                         out[0] = b'\n';
                         return Ok(1);
                     }

@@ -35,8 +35,10 @@ fn gzip(data: &[u8]) -> Vec<u8> {
     out.finish().unwrap()
 }
 
+/// A capture of `com,example)/…`.
 fn capture(key: &str) -> String {
-    format!("{key} 20200101000000 {{\"url\": \"http://x.example/\", \"status\": \"200\"}}\n")
+    let url = key.replace("com,example)", "http://example.com");
+    format!("{key} 20200101000000 {{\"url\": \"{url}\", \"status\": \"200\"}}\n")
 }
 
 fn captures(count: usize) -> String {
@@ -69,7 +71,7 @@ fn a_pipe_gives_what_the_file_gives() {
     let made = bash(
         folder.path(),
         "$W -q map build a.cdxj -o map && $W -q filter build a.cdxj -o filter \
-         && $W -q profile a.cdxj --policy H3P1 -o profiles && ls profiles",
+         && $W -q profile a.cdxj --policy H3P1 -o profiles > report && ls profiles",
     );
     assert_eq!(made.code, 0, "{}", made.stderr);
     let profile = format!("profiles/{}", made.stdout.trim());

@@ -223,7 +223,7 @@ fn broken_maps_are_errors_with_their_line() {
     for (text, line) in [
         ("com,a)/ 1\ncom,b)/ -5\n", "line 2"),
         ("com,a)/", "line 1"),
-        ("\u{0}\u{1}\n", "line 1"),
+        ("\u{0}\u{1}\n", "a binary file, not a map"),
     ] {
         std::fs::write(&path, text).unwrap();
         for command in ["lookup", "check"] {

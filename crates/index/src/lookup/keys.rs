@@ -34,13 +34,16 @@ impl Index {
         match self.zipnum() {
             None => {
                 let lines = self.flat();
+                // Of a small file, what was seen from the place before is not counted again.
+                let mut seen = 0;
                 for place in 0..PLACES {
                     let at = (lines.len() as u128 * place as u128 / PLACES as u128) as usize;
                     let start = match at {
                         0 => 0,
                         at => memchr(b'\n', &lines[at..]).map_or(lines.len(), |end| at + end + 1),
                     };
-                    sampler.see(&lines[start..], LINES);
+                    let start = start.max(seen);
+                    seen = start + sampler.see(&lines[start..], LINES);
                 }
             }
             Some(zipnum) => {
@@ -60,7 +63,8 @@ struct Sampler {
 }
 
 impl Sampler {
-    fn see(&mut self, lines: &[u8], most: usize) {
+    /// Looks at the first `most` lines. Returns their length.
+    fn see(&mut self, lines: &[u8], most: usize) -> usize {
         let mut rest = lines;
         for _ in 0..most {
             if rest.is_empty() {
@@ -76,5 +80,6 @@ impl Sampler {
             }
             rest = &rest[(end + 1).min(rest.len())..];
         }
+        lines.len() - rest.len()
     }
 }

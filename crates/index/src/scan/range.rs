@@ -265,9 +265,12 @@ impl<'a, J: Job> Ranges<'a, J> {
             },
             Compression::Gzip => {
                 let stream = Stream::gzip_at(source.to_string(), Box::new(limited), range.start)?;
-                if marked { stream.text() } else { stream }
+                match marked {
+                    true => stream.text(),
+                    false => stream.members_end_lines(),
+                }
             }
-            _ => source.open()?,
+            _ => source.open()?.text(),
         };
         loop {
             let (length, error) = stream.read_full(&mut buffer);
