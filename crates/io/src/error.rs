@@ -245,17 +245,30 @@ impl std::error::Error for Error {
     }
 }
 
-/// `file: line 3: byte 120: `, as far as it is known.
+/// A number with a comma before every third digit from the right.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `file: line 3: byte 1,120: `, as far as it is known.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.file {
             write!(f, "{file}: ")?;
         }
         if let Some(line) = self.line {
-            write!(f, "line {line}: ")?;
+            write!(f, "line {}: ", grouped(line))?;
         }
         if let Some(byte) = self.byte {
-            write!(f, "byte {byte}: ")?;
+            write!(f, "byte {}: ", grouped(byte))?;
         }
         Ok(())
     }

@@ -30,7 +30,9 @@ impl BadUri {
                 };
                 self.examples.push(format!(
                     "{}: line {}: {why}: {}",
-                    example.file, example.line, example.start
+                    example.file,
+                    waypost_report::count(example.line),
+                    example.start
                 ));
             }
         }
