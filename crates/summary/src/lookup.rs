@@ -1,7 +1,7 @@
 //! Lookups, and the one spelling of SURTs that holdings and lookups share.
 //!
 //! A summary can only be asked for what it was built from if both are spelled alike. So every SURT,
-//! whether it enters a summary or is looked up in one, passes [`SurtWriter`] (or [`escaped`], when the
+//! whether it enters a summary or is looked up in one, passes [`SurtWriter`] (or [`spelled`], when the
 //! index already had it as a key): other forms of a SURT become the usual one, and white space and
 //! control bytes, which rows cannot hold, become percent-escapes. [`Lookup`] has no other constructor.
 
@@ -53,13 +53,18 @@ impl SurtWriter {
 
 /// Spells the SURT at the end of `out` as summaries do.
 fn spell(out: &mut Vec<u8>, start: usize) {
-    let surt = &out[start..];
-    if KeyForm::of(surt).is_surt() && !needs_escapes(surt) {
-        return;
+    if let Cow::Owned(surt) = spelled(&out[start..]) {
+        out.truncate(start);
+        out.extend_from_slice(&surt);
     }
-    let surt = usual_form(surt).into_owned();
-    out.truncate(start);
-    out.extend_from_slice(&escaped(&surt));
+}
+
+/// A SURT as summaries spell it: in the usual form, and escaped.
+pub(crate) fn spelled(surt: &[u8]) -> Cow<'_, [u8]> {
+    match KeyForm::of(surt).is_surt() {
+        true => escaped(surt),
+        false => Cow::Owned(escaped(&usual_form(surt)).into_owned()),
+    }
 }
 
 /// A SURT without white space and control bytes, which rows cannot hold.

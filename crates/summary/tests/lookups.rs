@@ -348,7 +348,8 @@ fn normal(key: &Key<'_>) -> (String, Reach) {
         Some(host) if key.reach() == Reach::Exact && !host.contains([')', '/']) => {
             (host.to_owned(), Reach::Hosts)
         }
-        _ => (stem.trim_end_matches('/').to_owned(), key.reach()),
+        _ if key.reach() == Reach::Exact => (stem.trim_end_matches('/').to_owned(), key.reach()),
+        _ => (stem, key.reach()),
     }
 }
 

@@ -9,7 +9,7 @@ use super::read::Filter;
 use crate::about::About;
 use crate::error::Result;
 use crate::frequency::{Frequency, Number, Sureness};
-use crate::lookup::{Lookup, SurtWriter, escaped};
+use crate::lookup::{Lookup, SurtWriter, spelled};
 use crate::scope::Scope;
 use crate::summary::{Answer, Kind, Match, Size, Summary};
 
@@ -73,7 +73,7 @@ impl Keyer {
     /// The hash of a SURT in the usual form.
     #[inline]
     pub fn hash_surt(&mut self, surt: &[u8]) -> Hash {
-        let surt: &[u8] = &escaped(surt);
+        let surt: &[u8] = &spelled(surt);
         if self.policy == Policy::Whole {
             return self.hasher.hash(surt);
         }

@@ -16,7 +16,7 @@ use waypost_surt::Dialect;
 
 use super::run::{Span, fields_of, second_key};
 use crate::about::By;
-use crate::lookup::{SurtWriter, escaped};
+use crate::lookup::{SurtWriter, spelled};
 
 /// Gathers holdings: the job of every scan that ends in a profile, a map or an evaluation.
 ///
@@ -216,7 +216,7 @@ impl Job for Gather {
             .unwrap_or_else(|| Tools::new(self.dialect));
         tools.second.clear();
         second_key(self.by, capture, &mut tools.second);
-        let surt = escaped(tools.rekeyer.surt(capture));
+        let surt = spelled(tools.rekeyer.surt(capture));
         held.add(&surt, &tools.second, self.source, &mut tools.payload);
         drop(surt);
         held.tools = Some(tools);
