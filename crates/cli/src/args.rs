@@ -25,7 +25,7 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    /// The files that the names stand for. Says which files of folders are left out.
+    /// Expands folders to the index files in them, and reports the files that are skipped.
     pub(crate) fn sources(&self, out: &Printer) -> anyhow::Result<Vec<Source>> {
         let expanded = input::expand(&self.inputs)?;
         match &expanded.skipped[..] {
@@ -44,7 +44,7 @@ impl Inputs {
     }
 }
 
-/// Which captures to look at.
+/// Capture filters.
 #[derive(Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct Filters {
@@ -60,11 +60,11 @@ pub(crate) struct Filters {
     /// Only captures at this time or earlier; 2004 is the end of 2004
     #[arg(long, value_name = "TIME", value_parser = time::digits)]
     to: Option<String>,
-    /// Only captures whose key begins so: com,example) or com,example,; or ~REGEX over the URL.
-    /// May be repeated: one is enough
+    /// Only captures whose key starts with com,example) or com,example, or whose URL matches ~REGEX.
+    /// May be repeated; a capture must match one of them
     #[arg(long, value_name = "SURT|~REGEX")]
     include: Vec<String>,
-    /// No captures whose key begins so, or whose URL matches ~REGEX. May be repeated
+    /// Skip captures whose key starts with this, or whose URL matches ~REGEX. May be repeated
     #[arg(long, value_name = "SURT|~REGEX")]
     exclude: Vec<String>,
     /// Include rows that are not captures of the Web (dns:, warcinfo, screenshots, …)
@@ -79,9 +79,9 @@ pub(crate) struct Filters {
 enum RevisitsArgument {
     /// Count them as captures
     Keep,
-    /// Leave them out
+    /// Skip them
     Drop,
-    /// Give them status and media type of the capture that they repeat
+    /// Give them the status and media type of the capture that they repeat
     Resolve,
 }
 
@@ -133,7 +133,7 @@ pub(crate) struct BadLines {
 }
 
 impl BadLines {
-    /// The file for bad lines, if one was named.
+    /// The file for bad lines, if `--rejects` was given.
     pub(crate) fn file(&self) -> anyhow::Result<Option<RejectsFile>> {
         Ok(match &self.rejects {
             Some(path) => Some(RejectsFile::create(path)?),
@@ -142,7 +142,7 @@ impl BadLines {
     }
 }
 
-/// How much of the machine to use: the same options for every command.
+/// Limits on memory, temporary files and threads; the same options for every command.
 #[derive(Args)]
 #[command(next_help_heading = "Resources")]
 pub(crate) struct ResourceArgs {
@@ -152,14 +152,15 @@ pub(crate) struct ResourceArgs {
     /// Folder for temporary files [default: the folder of the output, else the system's]
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     temporary: Option<PathBuf>,
-    /// Threads to use [default: one for each core]
+    /// Threads to use [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
 }
 
 impl ResourceArgs {
-    /// What was asked for. Temporary files go beside `output` if there is one: there is space for
-    /// it. Call it before any work starts: it also sets how many threads the libraries use.
+    /// The limits given on the command line. Temporary files go next to `output` by default, where
+    /// there is space for it. Call this before any work starts: it also sets the number of threads
+    /// that the libraries use.
     pub(crate) fn resources(&self, output: Option<&Path>) -> anyhow::Result<Resources> {
         let temporary = match &self.temporary {
             Some(folder) if !folder.is_dir() => {
@@ -198,7 +199,7 @@ fn folder_of(output: Option<&Path>) -> Option<PathBuf> {
     }
 }
 
-/// The least that `--memory` may be: every command keeps to it.
+/// The minimum of `--memory`. Every command can work within it.
 const LEAST_MEMORY: u64 = 64_000_000;
 
 fn memory(text: &str) -> Result<usize, String> {
@@ -209,7 +210,7 @@ fn memory(text: &str) -> Result<usize, String> {
     usize::try_from(bytes).map_err(|_| format!("`{text}` is more than this machine can address"))
 }
 
-/// Reads a size: `200K`, `1.5M`, `4GiB`. K, M, G and T are powers of 1,000; KiB, MiB, GiB and TiB
+/// Parses a size: `200K`, `1.5M`, `4GiB`. K, M, G and T are powers of 1,000; KiB, MiB, GiB and TiB
 /// are powers of 1,024.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     let invalid = || format!("invalid size `{text}`: write 200K, 512M or 4GiB");
@@ -231,7 +232,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(invalid)
 }
 
-/// Reads a number: `800M`, `1.5G`, `200,000`; K, M, G and T are powers of 1,000.
+/// Parses a number: `800M`, `1.5G`, `200,000`; K, M, G and T are powers of 1,000.
 pub(crate) fn number(text: &str) -> Result<u64, String> {
     let invalid = || format!("invalid number `{text}`: write 800M or 200000");
     let (number, unit) = split_unit(text);
@@ -262,22 +263,22 @@ fn scaled(number: &str, scale: f64) -> Option<u64> {
         .map(|value| value as u64)
 }
 
-/// Reads the name of a dialect, and tells completions which there are.
+/// Parses the name of a dialect, and lists all of them for completions.
 pub(crate) fn dialects() -> impl TypedValueParser<Value = Dialect> {
     PossibleValuesParser::new(Dialect::ALL.map(Dialect::name))
         .try_map(|name| name.parse::<Dialect>())
 }
 
-/// How results look.
+/// The output format.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people
+    /// Human-readable table
     Table,
-    /// For programs
+    /// JSON
     Json,
 }
 
-/// Refuses a report in JSON where the output itself goes to stdout.
+/// Refuses a JSON report if the output itself goes to stdout.
 pub(crate) fn refuse_json_on_stdout(format: Format, output: &Path) -> anyhow::Result<()> {
     if format == Format::Json && output.as_os_str() == "-" {
         return Err(anyhow::anyhow!(

@@ -3,17 +3,17 @@
 use std::io;
 use std::process::ExitCode;
 
-/// What a command found, when it could do its work.
+/// The result of a command that ran without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Done; found; clean.
     Yes,
-    /// Nothing found; not clean; a bar not met.
+    /// Nothing found; not clean; threshold not met.
     No,
 }
 
 impl Exit {
-    /// The code of a run that could not do its work.
+    /// The exit code after an error.
     pub(crate) const ERROR: u8 = 2;
 }
 
@@ -26,7 +26,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Whether the reader of our output has gone away, as `head` does.
+/// Whether the reader of stdout has closed the pipe, as `head` does.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause

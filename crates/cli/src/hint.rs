@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-/// An error with a remedy. Prints as the error itself; [`of`] finds the remedy.
+/// An error with a hint. Prints like the error itself; [`of`] returns the hint.
 #[derive(Debug)]
 struct Hinted {
     error: anyhow::Error,
@@ -27,7 +27,7 @@ impl std::error::Error for Hinted {
 
 /// Adds a hint to the error of a result.
 pub(crate) trait Hint<T> {
-    /// What the user can do about it.
+    /// Adds what the user can do about the error.
     fn hint(self, hint: impl Into<String>) -> anyhow::Result<T>;
 }
 
@@ -60,41 +60,39 @@ pub(crate) fn of(error: &anyhow::Error) -> Option<&str> {
     })
 }
 
-/// What to do about an input.
+/// What to do about an unsuitable input.
 fn of_input(error: &waypost_index::Error) -> Option<&'static str> {
     let waypost_index::ErrorKind::WrongKind { found, wanted } = error.kind() else {
         return error.hint();
     };
     Some(match (*found, *wanted) {
         ("an index", "a map") => {
-            "make a map of it: `waypost map build INDEX -o MAP`; to look something up in the index itself: `waypost index lookup`"
+            "build a map with `waypost map build INDEX -o MAP`, or search the index itself with `waypost index lookup`"
         }
         ("an index", "a profile") => {
-            "make profiles of it: `waypost profile INDEX -o FOLDER`; to look something up in the index itself: `waypost index lookup`"
+            "build profiles with `waypost profile INDEX -o FOLDER`, or search the index itself with `waypost index lookup`"
         }
         ("an index", "a filter") => {
-            "make a filter of it: `waypost filter build INDEX -o FILTER`; to look something up in the index itself: `waypost index lookup`"
+            "build a filter with `waypost filter build INDEX -o FILTER`, or search the index itself with `waypost index lookup`"
         }
         ("a summary", "a filter") => {
-            "ask it with `waypost lookup FILE URI`, which tells the kind of FILE by itself"
+            "use `waypost lookup FILE URI`, which detects the kind of FILE"
         }
         ("a summary", _) => {
-            "ask it with `waypost map lookup` or `waypost profile lookup`, or name the index that it was made from"
+            "use `waypost map lookup` or `waypost profile lookup`, or name the index that it was built from"
         }
-        ("a filter", _) => {
-            "ask it with `waypost filter lookup`, or name the index that it was made from"
-        }
+        ("a filter", _) => "use `waypost filter lookup`, or name the index that it was built from",
         ("the index of a ZipNum", "a map") => {
-            "make a map of it: `waypost map build cluster.idx -o MAP`"
+            "build a map with `waypost map build cluster.idx -o MAP`"
         }
         ("a WARC file", _) => "index it first, for example with `cdxj-indexer`, and name the index",
         ("a zip archive", _) => {
-            "of a WACZ, unzip it and name the index in it: indexes/index.cdx.gz"
+            "if it is a WACZ file, unzip it and name the index in it: indexes/index.cdx.gz"
         }
         ("text whose lines are mostly not URIs", _) => {
-            "a list has one URI or SURT a line, such as http://example.com/ or com,example)/"
+            "a list has one URI or SURT per line, such as http://example.com/ or com,example)/"
         }
-        _ => "name an index (CDX, CDXJ, ZipNum), or a list with one URI a line",
+        _ => "name an index (CDX, CDXJ, ZipNum), or a list with one URI per line",
     })
 }
 

@@ -1,13 +1,13 @@
-//! Ending on a signal: temporary files are removed, and the exit code says which signal it was.
+//! Exits on a signal: removes temporary files and sets the exit code of the signal.
 
 use std::thread;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// Waits for an interrupt in the background. 130 is the exit code for SIGINT, 143 for SIGTERM.
+/// Waits for a signal in the background. The exit code is 130 for SIGINT and 143 for SIGTERM.
 pub(crate) fn watch() {
-    // Without a handler, signals end the process as they always did.
+    // Without a handler, signals end the process by default.
     let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else {
         return;
     };
@@ -23,7 +23,7 @@ pub(crate) fn watch() {
 
 #[allow(
     clippy::exit,
-    reason = "other threads are at work and cannot be told to return"
+    reason = "other threads are running and cannot be stopped"
 )]
 fn end(code: i32) {
     std::process::exit(code);

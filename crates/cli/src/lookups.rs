@@ -1,5 +1,5 @@
-//! Lookups on the command line, the same for all summaries: URIs, or a file of them, answered in their
-//! order while the file is read.
+//! Lookups on the command line, the same for all summaries: URIs or a file of URIs, answered in
+//! input order while the file is read.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -25,48 +25,48 @@ use crate::printer::Printer;
 
 #[derive(Args)]
 pub(crate) struct Lookups {
-    /// URIs, or SURTs
+    /// URIs or SURTs
     uris: Vec<String>,
-    /// A file with a URI or SURT in each line; `-` is standard input
+    /// A file with one URI or SURT per line; `-` is standard input
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) batch: Option<PathBuf>,
-    /// Ask only for captures with these statuses: 200,3xx
+    /// Look up only captures with these statuses: 200,3xx
     #[arg(long, value_name = "LIST")]
     status: Option<String>,
-    /// Ask only for captures of these media types: text/html,image/*
+    /// Look up only captures of these media types: text/html,image/*
     #[arg(long, value_name = "LIST")]
     mime: Option<String>,
-    /// How to show the answers
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For people; columns are as wide as the first answers need
+    /// Human-readable table, with column widths taken from the first answers
     Table,
-    /// One line a lookup, without a header: the lookup, the answer, the key, the frequency
+    /// One line per lookup, without a header: lookup, answer, key, frequency
     Tsv,
-    /// One object a line
+    /// One JSON object per line
     Json,
 }
 
-/// What is said of a lookup.
+/// The answer to a lookup.
 #[derive(Default)]
 pub(crate) struct Verdict<'a> {
     pub(crate) presence: Presence,
-    /// Why it could not be looked up, if so.
+    /// Why it was rejected, if it was.
     pub(crate) rejected: Option<Rejection>,
-    /// The key that decides, and what it stands for.
+    /// The key that decides, and its frequency.
     pub(crate) key: Option<Cow<'a, [u8]>>,
     pub(crate) frequency: Option<Frequency>,
-    /// URI-Rs, where the frequency is of captures alone.
+    /// URI-Rs, if the frequency counts only captures.
     pub(crate) urirs: Option<Number>,
-    /// What else is known: a number for each of the further columns.
+    /// Values of the additional columns.
     pub(crate) more: [Option<u64>; 3],
 }
 
-/// Why a line could not be looked up.
+/// Why a line was rejected.
 #[derive(Clone, Copy)]
 pub(crate) enum Rejection {
     /// It has no SURT.
@@ -91,7 +91,7 @@ impl fmt::Display for Rejection {
 }
 
 impl Verdict<'_> {
-    /// No SURT can be made of it.
+    /// A lookup without a SURT.
     pub(crate) fn rejected(why: Error) -> Verdict<'static> {
         Verdict {
             rejected: Some(Rejection::NoSurt(why)),
@@ -107,16 +107,16 @@ impl Verdict<'_> {
     }
 }
 
-/// What some lookups came to. Each answer is written as it comes: keeping them would take longer than
-/// finding them.
+/// The formatted answers to some lookups. Each answer is formatted at once: storing them would take
+/// longer than finding them.
 pub(crate) struct Answers<'a> {
     columns: &'a [&'a str],
     format: Format,
     /// Rows of tsv and json.
     text: Vec<u8>,
-    /// Rows of a table, before the widths of its columns are known.
+    /// Rows of a table whose column widths are not known yet.
     cells: Cells,
-    /// Present or unknown.
+    /// Number of lookups that are present or unknown.
     possible: u64,
     unknown: u64,
     rejected: u64,
@@ -135,12 +135,12 @@ impl<'a> Answers<'a> {
         }
     }
 
-    /// Whether the further columns are shown.
+    /// Whether the additional columns are shown.
     pub(crate) fn shows_more(&self) -> bool {
         self.format != Format::Tsv
     }
 
-    /// Answers a lookup. Lookups are answered in their order.
+    /// Answers a lookup. Lookups are answered in input order.
     pub(crate) fn push(&mut self, lookup: &[u8], verdict: &Verdict<'_>) {
         self.rejected += u64::from(verdict.rejected.is_some());
         self.possible += u64::from(verdict.rejected.is_none() && verdict.presence.is_possible());
@@ -152,7 +152,7 @@ impl<'a> Answers<'a> {
         }
     }
 
-    /// Answers all lines of a piece by `say`.
+    /// Answers all lines of a piece with `say`.
     fn answer(
         &mut self,
         piece: &Piece,
@@ -174,7 +174,7 @@ impl<'a> Answers<'a> {
 }
 
 impl Lookups {
-    /// Which captures are asked for.
+    /// The captures to look up.
     pub(crate) fn select(&self) -> anyhow::Result<Select> {
         let mut select = Select::new();
         if let Some(list) = &self.status {
@@ -191,8 +191,7 @@ impl Lookups {
         Ok(Scope::of(&self.select()?))
     }
 
-    /// Answers all lookups by a profile or a filter, of which some are best answered `piece` bytes at
-    /// a time.
+    /// Answers all lookups from a profile or a filter, `piece` bytes at a time.
     pub(crate) fn answer_by(
         &self,
         summary: &dyn Summary,
@@ -207,9 +206,9 @@ impl Lookups {
         })
     }
 
-    /// Answers all lookups. Each thread has a `worker()` of its own, which is given some lookups and
-    /// answers them in their order. `columns` are the names of what else is known; `piece` is how
-    /// many bytes of a file are best answered at a time.
+    /// Answers all lookups. Each thread has its own `worker()`, which answers lookups in input order.
+    /// `columns` are the names of additional columns, and `piece` is how many bytes of a file to
+    /// answer at a time.
     pub(crate) fn answer<W>(
         &self,
         columns: &[&str],
@@ -231,7 +230,7 @@ impl Lookups {
                 Some(Pieces::new(name, Source::new(path).open()?, piece))
             }
         };
-        // The first answers decide how wide the columns of a table are.
+        // The first answers determine the column widths of a table.
         let mut first = Answers::new(columns, self.format);
         let mut say = worker();
         let named: Vec<&[u8]> = self.uris.iter().map(String::as_bytes).collect();
@@ -254,7 +253,7 @@ impl Lookups {
             unknown += answers.unknown;
             rejected += answers.rejected;
             out.data().write_all(&answers.text)?;
-            // A program that waits for each answer gets it now.
+            // A program that waits for each answer gets it at once.
             out.flush()?;
             Ok::<(), anyhow::Error>(())
         };
@@ -267,7 +266,7 @@ impl Lookups {
                 move |piece: Piece| {
                     let mut answers = Answers::new(columns, self.format);
                     answers.answer(&piece, &mut say)?;
-                    // Laid out by the workers; the writer only writes.
+                    // The workers format the rows; the writer only writes them.
                     table.push_rows(&answers.cells, &mut answers.text);
                     answers.cells.clear();
                     Ok(answers)
@@ -283,7 +282,7 @@ impl Lookups {
         }
         if unknown > 0 && self.format == Format::Table {
             out.note(format_args!(
-                "of {} the summary cannot tell: it was not made from all captures that are asked for",
+                "{} outside the scope of the summary, which was not built from all matching captures",
                 crate::plural::of(unknown, "lookup")
             ));
         }
@@ -291,7 +290,7 @@ impl Lookups {
     }
 }
 
-/// The columns of the table, as wide as these cells need; if more rows follow, as wide as most URIs.
+/// The columns of the table, wide enough for these cells, or for most URIs if more rows follow.
 fn table(columns: &[&str], cells: &Cells, more_follow: bool) -> Columns {
     let mut head = vec![
         ("lookup", Align::Left),
@@ -396,7 +395,7 @@ fn push_number(number: Option<u64>, none: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A cell of a TSV: what would break the row is written as `\t`, `\n` or `\r`.
+/// Writes a TSV cell. Tabs and line breaks are escaped as `\t`, `\n` and `\r`.
 pub(crate) fn push_cell(cell: &[u8], out: &mut Vec<u8>) {
     if memchr::memchr3(b'\t', b'\n', b'\r', cell).is_none() {
         return out.extend_from_slice(cell);
@@ -428,7 +427,7 @@ fn answer_by(
             });
         };
         let (frequency, urirs) = match summary.kind() {
-            // Profiles give each number by itself.
+            // Profiles store each number separately.
             Kind::Profile => (
                 found.frequency.captures.map(|captures| Frequency {
                     captures: Some(captures),
@@ -448,7 +447,7 @@ fn answer_by(
     })
 }
 
-/// Rejects the lookups without a SURT, and answers each of the others by what `next` gives.
+/// Rejects lookups without a SURT, and answers the others with the results of `next`.
 pub(crate) fn answer_batch<'v>(
     batch: LookupBatch<'_>,
     answers: &mut Answers<'_>,

@@ -1,5 +1,5 @@
 //! The `waypost` command. Each subcommand is one file in `cmd/`: its help, its options and its
-//! `run`, which turns what was typed into validated options, calls a library and prints.
+//! `run`, which validates the options, calls a library and prints the result.
 
 use std::process::ExitCode;
 
@@ -26,10 +26,10 @@ fn main() -> ExitCode {
         .and_then(|matches| Ok((cmd::Cli::from_arg_matches(&matches)?, matches)))
     {
         Ok(parsed) => parsed,
-        // Help and version go to stdout with exit code 0, misuse to stderr with 2: clap knows.
+        // clap prints help and version to stdout with exit code 0, and misuse to stderr with 2.
         Err(error) => {
             let code = if error.use_stderr() { Exit::ERROR } else { 0 };
-            // A reader that has gone away (`waypost --help | head -1`) is not an error.
+            // A closed pipe (`waypost --help | head -1`) is not an error.
             let _ = error.print();
             return ExitCode::from(code);
         }
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(error) if exit::is_closed_pipe(&error) => Exit::Yes.into(),
         Err(error) => {
-            // What was already said on stdout comes before the error that ended it.
+            // Results printed so far come before the error.
             let _ = out.flush();
             out.error(&error);
             ExitCode::from(Exit::ERROR)

@@ -1,8 +1,8 @@
-//! Refusing to overwrite an input: the one check for all commands.
+//! Refuses to overwrite an input: one check for all commands.
 //!
-//! It looks at the arguments as they were typed: every file or folder that a command is to write
-//! against every one that it is to read. Files are compared by device and inode, so that links and
-//! other spellings of a path are found, too.
+//! Compares every file or folder that a command would write, according to its arguments, with every
+//! one that it would read. Files are compared by device and inode, which detects links and other
+//! spellings of a path.
 
 use std::path::{Path, PathBuf};
 
@@ -12,12 +12,12 @@ use waypost_io::opened::same_file;
 
 use crate::hint::Hint;
 
-/// Arguments that name what is written.
+/// Arguments that name outputs.
 const WRITTEN: [&str; 7] = [
     "output", "zipnum", "rejects", "html", "csv", "trace", "misses",
 ];
 
-/// Commands that may write to what they read, because that makes sense, and which argument that is.
+/// Commands that can work in place, and the argument that may be overwritten.
 const IN_PLACE: [(&str, &str); 3] = [
     ("index sort", "inputs"),
     ("filter add", "filter"),
@@ -27,7 +27,7 @@ const IN_PLACE: [(&str, &str); 3] = [
 /// Checks the arguments of a command.
 ///
 /// # Errors
-/// When an output is also an input.
+/// If an output is also an input.
 pub(crate) fn check(matches: &ArgMatches) -> anyhow::Result<()> {
     let mut command = Vec::new();
     let mut at = matches;
@@ -71,7 +71,7 @@ pub(crate) fn check(matches: &ArgMatches) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The input that is the same file as `output`: `input`, or a file in it if it is a folder.
+/// Returns the input that is the same file as `output`: `input` itself, or a file in that folder.
 fn same(output: &Path, input: &Path) -> Option<PathBuf> {
     if same_file(output, input) && !input.is_dir() {
         return Some(input.to_owned());

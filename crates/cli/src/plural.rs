@@ -2,7 +2,7 @@
 
 use waypost_report::count;
 
-/// `n` of something; the plural ends with an `s`.
+/// Formats a number with its noun, whose plural ends with `s`.
 pub(crate) fn of(n: u64, noun: &str) -> String {
     let s = if n == 1 { "" } else { "s" };
     format!("{} {noun}{s}", count(n))

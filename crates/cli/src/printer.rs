@@ -1,4 +1,4 @@
-//! The one place that writes to the terminal: data to stdout, everything said to people to stderr.
+//! The only module that writes to the terminal: data to stdout, messages to stderr.
 #![allow(
     clippy::print_stderr,
     reason = "messages go through here and nowhere else"
@@ -13,7 +13,7 @@ use waypost_report::count;
 use crate::hint;
 use crate::progress::{Phases, Progress};
 
-/// Warnings of one kind that are shown.
+/// How many warnings of one kind are shown.
 pub(crate) const SHOWN: usize = 3;
 
 /// Where a command's results and messages go.
@@ -30,7 +30,7 @@ impl Printer {
         }
     }
 
-    /// Results: what a pipe should see.
+    /// Standard output, for results.
     pub(crate) fn data(&mut self) -> &mut impl Write {
         &mut self.stdout
     }
@@ -39,26 +39,26 @@ impl Printer {
         self.stdout.flush()
     }
 
-    /// A bar over the bytes of all of these, and then over what is done with them. Shows until it is
+    /// A progress bar over the bytes of these sources and the work that follows, shown until it is
     /// dropped.
     pub(crate) fn progress(&self, phases: Phases, sources: &[Source]) -> Progress {
         let total = sources.iter().map(Source::size).sum();
         Progress::new(phases, total, !self.quiet && io::stderr().is_terminal())
     }
 
-    /// Something worth knowing. Silenced by `--quiet`.
+    /// Prints a message, unless `--quiet` is given.
     pub(crate) fn note(&self, message: impl Display) {
         if !self.quiet {
             eprintln!("{message}");
         }
     }
 
-    /// Something that may be wrong with the input or the result.
+    /// Prints a warning about the input or the result.
     pub(crate) fn warn(&self, message: impl Display) {
         eprintln!("warning: {message}");
     }
 
-    /// Warnings of one kind: the first three, and how many more there are.
+    /// Prints the first three warnings of one kind, and how many more there are.
     pub(crate) fn warn_some<M: Display>(&self, messages: impl IntoIterator<Item = M>) {
         let mut messages = messages.into_iter();
         for message in messages.by_ref().take(SHOWN) {
@@ -66,11 +66,11 @@ impl Printer {
         }
         let more = messages.count() as u64;
         if more > 0 {
-            self.warn(format_args!("… and {} more like that", count(more)));
+            self.warn(format_args!("… and {} more like this", count(more)));
         }
     }
 
-    /// The error that ends the run: what, because of what, and what to do.
+    /// Prints the error that ends the run, its causes and its hint.
     pub(crate) fn error(&self, error: &anyhow::Error) {
         let chain: Vec<String> = error.chain().map(ToString::to_string).collect();
         eprintln!("error: {}", chain.join(": "));

@@ -1,5 +1,5 @@
-//! A bar that shows which phase a run is in, how far it has come, how fast it is, and how long it will
-//! take. Hidden off a terminal.
+//! A progress bar with the phase of a run, its rate and the remaining time. Hidden if stderr is not a
+//! terminal.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// What a run does: first it takes in so many bytes, then it does something of unknown length.
+/// The phases of a run: reading a known number of bytes, then work of unknown length.
 #[derive(Clone, Copy)]
 pub(crate) struct Phases {
     /// While the input is read: `reading`.
@@ -24,7 +24,7 @@ impl Phases {
     };
 }
 
-/// Shows a number that others count up, until it is dropped.
+/// Shows a counter until it is dropped.
 pub(crate) struct Progress {
     done: Arc<AtomicU64>,
     shown: Option<Shown>,
@@ -81,7 +81,7 @@ impl Progress {
         Progress { done, shown }
     }
 
-    /// What to count up.
+    /// The counter to increment.
     pub(crate) fn bytes(&self) -> &Arc<AtomicU64> {
         &self.done
     }

@@ -7,10 +7,10 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use waypost_index::timestamp::Time;
 
-/// How to write a time, for errors.
+/// The accepted forms, for error messages.
 pub(crate) const FORMS: &str = "write 2004, 20040131, 2004-01-31 or 2004-01-31T12:00:00Z";
 
-/// The digits of a time: the form of an index.
+/// Converts a time to digits, as used in indexes.
 pub(crate) fn digits(text: &str) -> Result<String, String> {
     let invalid = || format!("invalid time `{text}`: {FORMS}");
     if text.len() >= 4 && text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -27,7 +27,7 @@ pub(crate) fn digits(text: &str) -> Result<String, String> {
     }
     let time = match (text.parse::<Timestamp>(), text.parse::<DateTime>()) {
         (Ok(instant), _) => instant.to_zoned(TimeZone::UTC).datetime(),
-        // Without an offset it is UTC, as everywhere in an archive.
+        // Without an offset, times are UTC, as everywhere in archives.
         (_, Ok(time)) => time,
         _ => return Err(invalid()),
     };
@@ -45,7 +45,7 @@ pub(crate) fn last_of(text: &str) -> Result<Time, String> {
     Time::last_of(digits(text)?.as_bytes()).ok_or_else(|| format!("invalid time `{text}`: {FORMS}"))
 }
 
-/// Refuses a span that is empty whatever the input.
+/// Refuses a time span that is always empty.
 pub(crate) fn check_span(from: Option<Time>, to: Option<Time>) -> anyhow::Result<()> {
     if let (Some(from), Some(to)) = (from, to)
         && from > to
@@ -68,7 +68,7 @@ pub(crate) fn source_date_epoch() -> anyhow::Result<Option<Time>> {
     Ok(Some(time))
 }
 
-/// The time so many seconds after 1970.
+/// Converts seconds since 1970 to a time.
 fn of_unix(seconds: i64) -> Option<Time> {
     let time = Timestamp::from_second(seconds)
         .ok()?

@@ -7,12 +7,12 @@ use super::Cli;
 use crate::exit::Exit;
 use crate::printer::Printer;
 
-/// Print a script that completes waypost's commands in your shell
+/// Print a shell completion script
 #[derive(Args)]
 #[command(after_help = "Example:\n\
     \x20 waypost completions bash > waypost.bash")]
 pub(crate) struct Completions {
-    /// The shell to complete for
+    /// The shell to print the script for
     shell: Shell,
 }
 

@@ -21,11 +21,11 @@ use crate::plural;
 use crate::printer::Printer;
 use crate::progress::Phases;
 
-/// Judge summaries by what they cost and how often they are right about real lookups
+/// Measure the cost and accuracy of summaries on real lookups
 ///
-/// The holdings say what is truly held: an index, a list of URIs, a profile of URIR, or a file of
-/// unkeyed hashes (`waypost filter build --kind hashes`). Lookups are
-/// URIs, one a line, an access log of a Wayback Machine, or a log of MemGator.
+/// The holdings are the ground truth: an index, a list of URIs, a URIR profile, or a file of unkeyed
+/// hashes (`waypost filter build --kind hashes`). Lookups are URIs, one per line, an access log of a
+/// Wayback Machine, or a MemGator log.
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost evaluate profiles/small.*.cdxj --holdings small.cdxj \\\n\
@@ -34,33 +34,33 @@ use crate::progress::Phases;
     \x20   --holdings profiles/small.URIR.cdxj --lookups lookups.txt\n\
     \n\
     With no lookups, every ratio is 1.\n\
-    Exit code 1: something that is held was called absent.")]
+    Exit code 1: a held URI was called absent.")]
 pub(crate) struct Evaluate {
-    /// Summaries
+    /// The summaries to evaluate
     #[arg(required = true, value_name = "SUMMARY")]
     summaries: Vec<PathBuf>,
-    /// What is truly held: indexes, lists of URIs, or a profile of URIR
+    /// What the archive holds: indexes, lists of URIs, a URIR profile or hashes
     #[arg(long, required = true, value_name = "INPUT")]
     holdings: Vec<PathBuf>,
-    /// What people look up; may be repeated, and each has its own rows
+    /// Lookups to evaluate on; may be repeated, and each list is reported separately
     #[arg(long, required = true, value_name = "LIST")]
     lookups: Vec<PathBuf>,
-    /// Count lookups as often as they were asked
+    /// Count repeated lookups as often as they occur
     #[arg(long)]
     weighted: bool,
-    /// Also judge with keys ignored that have fewer captures: 1,2,5,10
+    /// Also evaluate without keys that have fewer captures than this: 1,2,5,10
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     min_frequency: Vec<u64>,
-    /// Write a page with the plots of the papers
+    /// Write an HTML page with plots
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// What was captured after the summaries were made: how much of it they call present
+    /// Later captures: report how many of them the summaries call present
     #[arg(long, value_name = "INPUT")]
     later: Vec<PathBuf>,
-    /// Judge maps whose keys have filters by their rows alone
+    /// Ignore the filters of maps that have them
     #[arg(long)]
     ignore_filter: bool,
-    /// How to show the result
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]
@@ -76,7 +76,7 @@ enum Format {
     Json,
 }
 
-/// A summary judged by a sample, or by a sample with rare keys ignored.
+/// The result of one summary on one list of lookups, possibly without rare keys.
 struct Row {
     sample: String,
     summary: String,
@@ -89,7 +89,7 @@ struct Row {
     confusion: Confusion,
     rejected: u64,
     missed: Vec<String>,
-    /// What it makes of what was captured later.
+    /// The answers to later captures.
     foreseen: Option<Foreseen>,
 }
 
@@ -166,7 +166,7 @@ impl Evaluate {
                     self.weighted,
                     &self.min_frequency,
                 )
-                .with_context(|| format!("cannot judge {}", name.display()))?;
+                .with_context(|| format!("cannot evaluate {}", name.display()))?;
                 let from = rows.len();
                 self.push_rows(path, name, &**summary, &verdict, reading.urirs, &mut rows);
                 for row in &mut rows[from..] {
@@ -191,7 +191,7 @@ impl Evaluate {
         Ok(if missed == 0 { Exit::Yes } else { Exit::No })
     }
 
-    /// What was captured later, if it was named.
+    /// Reads the later captures, if `--later` was given.
     fn read_later(
         &self,
         dialect: Dialect,
@@ -273,7 +273,7 @@ impl Evaluate {
     }
 }
 
-/// Opens a summary of whatever kind it is.
+/// Opens a summary of any kind.
 fn open(path: &Path, ignore_filter: bool) -> anyhow::Result<Box<dyn Summary>> {
     let opened = waypost_summary::open_with(path, ignore_filter);
     if let Err(error) = &opened
@@ -323,7 +323,7 @@ fn table<'a>(rows: impl IntoIterator<Item = &'a Row>, exact: bool) -> Table {
         columns.insert(0, ("sample", Align::Left));
         columns.push(("rejected", Align::Right));
     }
-    // People read shorter words.
+    // Shorter names for the table.
     let short = |name: &'static str| match name {
         "gzip_bytes" => "gzipped",
         "relative_cost" => "Relative Cost",
@@ -440,8 +440,8 @@ fn json_of(rows: &[Row]) -> Value {
 }
 
 fn write_page(path: &Path, rows: &[Row]) -> anyhow::Result<()> {
-    let mut page = Page::new("What summaries cost, and how often they are right");
-    page.text("Relative Cost is keys over URI-Rs held. What lies on the red line is beaten by nothing that costs less.");
+    let mut page = Page::new("Cost and accuracy of summaries");
+    page.text("Relative Cost is the number of keys divided by the number of held URI-Rs. No cheaper summary is better than one on the red line.");
     let mut samples: Vec<&str> = rows.iter().map(|row| row.sample.as_str()).collect();
     samples.dedup();
     for sample in samples {
@@ -517,7 +517,7 @@ fn write_page(path: &Path, rows: &[Row]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What tells summaries apart: the policy in `NAME.H3P1.cdxj`, else the file's name.
+/// A short label for a summary: the policy in `NAME.H3P1.cdxj`, else the file name.
 fn short_name(summary: &str) -> String {
     let name = summary.rsplit('/').next().unwrap_or(summary);
     name.split('.')

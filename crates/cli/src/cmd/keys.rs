@@ -17,22 +17,22 @@ use crate::printer::Printer;
 /// Print the SURT of URIs and their keys under every policy
 #[derive(Args)]
 #[command(
-    after_help = "Without URIs they are read from stdin, one a line. A line with `)` before its first `/` and no scheme is taken as a SURT. Lines without a SURT are counted and shown on stderr.\n\
+    after_help = "Without arguments, URIs are read from stdin, one per line. A line with `)` before its first `/` and without a scheme is read as a SURT. Lines without a SURT are counted and reported on stderr.\n\
     \n\
     Examples:\n\
     \x20 waypost keys 'https://www.News.BBC.co.uk/images/Logo.png?width=200#top'\n\
     \x20 waypost keys --policy H3P0,DDom --format tsv < lookups.txt"
 )]
 pub(crate) struct Keys {
-    /// URIs, or SURTs; none: read them from stdin
+    /// URIs or SURTs [default: read them from stdin]
     uris: Vec<String>,
     /// Policies, separated by commas (H3P0,HxP1,DDom); `none` for the SURT alone [default: all 23]
     #[arg(long, value_name = "LIST")]
     policy: Option<String>,
-    /// The canonicalisation rules
+    /// Canonicalisation rules
     #[arg(long, default_value_t, value_parser = dialects())]
     dialect: Dialect,
-    /// How to print them; tsv and json have a row for each URI and policy
+    /// Output format; tsv and json have one row per URI and policy
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     /// Stop at the first line that has no SURT
@@ -47,25 +47,25 @@ enum Format {
     Json,
 }
 
-/// What was typed, understood.
+/// Validated options.
 struct Plan {
-    /// With their names.
+    /// Policies and their names.
     policies: Vec<(Policy, String)>,
     dialect: Dialect,
     format: Format,
     strict: bool,
-    /// What an input is called when it is bad: `line` on stdin, else `URI`.
+    /// How warnings refer to an input: `line` on stdin, else `URI`.
     word: &'static str,
 }
 
-/// What came of the lines so far.
+/// Counts so far.
 #[derive(Default)]
 struct Tally {
     good: u64,
     bad: u64,
 }
 
-/// Bad lines shown in full; the rest is only counted.
+/// How many bad lines are shown; the others are only counted.
 const SHOWN: usize = 3;
 
 impl Keys {
@@ -122,7 +122,7 @@ fn policies(list: Option<&str>) -> anyhow::Result<Vec<Policy>> {
 impl Plan {
     fn run_on_stdin(&self, tally: &mut Tally, out: &mut Printer) -> anyhow::Result<()> {
         if io::stdin().is_terminal() {
-            out.note("reading URIs from the terminal, one a line; end with Ctrl-D");
+            out.note("reading URIs from the terminal, one per line; press Ctrl-D to end");
         }
         let pieces = Pieces::new("stdin", Source::Stdin.open()?, PIECE);
         let worker = || {
@@ -146,15 +146,15 @@ impl Plan {
         })
     }
 
-    /// Prints the rows, and shows the first lines that have none; in strict mode they are errors.
+    /// Prints the rows and the first bad lines, which are errors in strict mode.
     fn take(&self, part: Part, tally: &mut Tally, out: &mut Printer) -> anyhow::Result<()> {
         if let (true, Some(bad)) = (self.strict, part.bad.first()) {
             out.data().write_all(&part.rows[..part.rows_before_bad])?;
             return Err(anyhow::Error::msg(self.message(bad)))
-                .hint("leave out --strict to skip such lines and count them");
+                .hint("omit --strict to skip such lines");
         }
         out.data().write_all(&part.rows)?;
-        // A person, or a program that waits for each answer, gets it now.
+        // A terminal, or a program that waits for each answer, gets it at once.
         out.flush()?;
         let shown = SHOWN.saturating_sub(tally.bad as usize);
         for bad in part.bad.iter().take(shown) {
@@ -213,7 +213,7 @@ impl<'p> RowWriter<'p> {
 }
 
 impl Plan {
-    /// The SURT; in a table under the URI, and with the registered domain as people write it.
+    /// Writes the SURT; in a table, below the URI and followed by the registered domain.
     fn push_head(&self, uri: &[u8], surt: &Surt<'_>, rows: &mut Vec<u8>) {
         if self.format == Format::Table {
             rows.extend_from_slice(uri);
@@ -259,7 +259,7 @@ impl Plan {
     }
 }
 
-/// The rows of some lines, and the lines that have none.
+/// The rows of a piece of the input, and its bad lines.
 #[derive(Default)]
 struct Part {
     rows: Vec<u8>,
@@ -267,7 +267,7 @@ struct Part {
     bad_lines: u64,
     /// The first bad lines.
     bad: Vec<BadLine>,
-    /// How much of `rows` came before the first of them.
+    /// The length of `rows` before the first of them.
     rows_before_bad: usize,
 }
 
@@ -275,7 +275,7 @@ struct Part {
 struct BadLine {
     line: u64,
     reason: String,
-    /// How it begins.
+    /// Its beginning.
     start: String,
 }
 

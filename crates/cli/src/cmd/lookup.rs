@@ -21,10 +21,10 @@ use crate::hint::Hint;
 use crate::lookups::{Answers, Lookups, Verdict, answer_batch};
 use crate::printer::Printer;
 
-/// Look URIs up in an index or a summary, whatever FILE is
+/// Look up URIs in an index or in a summary of any kind
 ///
-/// FILE is a sorted index, a ZipNum index, a map, a profile or a filter: its content tells which. An index
-/// says what is held; a summary what may be.
+/// FILE is a sorted index, a ZipNum index, a map, a profile or a filter, detected by its content. An
+/// index says what is held; a summary says what may be held.
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost lookup small.cdxj http://library.example.org/\n\
@@ -38,7 +38,7 @@ pub(crate) struct Lookup {
     file: PathBuf,
     #[command(flatten)]
     lookups: Lookups,
-    /// The rules by which the keys of an index were made; summaries know theirs
+    /// The dialect of an index's keys; summaries record theirs
     #[arg(long, default_value_t, value_parser = dialects())]
     dialect: Dialect,
     #[command(flatten)]
@@ -79,9 +79,11 @@ impl Lookup {
         let wanted = self.lookups.wanted()?;
         if wanted != Scope::default() {
             return Err(anyhow::anyhow!(
-                "--status and --mime say what is asked of a summary, and this is an index"
+                "--status and --mime apply to summaries, but this is an index"
             ))
-            .hint("`waypost index lookup --filter =status:200` shows some captures only");
+            .hint(
+                "filter the captures of an index with `waypost index lookup --filter =status:200`",
+            );
         }
         self.lookups.answer(&[], PIECE, out, || {
             let mut search = Search::new(index, Wanted::default());

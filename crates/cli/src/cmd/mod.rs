@@ -17,12 +17,12 @@ mod man;
 mod map;
 mod profile;
 
-/// Learns from their indexes what web archives hold, writes that down small, and sends every
-/// lookup only to the archives that can answer it.
+/// Summarises the indexes of web archives, to tell which archives may have a page without asking all
+/// of them.
 #[derive(Parser)]
 #[command(name = "waypost", version = VERSION.as_str())]
 pub(crate) struct Cli {
-    /// Say nothing on stderr but warnings and errors
+    /// Print only warnings and errors on stderr
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
     #[command(subcommand)]

@@ -217,7 +217,7 @@ fn what_is_no_index_is_not_taken_for_one() {
     assert_eq!(run.code, 1);
     assert_eq!(
         run.stderr,
-        "warning: no line is a capture: is this an index?\n"
+        "warning: no captures found: is this an index?\n"
     );
     assert!(
         run.stdout.contains("layout           unknown"),

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use clap::Args;
 use waypost_summary::filter::{self, Recipe};
 
-use super::options::{Holdings, KeyFile, percent, tell, tell_reading};
+use super::options::{Holdings, KeyFile, percent, report_rejects, report_written};
 use crate::args::Inputs;
 use crate::args::ResourceArgs;
 use crate::exit::Exit;
@@ -11,19 +11,19 @@ use crate::hint::Hint;
 use crate::plural;
 use crate::printer::Printer;
 
-/// Add holdings to a bloom filter
+/// Add holdings to a Bloom filter
 ///
-/// Dialect and policy are those of the filter. The file is replaced as a whole when all is in.
+/// Uses the dialect and policy of the filter. The file is replaced atomically at the end.
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost filter add live.filter 2021.cdxj\n\
     \x20 waypost filter add live.filter lookups.txt -o newer.filter")]
 pub(crate) struct Add {
-    /// A filter of kind bloom
+    /// The Bloom filter
     filter: PathBuf,
     #[command(flatten)]
     inputs: Inputs,
-    /// The file to write; the filter itself if not given
+    /// The file to write [default: replace the filter]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -52,15 +52,15 @@ impl Add {
             out,
             |input| {
                 filter::add(&filter, input, &recipe, target).hint(
-                    "only bloom filters can be added to; keep a file of hashes and make other kinds from it with `waypost filter merge`",
+                    "only Bloom filters can be extended; for other kinds, keep a file of hashes and build filters from it with `waypost filter merge`",
                 )
             },
         )?;
-        let exit = tell_reading(out, &reading);
-        tell(out, target, &made);
+        let exit = report_rejects(out, &reading);
+        report_written(out, target, &made);
         if made.head.count > made.head.capacity {
             out.warn(format_args!(
-                "it was made for {} and is over-full: {} of what is not held is called present",
+                "the filter was built for {} and is overfull: its false positive rate is now {}",
                 plural::of(made.head.capacity, "key"),
                 percent(made.head.rate)
             ));

@@ -2,16 +2,16 @@ use clap::Args;
 use waypost_summary::filter::{self, Hasher, Input, Kind};
 use waypost_surt::{Dialect, Policy};
 
-use super::options::{Holdings, KeyFile, Make, tell, tell_reading};
+use super::options::{Holdings, KeyFile, Make, report_rejects, report_written};
 use crate::args::Inputs;
 use crate::args::{dialects, number};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
-/// Make a filter of all that indexes or lists of URIs hold
+/// Build a filter from indexes or lists of URIs
 ///
-/// The same holdings give the same file, in whatever order they come. Unless it is made with
-/// --key-file, anybody can look up in it whatever they can guess: see `waypost filter privacy`.
+/// The result does not depend on the order of the input. Unless the filter is built with --key-file,
+/// anyone can look up the URIs that they can guess: see `waypost filter privacy`.
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost filter build small.cdxj -o small.filter\n\
@@ -26,13 +26,13 @@ pub(crate) struct Build {
     inputs: Inputs,
     #[command(flatten)]
     make: Make,
-    /// How much of a SURT to keep: URIR (all), HxPx (without query), H3P0, …
+    /// The policy of the keys: URIR (whole SURT), HxPx (without query), H3P0, …
     #[arg(long, default_value_t = Policy::Whole)]
     policy: Policy,
-    /// The canonicalisation rules for SURTs that must be made
+    /// Canonicalisation rules
     #[arg(long, default_value_t, value_parser = dialects())]
     dialect: Dialect,
-    /// Make a bloom filter large enough for so many keys, to be added later: 300M
+    /// Make a Bloom filter large enough to grow to this many keys: 300M
     #[arg(long, value_name = "N", value_parser = number, default_value = "0")]
     room: u64,
     #[command(flatten)]
@@ -61,8 +61,8 @@ impl Build {
                 Ok(filter::build(input, &recipe, &self.make.output)?)
             },
         )?;
-        let exit = tell_reading(out, &reading);
-        tell(out, &self.make.output, &made);
+        let exit = report_rejects(out, &reading);
+        report_written(out, &self.make.output, &made);
         Ok(exit)
     }
 }

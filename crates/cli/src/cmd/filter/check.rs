@@ -8,15 +8,15 @@ use waypost_report::{Align, Table, count};
 use waypost_summary::filter::Filter;
 use waypost_summary::filter::check::{self, Report};
 
-use super::options::{Holdings, KeyFile, percent, tell_reading};
+use super::options::{Holdings, KeyFile, percent, report_rejects};
 use crate::args::{Format, ResourceArgs, number};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
-/// Check that a filter is whole, and with --holdings that it is right
+/// Check the integrity of a filter and, with --holdings, its answers
 ///
-/// With holdings, every key of them is looked up, and so are keys that nobody holds, to measure how
-/// often the filter is wrong. Exit code 1 if a shard is damaged or anything held is called absent.
+/// With holdings, looks up all of their keys, and random keys to measure the false positive rate.
+/// Exit code 1: a shard is damaged, or a held key was called absent.
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost filter check small.filter\n\
@@ -24,13 +24,13 @@ use crate::printer::Printer;
 pub(crate) struct Check {
     /// The filter
     filter: PathBuf,
-    /// What the filter was made of: indexes or lists of URIs. May be repeated
+    /// What the filter was built from: indexes or lists of URIs. May be repeated
     #[arg(long, value_name = "INPUT")]
     holdings: Vec<PathBuf>,
-    /// How many keys that nobody holds to look up
+    /// Number of random keys to look up
     #[arg(long, value_name = "N", value_parser = number, default_value = "10M")]
     tries: u64,
-    /// How to show the result
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]
@@ -56,7 +56,7 @@ impl Check {
                 out,
                 |input| Ok(check::check_holdings(&filter, input, self.tries)?),
             )?;
-            tell_reading(out, &holdings.reading);
+            report_rejects(out, &holdings.reading);
             report.holdings = Some(holdings);
         }
         match self.format {

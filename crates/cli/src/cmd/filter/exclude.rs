@@ -5,25 +5,25 @@ use waypost_index::input::Source;
 use waypost_summary::filter::{self, Input, Kind};
 use waypost_surt::Policy;
 
-use super::options::{KeyFile, Make, tell, tell_reading};
+use super::options::{KeyFile, Make, report_rejects, report_written};
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::plural;
 use crate::printer::Printer;
 
-/// Take a list of URIs out of a file of hashes, and make a filter of what is left
+/// Remove a list of URIs from a file of hashes, and build a filter from the rest
 ///
-/// The list has a URI in each line, as for a takedown. A published filter cannot forget: make it anew
-/// from the hashes. Exit code 1 if nothing of the list was held.
+/// Use it for takedowns: nothing can be removed from a published filter, so rebuild it from the
+/// hashes. Exit code 1: none of the URIs was held.
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost filter exclude 2020.hashes takedown.txt -o kept.hashes\n\
     \x20 waypost filter exclude 2020.hashes takedown.txt --kind bloom --fpr 1% \\\n\
     \x20   -o kept.filter")]
 pub(crate) struct Exclude {
-    /// A filter of kind hashes
+    /// A file of hashes
     filter: PathBuf,
-    /// URIs or SURTs, one a line
+    /// A list of URIs or SURTs, one per line
     list: PathBuf,
     #[command(flatten)]
     make: Make,
@@ -37,7 +37,7 @@ impl Exclude {
         let recipe = self.make.recipe(Kind::Hashes, 0)?;
         if filter.head().policy != Policy::Whole {
             out.warn(format_args!(
-                "the keys of {} stand for more than one URI each: all that share a key with one of the list go, too",
+                "a key of policy {} stands for many URIs: URIs that share a key with one on the list are removed, too",
                 filter.head().policy
             ));
         }
@@ -48,11 +48,11 @@ impl Exclude {
             ..Input::new(&sources)
         };
         let (made, reading, gone) = filter::exclude(&filter, input, &recipe, &self.make.output).hint(
-            "keep the hashes (`waypost filter build --kind hashes`) and make filters from what is left of them",
+            "keep the hashes (`waypost filter build --kind hashes`) and rebuild filters from them",
         )?;
-        let exit = tell_reading(out, &reading);
-        out.note(format_args!("took out {}", plural::of(gone, "key")));
-        tell(out, &self.make.output, &made);
+        let exit = report_rejects(out, &reading);
+        out.note(format_args!("removed {}", plural::of(gone, "key")));
+        report_written(out, &self.make.output, &made);
         Ok(if gone == 0 { Exit::No } else { exit })
     }
 }

@@ -12,14 +12,14 @@ use crate::exit::Exit;
 use crate::plural;
 use crate::printer::Printer;
 
-/// Say what a filter is: its kind, its keys, its size, what is said of it
+/// Show the kind, number of keys, size and metadata of a filter
 #[derive(Args)]
 #[command(after_help = "Example:\n\
     \x20 waypost filter info small.filter")]
 pub(crate) struct Info {
     /// The filter
     filter: PathBuf,
-    /// How to show it
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
@@ -35,7 +35,7 @@ impl Info {
     }
 }
 
-/// What it is in detail: the widths of rows, blocks.
+/// The kind with its details: widths or blocks.
 fn detail(filter: &Filter) -> String {
     match filter.head().kind {
         Kind::Ribbon => match filter.widths()[..] {
@@ -82,9 +82,7 @@ fn table(filter: &Filter) -> Table {
     table.row(["hash", head.hash.name()]);
     let key = head
         .fingerprint
-        .map_or("none: anybody can look up".to_owned(), |key| {
-            key.to_string()
-        });
+        .map_or("none: anyone can look up".to_owned(), |key| key.to_string());
     table.row(["key", &key]);
     table.row(["shards", &count(filter.shards() as u64)]);
     for (element, value) in filter.metadata().iter() {

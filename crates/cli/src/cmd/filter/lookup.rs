@@ -9,13 +9,12 @@ use crate::exit::Exit;
 use crate::lookups::Lookups;
 use crate::printer::Printer;
 
-/// Say of URIs whether they may be held
+/// Look up URIs in a filter
 ///
-/// `absent` is certain; `present` is wrong at the rate that `waypost filter info` shows; `unknown` is
-/// what the filter cannot tell, because it was not made from all captures that are asked for. In tsv:
-/// the lookup as given, `present`, `absent`, `unknown` or `rejected` (it has no SURT), the key that was
-/// looked up if it is present, and its frequency, which a filter does not know (`/`). Exit code 1 if
-/// everything is absent or rejected.
+/// `absent` is certain. `present` is wrong at the rate shown by `waypost filter info`. `unknown` means
+/// that the lookup is outside the scope of the filter. `rejected` means that the lookup has no SURT.
+/// The columns of tsv are the lookup, the answer, the key if it is present, and its frequency, which
+/// filters do not store (`/`). Exit code 1: everything is absent or rejected.
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost filter lookup small.filter http://library.example.org/\n\
@@ -28,7 +27,7 @@ pub(crate) struct Lookup {
     lookups: Lookups,
     #[command(flatten)]
     key_file: KeyFile,
-    /// Read shards one at a time instead of mapping the file into memory
+    /// Read one shard at a time instead of mapping the file into memory
     #[arg(long)]
     no_mmap: bool,
 }
@@ -43,7 +42,7 @@ impl Lookup {
             Filter::open(&self.filter)?
         };
         let filter = self.key_file.give(filter)?;
-        // Says at once if the secret is missing.
+        // Fail early if the secret is missing.
         Keyer::of(&filter)?;
         self.lookups.answer_by(&filter, PIECE, out)
     }

@@ -1,4 +1,4 @@
-//! `waypost filter …`: holdings as hashes, for archives that may not show their URIs.
+//! `waypost filter …`: holdings as hashes, for archives that may not disclose their URIs.
 
 use clap::{Args, Subcommand};
 
@@ -16,7 +16,7 @@ pub(crate) mod options;
 mod plan;
 mod privacy;
 
-/// Make, look up, join and judge filters: holdings as hashes, which do not show the URIs
+/// Build, look up, merge and check filters, which store hashes instead of URIs
 #[derive(Args)]
 pub(crate) struct Filter {
     #[command(subcommand)]

@@ -1,5 +1,4 @@
-//! What the commands of filters share: how large, with which key, what is said of it, and what to
-//! say in the end.
+//! Options and reports that the filter commands share: size, secret key, metadata.
 
 use std::path::{Path, PathBuf};
 
@@ -19,31 +18,31 @@ use crate::plural;
 use crate::printer::{Printer, SHOWN};
 use crate::progress::Phases;
 
-/// What to make.
+/// The filter to build.
 #[derive(Args)]
 pub(crate) struct Make {
     /// The file to write
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
-    /// ribbon (smallest), bloom (can be added to and merged) or hashes (exact, to be kept private)
+    /// ribbon (smallest), bloom (can be extended and merged) or hashes (exact, keep private)
     #[arg(long, value_name = "KIND", value_parser = kinds())]
     kind: Option<Kind>,
-    /// The rate of false positives: 1%, 0.4%, 0.004 [default: one in 256]
+    /// False positive rate: 1%, 0.4%, 0.004 [default: one in 256]
     #[arg(long, value_name = "RATE", value_parser = rate, group = "size")]
     fpr: Option<f64>,
-    /// Bits for each key: 1 to 32 (ribbon, which adds 2% to them), or in all (bloom)
+    /// Bits per key: 1 to 32 for ribbon, which adds 2%; the total bits per key for bloom
     #[arg(long, value_name = "N", group = "size")]
     bits: Option<f64>,
-    /// The most bytes that the file may have: 200M
+    /// Maximum size of the file: 200M
     #[arg(long, value_name = "SIZE", value_parser = size, group = "size")]
     bytes: Option<u64>,
     #[command(flatten)]
     resources: ResourceArgs,
     #[command(flatten)]
-    said: Said,
+    metadata: MetadataArguments,
 }
 
-/// How holdings are read.
+/// How to read holdings.
 #[derive(Args)]
 pub(crate) struct Holdings {
     #[command(flatten)]
@@ -53,7 +52,7 @@ pub(crate) struct Holdings {
 }
 
 impl Holdings {
-    /// Gives the holdings in `sources` to `take`, shows how far it is, and keeps the bad lines.
+    /// Passes the holdings in `sources` to `take`, shows progress and saves bad lines.
     pub(crate) fn read<T>(
         &self,
         sources: &[Source],
@@ -87,25 +86,25 @@ impl Holdings {
     }
 }
 
-/// What is said of a filter, in Dublin Core.
+/// Metadata of a filter, in Dublin Core.
 #[derive(Args)]
 #[command(next_help_heading = "Metadata")]
-struct Said {
-    /// What it is called
+struct MetadataArguments {
+    /// Title of the filter
     #[arg(long)]
     title: Option<String>,
-    /// Who publishes it
+    /// Publisher of the filter
     #[arg(long)]
     publisher: Option<String>,
-    /// When it was made; without it, the day of the newest capture
+    /// Date of the filter [default: the day of the newest capture]
     #[arg(long)]
     date: Option<String>,
-    /// Any element of Dublin Core: rights=CC0. May be repeated
+    /// Any Dublin Core element: rights=CC0. May be repeated
     #[arg(long, value_name = "ELEMENT=TEXT")]
     dc: Vec<String>,
 }
 
-impl Said {
+impl MetadataArguments {
     fn metadata(&self) -> anyhow::Result<Metadata> {
         let mut metadata = Metadata::default();
         let options = [
@@ -118,11 +117,11 @@ impl Said {
                 metadata.add(element, text)?;
             }
         }
-        for said in &self.dc {
-            let (element, text) = said
+        for pair in &self.dc {
+            let (element, text) = pair
                 .split_once('=')
-                .with_context(|| format!("--dc {said}: there is no `=`"))
-                .hint("write an element of Dublin Core and a text: --dc rights=CC0")?;
+                .with_context(|| format!("--dc {pair}: missing `=`"))
+                .hint("write a Dublin Core element and its text: --dc rights=CC0")?;
             metadata.add(element, text).context("--dc")?;
         }
         Ok(metadata)
@@ -130,7 +129,7 @@ impl Said {
 }
 
 impl Make {
-    /// `kind` is what is made if the user says nothing.
+    /// `kind` is the default kind.
     pub(crate) fn recipe(&self, kind: Kind, capacity: u64) -> anyhow::Result<Recipe> {
         let kind = self.kind.unwrap_or(kind);
         let resources = self.resources.resources(Some(&self.output))?;
@@ -142,30 +141,30 @@ impl Make {
         };
         if kind == Kind::Hashes && budget.is_some() {
             return Err(anyhow::anyhow!(
-                "hashes are kept whole: --fpr, --bits and --bytes say nothing about them"
+                "--fpr, --bits and --bytes do not apply to hashes"
             ))
-            .hint("leave the option out, or make another kind with --kind ribbon");
+            .hint("omit the option, or choose another kind with --kind ribbon");
         }
         Ok(Recipe {
             kind,
             budget: budget.unwrap_or_default(),
             capacity,
-            metadata: self.said.metadata()?,
+            metadata: self.metadata.metadata()?,
             memory: resources.memory,
             temporary: resources.temporary,
         })
     }
 }
 
-/// Reads a kind of filter, and tells completions which there are.
+/// Parses a kind of filter, and lists all of them for completions.
 fn kinds() -> impl TypedValueParser<Value = Kind> {
     PossibleValuesParser::new(Kind::ALL.map(Kind::name)).try_map(|name| name.parse::<Kind>())
 }
 
-/// Which secret.
+/// The secret key.
 #[derive(Args)]
 pub(crate) struct KeyFile {
-    /// A file with a secret key, 32 hexadecimal digits: without it nothing can be looked up
+    /// A file with a secret key of 32 hexadecimal digits, which lookups then need
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     key_file: Option<PathBuf>,
 }
@@ -179,21 +178,19 @@ impl KeyFile {
             .hint("make one with `openssl rand -hex 16 > FILE`")
     }
 
-    /// Opens a filter with the secret.
+    /// Opens a filter with the secret key.
     pub(crate) fn open(&self, path: &Path) -> anyhow::Result<Filter> {
         self.give(Filter::open(path)?)
     }
 
-    /// Gives the secret to a filter that needs it.
+    /// Passes the secret key to a filter that needs it.
     pub(crate) fn give(&self, filter: Filter) -> anyhow::Result<Filter> {
         match self.secret()? {
             Some(secret) => filter
                 .with_secret(secret)
-                .hint("name the key file that the filter was made with"),
+                .hint("name the key file that the filter was built with"),
             None if filter.head().fingerprint.is_some() => {
-                filter
-                    .hasher()
-                    .hint("name the key's file with --key-file")?;
+                filter.hasher().hint("name the key file with --key-file")?;
                 Ok(filter)
             }
             None => Ok(filter),
@@ -201,7 +198,7 @@ impl KeyFile {
     }
 }
 
-/// Reads a rate: `0.4%`, `0.004`.
+/// Parses a rate: `0.4%`, `0.004`.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
     let wrong = || format!("invalid rate `{text}`: write 0.4% or 0.004");
     let (number, unit) = match text.strip_suffix('%') {
@@ -217,7 +214,7 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A rate as people read it.
+/// Formats a rate as a percentage.
 pub(crate) fn percent(rate: f64) -> String {
     if rate == 0.0 {
         "0%".to_owned()
@@ -229,8 +226,8 @@ pub(crate) fn percent(rate: f64) -> String {
     }
 }
 
-/// Says what was made.
-pub(crate) fn tell(out: &Printer, path: &Path, made: &Made) {
+/// Reports what was written.
+pub(crate) fn report_written(out: &Printer, path: &Path, made: &Made) {
     let head = &made.head;
     let about = if head.estimated { "about " } else { "" };
     let per_key = if head.count == 0 {
@@ -253,11 +250,11 @@ pub(crate) fn tell(out: &Printer, path: &Path, made: &Made) {
     ));
 }
 
-/// Says what was wrong with the input. Damage makes it a `no`: not all of the input is in.
-pub(crate) fn tell_reading(out: &Printer, reading: &Reading) -> Exit {
+/// Reports bad lines and damage. Damage gives `Exit::No`, because some of the input is missing.
+pub(crate) fn report_rejects(out: &Printer, reading: &Reading) -> Exit {
     let bad: u64 = reading.rejects.iter().map(|rejects| rejects.total()).sum();
     if bad > 0 {
-        out.warn(format_args!("left out {}", plural::of(bad, "bad line")));
+        out.warn(format_args!("skipped {}", plural::of(bad, "bad line")));
         let examples = reading
             .rejects
             .iter()
@@ -273,7 +270,7 @@ pub(crate) fn tell_reading(out: &Printer, reading: &Reading) -> Exit {
     }
     if reading.bad_uris.count > 0 {
         out.warn(format_args!(
-            "left out {} without a SURT",
+            "skipped {} without a SURT",
             plural::of(reading.bad_uris.count, "line")
         ));
         for example in reading.bad_uris.examples.iter().take(SHOWN) {
@@ -282,7 +279,7 @@ pub(crate) fn tell_reading(out: &Printer, reading: &Reading) -> Exit {
     }
     crate::cmd::profile::tell_keys(&reading.keys, out);
     let damage = reading.damage.iter();
-    out.warn_some(damage.map(|error| format!("{error}; what came before is in")));
+    out.warn_some(damage.map(|error| format!("{error}; everything before it is included")));
     if reading.damage.is_empty() {
         Exit::Yes
     } else {

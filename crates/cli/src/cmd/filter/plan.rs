@@ -10,24 +10,24 @@ use crate::args::{Format, number};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
-/// Say how large filters of an archive would be, now and as it grows
+/// Estimate the size of filters of an archive, now and as it grows
 #[derive(Args)]
 #[command(after_help = "Example:\n\
     \x20 waypost filter plan --uris 800M --growth 200M --years 10 --fpr 1%")]
 pub(crate) struct Plan {
-    /// URI-Rs that are held now: 800M
+    /// URI-Rs held now: 800M
     #[arg(long, value_name = "N", value_parser = number)]
     uris: u64,
-    /// URI-Rs that come every year: 200M
+    /// URI-Rs added per year: 200M
     #[arg(long, value_name = "N", value_parser = number, default_value = "0")]
     growth: u64,
     /// Years to look ahead
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(0..=1000))]
     years: u32,
-    /// The rate of false positives
+    /// False positive rate
     #[arg(long, value_name = "RATE", value_parser = rate, default_value = "1%")]
     fpr: f64,
-    /// How to show it
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }

@@ -10,7 +10,7 @@ use super::options::percent;
 use crate::exit::Exit;
 use crate::printer::Printer;
 
-/// Say in plain numbers what a filter gives away
+/// Explain in numbers what a filter discloses
 #[derive(Args)]
 #[command(after_help = "Example:\n\
     \x20 waypost filter privacy small.filter")]
@@ -41,22 +41,21 @@ fn text(filter: &Filter) -> String {
         head.policy
     );
     if exposure.keyed {
-        text += "It is keyed: without the secret key nothing can be looked up in it, so nothing can be \
-                 guessed from it.\nAnyone with the file and the key learns all that follows.\n";
+        text += "It is keyed: nothing can be looked up without the secret key, so the file alone \
+                 confirms no guess.\nAnyone with the file and the key learns all of the following.\n";
     } else {
         text += "It is not keyed: anyone can look up any URI that they can guess.\n";
     }
     if exposure.exact {
-        text += "\nIt holds the hashes themselves: what it calls present is held, beyond doubt. Keep it private.\n";
+        text += "\nIt holds the hashes themselves: what it calls present is certainly held. Keep it private.\n";
     } else {
         text += &format!(
-            "\nHow sure one can be that a URI is held when the filter says so ({} of what is not held is called \
-             present, too):\n",
+            "\nHow likely a URI is held if the filter calls it present (false positive rate {}):\n",
             percent(exposure.rate)
         );
         for (prior, posterior) in PRIORS.iter().zip(exposure.posteriors) {
             text += &format!(
-                "  thought to be held with {:>5} before: {:>6} after\n",
+                "  probability {:>5} before the lookup: {:>6} after\n",
                 percent(*prior),
                 format!("{:.1}%", posterior * 100.0)
             );
@@ -66,15 +65,15 @@ fn text(filter: &Filter) -> String {
     match exposure.dictionary_seconds {
         Some(seconds) => {
             text += &format!(
-                "\nA dictionary of {dictionary} URIs, as large as a public crawl of the Web, is looked up in about {:.0} \
+                "\nA dictionary of {dictionary} URIs, as large as a public crawl of the Web, can be looked up in about {:.0} \
                  minutes on one core.\n",
                 seconds / 60.0
             );
         }
         None => {
             text += &format!(
-                "\nA dictionary of {dictionary} URIs cannot be looked up without the key; finding the key by trying takes \
-                 2^127 tries.\n"
+                "\nA dictionary of {dictionary} URIs cannot be looked up without the key; guessing the key takes \
+                 2^127 attempts on average.\n"
             );
         }
     }
@@ -85,8 +84,8 @@ fn text(filter: &Filter) -> String {
         );
     }
     if !exposure.keyed {
-        text += "So treat every URI that can be guessed as public. What nobody can guess (tokens, unlisted paths) is \
-                 not shown.\n";
+        text += "Therefore treat every URI that can be guessed as public. URIs that nobody can guess (tokens, unlisted \
+                 paths) are not disclosed.\n";
     }
     text
 }

@@ -12,23 +12,23 @@ use crate::exit::Exit;
 use crate::printer::Printer;
 use crate::progress::Phases;
 
-/// Say what an index is, what it holds and what is wrong with it
+/// Report what an index contains and what is wrong with it
 ///
-/// Finds the layout, counts captures, different URI-Rs and bad lines by kind, and looks whether the
+/// Detects the layout, counts captures, distinct URI-Rs and bad lines by kind, and checks that the
 /// lines are sorted by their bytes. All counts are exact.
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost index check small.cdxj\n\
     \x20 waypost index check --keys --format json small.cdxj\n\
     \n\
-    Exit code 1: not sorted, damaged, with bad lines, with lines twice, or with wrong keys.")]
+    Exit code 1: the index is unsorted or damaged, or has bad lines, duplicate lines or wrong keys.")]
 pub(crate) struct Check {
     #[command(flatten)]
     inputs: Inputs,
     /// Compare the keys with the SURTs of the URLs, under every dialect
     #[arg(long)]
     keys: bool,
-    /// How to show the result
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]
@@ -68,7 +68,7 @@ impl Check {
         }
         let tally = &report.outcome.tally;
         if tally.lines > tally.headers && tally.shapes.is_empty() {
-            out.warn("no line is a capture: is this an index?");
+            out.warn("no captures found: is this an index?");
         }
         match self.format {
             Format::Table => write!(out.data(), "{}", text(&report))?,
@@ -173,13 +173,13 @@ fn keys_text(keys: &KeysReport) -> String {
         .map(|dialect| format!("{dialect} {}", count(keys.differ(*dialect))))
         .collect();
     format!(
-        "{} compared, fit {best} best; differ: {}",
+        "{} compared, {best} fits best; different keys: {}",
         count(keys.compared),
         differ.join(", ")
     )
 }
 
-/// What is wrong, with places and examples.
+/// What is wrong, with positions and examples.
 fn details(report: &Report, text: &mut String) {
     let mut say = |line: String| {
         text.push_str(&line);

@@ -1,4 +1,4 @@
-//! What sorting, merging and zipping share: where to write, and what to report.
+//! Options and reports that `sort`, `merge` and `zipnum` share.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::plural;
 use crate::printer::Printer;
 use crate::progress::Progress;
 
-/// How to sort with these resources.
+/// Sort options for these resources.
 pub(crate) fn options(resources: Resources, unique: bool, progress: &Progress) -> Options<'_> {
     Options {
         memory: resources.memory,
@@ -29,10 +29,10 @@ pub(crate) fn options(resources: Resources, unique: bool, progress: &Progress) -
 /// Where sorted lines go.
 #[derive(Args)]
 pub(crate) struct Destination {
-    /// The file to write, gzipped if its name ends with .gz; standard output if not given
+    /// The file to write, gzipped if its name ends with .gz [default: standard output]
     #[arg(short, long, value_name = "FILE", conflicts_with = "zipnum")]
     output: Option<PathBuf>,
-    /// Write a ZipNum index into this new folder instead, as `waypost index zipnum` does
+    /// Write a ZipNum index to this new folder instead, like `waypost index zipnum`
     #[arg(long, value_name = "FOLDER")]
     zipnum: Option<PathBuf>,
     #[command(flatten)]
@@ -42,16 +42,16 @@ pub(crate) struct Destination {
 /// The shape of a ZipNum index.
 #[derive(Args)]
 pub(crate) struct Shape {
-    /// Lines in a block; 3000 if not given, 300 for WACZ
+    /// Lines per block [default: 3000, or 300 with --wacz]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     lines: Option<u64>,
-    /// Data files of a ZipNum index
+    /// Number of data files of a ZipNum index
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     shards: u64,
-    /// How hard to compress: 1 is fast, 12 is small
+    /// Compression level, from 1 (fastest) to 12 (smallest)
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u8).range(1..=12))]
     level: u8,
-    /// Write index.idx and index.cdx.gz, as in WACZ files, instead of cluster.idx and cdx-00000.gz
+    /// Name the files index.idx and index.cdx.gz, as in WACZ, not cluster.idx and cdx-00000.gz
     #[arg(long)]
     wacz: bool,
 }
@@ -111,8 +111,8 @@ pub(crate) fn create_zipnum(
     Ok(created?)
 }
 
-/// Says what was done. Damaged inputs make it a `no`: the output is there, but not all of the input.
-pub(crate) fn tell(
+/// Reports what was written. Damaged inputs give `Exit::No`, because some of the input is missing.
+pub(crate) fn report_written(
     out: &Printer,
     name: Option<String>,
     report: &Report,
@@ -120,7 +120,7 @@ pub(crate) fn tell(
 ) -> Exit {
     let damaged = report.damaged.iter();
     out.warn_some(
-        damaged.map(|error| format!("{error}; the whole lines before it are in the output")),
+        damaged.map(|error| format!("{error}; the complete lines before it are in the output")),
     );
     if let Some(name) = name {
         let mut message = format!("wrote {} to {name}", plural::of(written.lines, "line"));

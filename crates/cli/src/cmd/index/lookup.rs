@@ -23,20 +23,20 @@ use crate::time::{check_span, first_of, last_of};
 
 /// Find the captures of URIs in a sorted index
 ///
-/// The index is a sorted flat file, not compressed, or a ZipNum index. Lookups read only what they
-/// need: a flat file is searched by halves, and of ZipNum one block is inflated.
+/// The index is a sorted, uncompressed file or a ZipNum index. Lookups read only what they need: a
+/// flat file is searched by binary search, and one block of a ZipNum index is inflated.
 ///
-/// *.example.com asks for the domain and example.com/a* for the prefix, as with --match. Hosts and
-/// domains are found at every port.
+/// *.example.com matches the domain and example.com/a* the prefix, as with --match. Hosts and
+/// domains match at every port.
 ///
-/// Filters are written [!][=|~]FIELD:VALUE, as for pywb: `=status:200` the status is 200,
-/// `mime:html` the media type contains html, `~url:http://[^/]*/a` the URL matches the regular
-/// expression from its start; `!` turns a filter round. Without FIELD: the whole line is searched.
-/// A capture must pass all filters.
+/// Filters have pywb's syntax, [!][=|~]FIELD:VALUE. `=status:200` means that the status is 200,
+/// `mime:html` that the media type contains html, and `~url:http://[^/]*/a` that the URL matches the
+/// regular expression from its start; `!` negates a filter. Without FIELD: the whole line is
+/// searched. A capture must pass all filters.
 ///
-/// The lookups of a file (--batch) are sorted, as many as fit in an eighth of --memory at a time, and
-/// answered in the order of the index: each capture once, and each block read once. A pipe that is
-/// silent for a tenth of a second has what it sent answered.
+/// Lookups from a file (--batch) are sorted, as many at a time as fit in an eighth of --memory, and
+/// answered in index order: each capture is printed once and each block read once. When a pipe is
+/// silent for a tenth of a second, the lookups received so far are answered.
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost index lookup zipnum http://gazette.example.com/\n\
@@ -56,10 +56,10 @@ pub(crate) struct Lookup {
     /// Look up every line of this file, `-` for standard input
     #[arg(long, value_name = "FILE", conflicts_with = "uris", value_hint = ValueHint::FilePath)]
     batch: Option<PathBuf>,
-    /// Write the URIs for which nothing was found to this file
+    /// Write URIs without captures to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     misses: Option<PathBuf>,
-    /// What to find
+    /// Which captures match a URI [default: exact]
     #[arg(short = 'm', long = "match", value_name = "MATCH", value_enum)]
     kind: Option<MatchArgument>,
     /// Only captures at this time or later: 2004, 20040131, 2004-01-31
@@ -71,31 +71,31 @@ pub(crate) struct Lookup {
     /// Only captures that pass: =status:200, mime:html, !~url:.*login; may be repeated
     #[arg(short, long, value_name = "FILTER", value_parser = filter)]
     filter: Vec<Filter>,
-    /// At most so many captures for each URI
+    /// Maximum number of captures per URI
     #[arg(short, long, value_name = "N")]
     limit: Option<u64>,
-    /// The captures closest to this time first
+    /// Print the captures closest to this time first
     #[arg(long, value_name = "TIME", value_parser = first_of, conflicts_with = "reverse")]
     closest: Option<Time>,
-    /// The last captures first
+    /// Print the last captures first
     #[arg(short, long)]
     reverse: bool,
-    /// Give revisits the media type, status and place of the capture that they repeat
+    /// Give revisits the media type, status and location of the capture that they repeat
     #[arg(long)]
     resolve_revisits: bool,
-    /// How to write captures
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Cdxj)]
     format: Format,
-    /// The dialect of the index's SURTs; detected if not given
+    /// The dialect of the index's SURTs [default: detected]
     #[arg(long, value_parser = dialects())]
     dialect: Option<Dialect>,
-    /// Search an index although some of its keys are not the SURTs of their URLs
+    /// Search an index even if some of its keys are not the SURTs of their URLs
     #[arg(long)]
     trust_keys: bool,
     /// Read data files outside the folder of a ZipNum index if its rows or .loc file name them
     #[arg(long)]
     anywhere: bool,
-    /// Ask for the same range of keys as pywb, which misses ports other than the scheme's own
+    /// Search the same key range as pywb, which misses non-default ports
     #[arg(long)]
     as_pywb: bool,
     #[command(flatten)]
@@ -106,7 +106,7 @@ pub(crate) struct Lookup {
 enum Format {
     /// `key timestamp {json}`
     Cdxj,
-    /// A JSON object a line
+    /// One JSON object per line
     Json,
     /// `key timestamp url mime status digest length offset filename`
     Text,
@@ -116,11 +116,11 @@ enum Format {
 enum MatchArgument {
     /// The URI itself
     Exact,
-    /// All that starts with the URI
+    /// Everything that starts with the URI
     Prefix,
-    /// All of the URI's host
+    /// Everything on the URI's host
     Host,
-    /// All of the URI's domain and its subdomains
+    /// Everything on the URI's host and its subdomains
     Domain,
 }
 
@@ -135,8 +135,8 @@ impl From<MatchArgument> for Match {
     }
 }
 
-/// Reads a filter, and refuses those that can never be meant: `status=200` would be searched for in
-/// the whole line.
+/// Parses a filter, and refuses likely mistakes: `status=200` would be searched for in the whole
+/// line.
 fn filter(text: &str) -> Result<Filter, String> {
     let rest = text.strip_prefix('!').unwrap_or(text);
     if !rest.contains(':') {
@@ -156,16 +156,16 @@ fn filter(text: &str) -> Result<Filter, String> {
     Filter::parse(text).map_err(|error| error.to_string())
 }
 
-/// Lookups of a file that are answered together.
+/// Lookups that are answered together.
 #[derive(Default)]
 struct Batch {
     uris: Vec<String>,
     queries: Vec<Query>,
-    /// About how much memory they take.
+    /// Their approximate memory use.
     bytes: usize,
 }
 
-/// What became of all lookups.
+/// The results of all lookups.
 #[derive(Default)]
 struct Tally {
     found: u64,
@@ -173,10 +173,10 @@ struct Tally {
     bad: u64,
 }
 
-/// How long a pipe may be silent before what it sent is answered.
+/// How long a pipe may be silent before its lookups so far are answered.
 const SILENCE: Duration = Duration::from_millis(100);
 
-/// Bad lines that are shown.
+/// How many bad lines are shown.
 const SHOWN: u64 = 3;
 
 impl Lookup {
@@ -218,7 +218,7 @@ impl Lookup {
         let stats = search.stats();
         if stats.bad_lines > 0 {
             out.warn(format_args!(
-                "left out {} of the index that are not captures; `waypost index check` says why",
+                "skipped {} of the index that are not captures; `waypost index check` shows them",
                 plural::of(stats.bad_lines, "line")
             ));
         }
@@ -240,8 +240,8 @@ impl Lookup {
         })
     }
 
-    /// The dialect of the index's keys. An index whose keys are not the SURTs of its URLs is refused:
-    /// a lookup would miss captures that are there.
+    /// The dialect of the index's keys. An index whose keys are not the SURTs of its URLs is refused,
+    /// because lookups would miss captures.
     fn dialect_of(&self, index: &Index, out: &Printer) -> anyhow::Result<Dialect> {
         let asked = self.dialect.unwrap_or_default();
         if self.trust_keys {
@@ -276,8 +276,8 @@ impl Lookup {
             example.surt
         ))
         .hint(format!(
-            "give it such keys with `waypost index sort --rekey {asked} {name} -o FILE`; \
-             --trust-keys searches it as it is, and finds only captures whose key is the SURT"
+            "replace the keys with `waypost index sort --rekey {asked} {name} -o FILE`, or use \
+             --trust-keys to find only the captures whose key is the SURT"
         ))
     }
 
@@ -301,7 +301,7 @@ impl Lookup {
         }
     }
 
-    /// Answers every line of a file, as many lines at a time as take `limit` bytes.
+    /// Answers every line of a file, in batches of up to `limit` bytes.
     #[expect(clippy::too_many_arguments, reason = "the state of one loop")]
     fn answer_file(
         &self,
@@ -314,11 +314,11 @@ impl Lookup {
         out: &mut Printer,
     ) -> anyhow::Result<()> {
         let source = Source::new(path);
-        // A pipe may be someone who waits for an answer; a file is always read to its end.
+        // The writer of a pipe may be waiting for an answer; a file is always read to its end.
         let is_file = matches!(&source, Source::File(path) if path.is_file());
         let mut lines = Pieces::new(path.display().to_string(), source.open()?, PIECE);
         let (send, pieces) = sync_channel(4);
-        // Not waited for if there is an error: it may wait for a pipe that stays silent.
+        // Not joined on an error: it may be blocked on a silent pipe.
         thread::spawn(move || {
             while let Some(piece) = lines.next().transpose() {
                 let last = piece.is_err();
@@ -407,7 +407,7 @@ impl Lookup {
         }
     }
 
-    /// Prints the captures of a batch, writes down its misses and empties it.
+    /// Prints the captures of a batch, records its misses and empties it.
     fn answer(
         &self,
         batch: &mut Batch,
@@ -430,7 +430,7 @@ impl Lookup {
         Ok(())
     }
 
-    /// Writes down a URI for which nothing was found.
+    /// Records a URI without captures.
     fn miss(&self, uri: &str, misses: &mut Option<AtomicFile>) -> anyhow::Result<()> {
         if let (Some(file), Some(path)) = (misses, &self.misses) {
             writeln!(file, "{uri}").with_context(|| format!("cannot write {}", path.display()))?;

@@ -1,29 +1,28 @@
 use clap::Args;
 use waypost_index::merge::{self, Addition};
 
-use super::destination::{Destination, options, tell};
+use super::destination::{Destination, options, report_written};
 use crate::args::{Inputs, ResourceArgs};
 use crate::exit::Exit;
 use crate::printer::Printer;
 use crate::progress::Phases;
 
-/// Merge sorted indexes, hundreds at once, into one
+/// Merge any number of sorted indexes into one
 ///
-/// Every input is checked while it is read: the first line out of order ends the merge with an
-/// error that names it.
+/// The order of every input is checked. The merge fails at the first line that is out of order.
 #[derive(Args)]
 #[command(after_help = "Example:\n\
     \x20 waypost index merge --unique --add collection=news 2020.cdxj 2021.cdxj \\\n\
     \x20   -o all.cdxj\n\
     \n\
-    Exit code 1: an input was damaged, and what could be read of it was merged.")]
+    Exit code 1: an input was damaged; everything before the damage was merged.")]
 pub(crate) struct Merge {
     #[command(flatten)]
     inputs: Inputs,
-    /// Keep one of equal lines
+    /// Remove duplicate lines
     #[arg(short, long)]
     unique: bool,
-    /// Add a field to the JSON of every line; the lines must be CDXJ
+    /// Add a field to the JSON of every line, which must be CDXJ
     #[arg(long, value_name = "NAME=VALUE", value_parser = addition)]
     add: Option<Addition>,
     #[command(flatten)]
@@ -52,6 +51,11 @@ impl Merge {
         let report = merge::merge(&sources, &options, self.add.as_ref(), &mut writer)?;
         drop(progress);
         let written = writer.finish()?;
-        Ok(tell(out, self.destination.name(), &report, &written))
+        Ok(report_written(
+            out,
+            self.destination.name(),
+            &report,
+            &written,
+        ))
     }
 }

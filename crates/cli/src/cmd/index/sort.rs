@@ -3,30 +3,30 @@ use clap::Args;
 use waypost_index::{Source, rekey, sort};
 use waypost_surt::Dialect;
 
-use super::destination::{Destination, options, tell};
+use super::destination::{Destination, options, report_written};
 use crate::args::{Inputs, ResourceArgs, dialects};
 use crate::exit::Exit;
 use crate::plural;
 use crate::printer::Printer;
 use crate::progress::Phases;
 
-/// Sort the lines of indexes by their bytes, as `LC_ALL=C sort` does, in bounded memory
+/// Sort the lines of indexes by their bytes, like `LC_ALL=C sort`, in bounded memory
 ///
-/// Inputs may be plain, gzipped, zst or bz2, and of any size. Sorting is by the whole line, which
-/// is the order that lookups, merges and ZipNum need.
+/// Inputs may be plain, gz, zst or bz2, and of any size. Whole lines are compared, which is the
+/// order that lookups, merges and ZipNum need.
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost index sort --unique 2020.cdxj 2021.cdxj -o sorted.cdxj\n\
     \x20 waypost index sort --rekey ia 2020.cdxj -o rekeyed.cdxj\n\
     \n\
-    Exit code 1: an input was damaged, and what could be read of it was sorted.")]
+    Exit code 1: an input was damaged; everything before the damage was sorted.")]
 pub(crate) struct Sort {
     #[command(flatten)]
     inputs: Inputs,
-    /// Keep one of equal lines
+    /// Remove duplicate lines
     #[arg(short, long)]
     unique: bool,
-    /// Give every line the SURT of its URL under this dialect for a key
+    /// Replace every key by the SURT of its URL under this dialect
     #[arg(long, value_name = "DIALECT", value_parser = dialects())]
     rekey: Option<Dialect>,
     #[command(flatten)]
@@ -68,6 +68,11 @@ impl Sort {
         report.damaged.extend(damaged);
         drop(progress);
         let written = writer.finish()?;
-        Ok(tell(out, self.destination.name(), &report, &written))
+        Ok(report_written(
+            out,
+            self.destination.name(),
+            &report,
+            &written,
+        ))
     }
 }

@@ -8,7 +8,7 @@ use waypost_report::count;
 use crate::exit::Exit;
 use crate::printer::Printer;
 
-/// Write a ZipNum index back as one flat file
+/// Convert a ZipNum index to one flat file
 #[derive(Args)]
 #[command(after_help = "Example:\n\
     \x20 waypost index unzip zipnum -o flat.cdxj")]
@@ -16,10 +16,10 @@ pub(crate) struct Unzip {
     /// The folder of a ZipNum index, or its .idx file
     #[arg(value_name = "ZIPNUM")]
     zipnum: PathBuf,
-    /// The file to write, gzipped if its name ends with .gz; standard output if not given
+    /// The file to write, gzipped if its name ends with .gz [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Threads to use; as many as there are cores if not given
+    /// Threads to use [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
     /// Read data files outside the folder of the index if its rows or .loc file name them

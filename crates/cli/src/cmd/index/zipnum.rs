@@ -3,29 +3,29 @@ use std::path::PathBuf;
 use clap::Args;
 use waypost_index::merge;
 
-use super::destination::{Shape, create_zipnum, options, tell};
+use super::destination::{Shape, create_zipnum, options, report_written};
 use crate::args::{Inputs, ResourceArgs};
 use crate::exit::Exit;
 use crate::printer::Printer;
 use crate::progress::Phases;
 
-/// Write sorted indexes as ZipNum: compressed blocks that can be searched
+/// Convert sorted indexes to ZipNum: compressed blocks that can be searched
 ///
-/// The folder gets cluster.idx, cluster.loc and the shards cdx-00000.gz, cdx-00001.gz, … that pywb
-/// and the Common Crawl index server read. Several inputs are merged. Lookups inflate one block.
+/// Writes cluster.idx, cluster.loc and the shards cdx-00000.gz, cdx-00001.gz, …, which pywb and the
+/// Common Crawl index server can read. Several inputs are merged. A lookup inflates one block.
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost index zipnum sorted.cdxj -o blocks --shards 4\n\
     \x20 waypost index lookup blocks http://gazette.example.com/\n\
     \n\
-    Exit code 1: an input was damaged, and what could be read of it was written.")]
+    Exit code 1: an input was damaged; everything before the damage was written.")]
 pub(crate) struct Zipnum {
     #[command(flatten)]
     inputs: Inputs,
-    /// The folder to write; it must not exist or be empty
+    /// The folder to write, which must be new or empty
     #[arg(short, long, value_name = "FOLDER")]
     output: PathBuf,
-    /// Keep one of equal lines
+    /// Remove duplicate lines
     #[arg(short, long)]
     unique: bool,
     #[command(flatten)]
@@ -51,6 +51,6 @@ impl Zipnum {
         drop(progress);
         let written = writer.finish()?;
         let name = self.output.display().to_string();
-        Ok(tell(out, Some(name), &report, &written))
+        Ok(report_written(out, Some(name), &report, &written))
     }
 }

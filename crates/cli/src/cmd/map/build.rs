@@ -18,10 +18,10 @@ use crate::plural;
 use crate::printer::Printer;
 use crate::progress::Phases;
 
-/// Make a map of what an archive holds: every place once, without wildcards
+/// Build a map of what an archive holds, with one exact key per path
 ///
-/// Inputs are indexes, lists of URIs or HxPx profiles, in any order. Keys have no query; the
-/// frequency is captures/URI-Rs.
+/// Inputs are indexes, lists of URIs or HxPx profiles, in any order. Keys have no query, and
+/// frequencies are captures/URI-Rs.
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost map build small.cdxj -o full.ukvs\n\
@@ -35,16 +35,16 @@ pub(crate) struct Build {
     /// The map to write, gzipped if its name ends with .gz; `-` is standard output
     #[arg(short, long, value_name = "MAP")]
     output: PathBuf,
-    /// A second key
+    /// Also count by this
     #[arg(long, value_name = "WHAT", value_enum)]
     by: Option<ByArgument>,
-    /// The canonicalisation rules
+    /// Canonicalisation rules
     #[arg(long, default_value_t, value_parser = dialects())]
     dialect: Dialect,
-    /// Write the lookup table beside it, too: see `waypost map index`
+    /// Also write the lookup table: see `waypost map index`
     #[arg(long)]
     table: bool,
-    /// How to show the result
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]
@@ -88,7 +88,7 @@ impl Build {
         let whole = tell_bad(&made.reading, out);
         if made.rows == 0 {
             out.warn(
-                "nothing was counted: is this an index or a list of URIs, and do the filters fit?",
+                "nothing was counted: is this an index or a list of URIs, and do any captures pass the filters?",
             );
         }
         match self.format {

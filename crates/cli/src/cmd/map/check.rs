@@ -16,23 +16,23 @@ use crate::exit::Exit;
 use crate::plural;
 use crate::printer::Printer;
 
-/// Look a map over: its format, its order, rows that say nothing; and prove it by what is held
+/// Check the format, order and rows of a map and, with --holdings, its answers
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost map check small.ukvs\n\
     \x20 waypost map check small.ukvs --holdings small.cdxj\n\
     \n\
-    Exit code 1: not in order, rows missing, or a held URI called absent.")]
+    Exit code 1: the map is not in order or lacks rows, or a held URI was called absent.")]
 pub(crate) struct Check {
     /// The map
     map: PathBuf,
-    /// What is held: every URI of it is looked up, and those called absent are named
+    /// What the archive holds: look up all of it, and report what is called absent
     #[arg(long, value_name = "INPUT")]
     holdings: Vec<PathBuf>,
-    /// Read the rows alone, without the filter beside them
+    /// Ignore the filters of the map
     #[arg(long)]
     ignore_filter: bool,
-    /// How to show the result
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]
@@ -90,7 +90,7 @@ impl Check {
     }
 }
 
-/// What became of the held URIs that were looked up.
+/// The results of looking up all held URIs.
 struct Proof {
     urirs: u64,
     missed: u64,

@@ -17,9 +17,8 @@ use crate::printer::Printer;
 
 /// Make a map smaller by rolling subtrees up into wildcard keys
 ///
-/// By default the map of least cost is made: of all maps of its size, the one with the fewest false
-/// positives on the lookups given, or those to be expected. What the map called present stays
-/// present.
+/// By default, finds the map of least cost: of all maps of its size, the one with the fewest false
+/// positives on the given or expected lookups. What the map calls present stays present.
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost map compact full.ukvs --keys 10% -o small.ukvs\n\
@@ -34,19 +33,19 @@ pub(crate) struct Compact {
     /// The map to write, gzipped if its name ends with .gz
     #[arg(short, long, value_name = "MAP")]
     output: PathBuf,
-    /// Write the lookup table beside it, too: see `waypost map index`
+    /// Also write the lookup table: see `waypost map index`
     #[arg(long)]
     table: bool,
-    /// How to choose what is rolled up
+    /// How to choose the subtrees to roll up
     #[arg(long, value_enum, default_value_t = RuleArgument::LeastCost)]
     rule: RuleArgument,
-    /// As many keys as this, or as this share of the URI-Rs: 100000, 1.5%
+    /// Maximum number of keys, or their share of the URI-Rs: 100000, 1.5%
     #[arg(long, value_name = "N|N%", conflicts_with_all = ["bytes", "lambda"])]
     keys: Option<String>,
-    /// As many bytes as this, gzipped, filter and all: 200K, 1.5M; K is 1,000
+    /// Maximum size when gzipped, including filters: 200K, 1.5M
     #[arg(long, value_name = "SIZE", conflicts_with = "lambda", value_parser = crate::args::size)]
     bytes: Option<u64>,
-    /// What a false positive costs: in keys, and in bytes with --filters
+    /// The price of a false positive, in keys, or in bytes with --filters
     #[arg(long, value_name = "PRICE")]
     lambda: Option<f64>,
     /// Allow zero keys for subtrees that are looked up but not held
@@ -58,17 +57,17 @@ pub(crate) struct Compact {
     filtered: FilteredOptions,
     #[command(flatten)]
     papers: PapersOptions,
-    /// How keys and frequencies are written
+    /// The style of keys and frequencies
     #[arg(long, value_enum, default_value_t = StyleArgument::Published)]
     style: StyleArgument,
-    /// Write how many keys were read and written on the way, tab-separated, and a plot of it beside
-    /// the file, as .svg
+    /// Write the numbers of keys read and written over time, tab-separated, and a plot next to the
+    /// file, as .svg
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Report λ, what is left of the budget, and what the papers' rule would give, too
+    /// Also report λ, the unused budget, and the result of the papers' rule
     #[arg(short, long)]
     verbose: bool,
-    /// How to report: sentences on standard error, or JSON on standard output
+    /// Report format: sentences on standard error, or JSON on standard output
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]
@@ -77,25 +76,25 @@ pub(crate) struct Compact {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum RuleArgument {
-    /// The fewest false positives of all maps of its size
+    /// Fewest false positives among all maps of the same size
     LeastCost,
-    /// More children than a power law grants, as published
+    /// Roll up nodes with more children than a power law predicts, as published
     Papers,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum StyleArgument {
-    /// Headers, and captures/URI-Rs
+    /// With headers and captures/URI-Rs
     Published,
-    /// As the papers' tool writes: no headers, captures alone
+    /// Like the papers' tool: no headers, only captures
     Reference,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Suffixes {
-    /// They may roll up, as published
+    /// Roll them up, as published
     Roll,
-    /// They never roll up
+    /// Never roll them up
     Keep,
 }
 
@@ -103,7 +102,7 @@ enum Suffixes {
 #[derive(Args)]
 #[command(next_help_heading = "The papers' rule")]
 pub(super) struct PapersOptions {
-    /// The weight of hosts; inf: hosts never roll up [default: 4]
+    /// The weight of hosts; inf never rolls them up [default: 4]
     #[arg(long, value_name = "W")]
     wh: Option<f64>,
     /// The weight of paths [default: 2]
@@ -112,19 +111,19 @@ pub(super) struct PapersOptions {
     /// Children of a host at depth 1 [default: 16.329]
     #[arg(long, value_name = "A")]
     ha: Option<f64>,
-    /// How fast they become fewer with the depth [default: 0.714]
+    /// How fast that number falls with the depth [default: 0.714]
     #[arg(long, value_name = "K")]
     hk: Option<f64>,
     /// Children of a path at depth 1 [default: 24.546]
     #[arg(long, value_name = "A")]
     pa: Option<f64>,
-    /// How fast they become fewer with the depth [default: 1.429]
+    /// How fast that number falls with the depth [default: 1.429]
     #[arg(long, value_name = "K")]
     pk: Option<f64>,
-    /// Levels of hosts looked at [default: 8]
+    /// Maximum depth of hosts [default: 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     hdepth: Option<u32>,
-    /// Levels of paths looked at [default: 9]
+    /// Maximum depth of paths [default: 9]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pdepth: Option<u32>,
     /// What to do with public suffixes, such as uk,co [default: roll]
@@ -192,13 +191,13 @@ impl Compact {
             && let Some(name) = self.papers.given()
         {
             return Err(anyhow::anyhow!("--{name} belongs to the papers' rule"))
-                .hint("add --rule papers, or leave it out");
+                .hint("add --rule papers, or omit the option");
         }
         if self.rule == RuleArgument::Papers
             && (self.keys.is_some() || self.bytes.is_some() || self.lambda.is_some() || self.voids)
         {
             return Err(anyhow::anyhow!(
-                "--rule papers takes no budget and no --voids"
+                "--rule papers cannot be combined with a budget or --voids"
             ))
             .hint("its size follows from the weights: --wh 4 --wp 2");
         }
@@ -209,10 +208,10 @@ impl Compact {
         self.filtered.must_not_be_given()?;
         if given.has_filters() && !self.filtered.is_ignored() {
             return Err(anyhow::anyhow!(
-                "{}: its keys have filters, which would be lost",
+                "{}: compacting would lose the filters of its keys",
                 self.map.display()
             ))
-            .hint("say --filters --holdings INPUT to make them anew, or --ignore-filter to go by the keys alone");
+            .hint("use --filters --holdings INPUT to rebuild the filters, or --ignore-filter to drop them");
         }
         let rule = match self.rule {
             RuleArgument::Papers => Rule::Papers(self.papers.papers()?),
@@ -233,7 +232,7 @@ impl Compact {
             write_trace(path, &report.trace)?;
         }
         if report.sorted {
-            out.note("the map was not sorted, or had keys twice: it was put in order on the way");
+            out.note("the map was not sorted or had duplicate keys; sorted it first");
         }
         match self.format {
             Format::Table => outcome::tell(&report, self.verbose, out),
@@ -243,7 +242,7 @@ impl Compact {
             .allowed
             .is_some_and(|allowed| report.gzipped.unwrap_or(report.written.rows) > allowed)
         {
-            out.warn("no map of these keys is as small as that: this is the smallest");
+            out.warn("the budget cannot be met; this is the smallest map");
         }
         out.flush()?;
         Ok(Exit::Yes)
@@ -264,8 +263,8 @@ impl Compact {
         ];
         for (given, name) in unfit {
             if given {
-                return Err(anyhow::anyhow!("--filters does not go with {name}"))
-                    .hint("a map with filters is made at least cost in bytes: say --bytes 200K, --accuracy 99% or --lambda 5");
+                return Err(anyhow::anyhow!("--filters cannot be combined with {name}"))
+                    .hint("for a map with filters use --bytes 200K, --accuracy 99% or --lambda 5");
             }
         }
         let budget = self.filtered.budget(self.bytes, self.lambda)?;
@@ -293,15 +292,12 @@ impl Compact {
             return Ok(Budget::Bytes(bytes));
         }
         let Some(keys) = &self.keys else {
-            return Err(anyhow::anyhow!("how small should the map be?")).hint(
-                "say --keys 1.5%, --keys 100000, --bytes 200K or --lambda 0.1; or --rule papers",
+            return Err(anyhow::anyhow!("no budget for the size of the map")).hint(
+                "use --keys 1.5%, --keys 100000, --bytes 200K, --lambda 0.1 or --rule papers",
             );
         };
-        let wrong = || {
-            anyhow::anyhow!(
-                "--keys: `{keys}` is neither a number nor a share: write 100000 or 1.5%"
-            )
-        };
+        let wrong =
+            || anyhow::anyhow!("--keys: invalid number or share `{keys}`: write 100000 or 1.5%");
         if let Some(share) = keys.strip_suffix('%') {
             let share: f64 = share.parse().map_err(|_| wrong())?;
             if !share.is_finite() || share <= 0.0 {
@@ -323,7 +319,7 @@ fn write_trace(path: &Path, trace: &[(u64, u64)]) -> anyhow::Result<()> {
     }
     file.commit()?;
     let curve = Curve {
-        title: "The map grows as it is made".into(),
+        title: "Growth of the map".into(),
         x: "keys read".into(),
         y: "keys written".into(),
         points: trace.iter().map(|&(x, y)| (x as f64, y as f64)).collect(),

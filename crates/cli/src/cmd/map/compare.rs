@@ -11,23 +11,23 @@ use crate::exit::Exit;
 use crate::plural;
 use crate::printer::Printer;
 
-/// Show what one archive holds that another does not, by domain
+/// Show what one archive holds and another does not, by domain
 ///
-/// For crawls that are shared out: what is in A and in no row of B.
+/// Use it to divide crawls among archives: shows what A holds and no row of B covers.
 #[derive(Args)]
 #[command(after_help = "Example:\n\
     \x20 waypost map compare 2021.ukvs 2020.ukvs --top 20\n\
     \n\
-    Exit code 1: B covers all that A holds.")]
+    Exit code 1: B covers everything that A holds.")]
 pub(crate) struct Compare {
-    /// The map of which rows are looked up
+    /// The map whose rows are looked up
     a: PathBuf,
-    /// The map that they are looked up in
+    /// The map to look them up in
     b: PathBuf,
-    /// How many domains to show, those with most captures first
+    /// Number of domains to show, by number of captures
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
-    /// How to show the result
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]

@@ -16,26 +16,26 @@ use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::printer::Printer;
 
-/// What a map with filters may cost.
+/// Options of maps with filters.
 #[derive(Args)]
 #[command(next_help_heading = "Filters")]
 pub(super) struct FilteredOptions {
-    /// Let rows carry filters, kept in a second file beside the map; needs --holdings
+    /// Allow rows with filters, stored in a file next to the map; needs --holdings
     #[arg(long)]
     filters: bool,
-    /// Compact a map whose keys have filters by its keys alone
+    /// Drop the filters of the map
     #[arg(long, conflicts_with = "filters")]
     ignore_filter: bool,
-    /// The smallest map that is right as often as this on lookups like those given: 99%
+    /// Find the smallest map with this accuracy on lookups like those given: 99%
     #[arg(long, value_name = "SHARE", conflicts_with_all = ["bytes", "lambda", "keys"], value_parser = share)]
     accuracy: Option<f64>,
-    /// The widest filter, in bits
+    /// Maximum width of filters, in bits
     #[arg(long, value_name = "BITS", default_value_t = 16, value_parser = clap::value_parser!(u8).range(1..=16))]
     max_width: u8,
-    /// An earlier state of the archive, to learn which subtrees grow
+    /// An earlier index of the archive, to learn which subtrees grow
     #[arg(long, value_name = "INPUT", requires = "filters")]
     earlier: Vec<PathBuf>,
-    /// What it costs to miss something that the archive captures tomorrow, in false positives
+    /// The price of missing a future capture, in false positives
     #[arg(
         long,
         value_name = "PRICE",
@@ -54,11 +54,10 @@ impl FilteredOptions {
         self.ignore_filter
     }
 
-    /// What makes sense for maps with filters only.
+    /// Refuses options that need --filters.
     pub(super) fn must_not_be_given(&self) -> anyhow::Result<()> {
         if self.accuracy.is_some() {
-            return Err(anyhow::anyhow!("--accuracy is for maps with filters"))
-                .hint("add --filters");
+            return Err(anyhow::anyhow!("--accuracy needs --filters")).hint("add --filters");
         }
         Ok(())
     }
@@ -77,8 +76,10 @@ impl FilteredOptions {
             (.., Some(lambda)) => Err(anyhow::anyhow!(
                 "--lambda must be a number and not negative, but is {lambda}"
             )),
-            _ => Err(anyhow::anyhow!("how small should the map be, or how good?"))
-                .hint("say --bytes 200K, --accuracy 99% or --lambda 5"),
+            _ => Err(anyhow::anyhow!(
+                "no budget for the size or accuracy of the map"
+            ))
+            .hint("use --bytes 200K, --accuracy 99% or --lambda 5"),
         }
     }
 
@@ -95,20 +96,18 @@ impl FilteredOptions {
     ) -> anyhow::Result<Exit> {
         let dialect = given.dialect()?;
         let Some(holdings) = priced.holdings(dialect, room.memory)? else {
-            return Err(anyhow::anyhow!("filters are made of what is held"))
-                .hint("say where that is: --holdings archive.cdxj.gz");
+            return Err(anyhow::anyhow!("--filters needs --holdings"))
+                .hint("name the holdings of the archive: --holdings archive.cdxj.gz");
         };
         let sample = priced.sample(dialect, room.memory, out)?;
         if matches!(budget, FilteredBudget::Accuracy(_)) && sample.is_none() {
-            return Err(anyhow::anyhow!(
-                "how often a map will be right cannot be told without lookups"
-            ))
-            .hint("say what people look up: --lookups access.log");
+            return Err(anyhow::anyhow!("--accuracy needs --lookups"))
+                .hint("name a list or log of lookups: --lookups access.log");
         }
         let growth = self.growth(given, room)?;
         if let Some(growth) = &growth {
             out.note(format_args!(
-                "{} URI-Rs came since the earlier state",
+                "{} URI-Rs are new since the earlier index",
                 count(growth.newcomers as u64)
             ));
         }
@@ -127,7 +126,7 @@ impl FilteredOptions {
         };
         let built = map::compact_filtered(given, &filtered, output)?;
         if built.report.sorted {
-            out.note("the map was not sorted, or had keys twice: it was put in order on the way");
+            out.note("the map was not sorted or had duplicate keys; sorted it first");
         }
         let whole = crate::cmd::profile::tell_bad(&built.reading, out);
         let allowed = match budget {
@@ -162,9 +161,9 @@ impl FilteredOptions {
     }
 }
 
-/// Reads `99%` or `0.99`.
+/// Parses `99%` or `0.99`.
 fn share(text: &str) -> Result<f64, String> {
-    let wrong = || format!("`{text}` is no share: write 99% or 0.99");
+    let wrong = || format!("invalid share `{text}`: write 99% or 0.99");
     let share = match text.strip_suffix('%') {
         Some(percent) => percent.parse::<f64>().map_err(|_| wrong())? / 100.0,
         None => text.parse().map_err(|_| wrong())?,

@@ -21,10 +21,10 @@ use crate::printer::Printer;
 pub(crate) struct Fit {
     /// The map, with exact keys
     map: PathBuf,
-    /// Print just the options for `waypost map compact`
+    /// Print only the options for `waypost map compact`
     #[arg(long)]
     options: bool,
-    /// How to report
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table, conflicts_with = "options")]
     format: Format,
 }
@@ -35,7 +35,7 @@ impl Fit {
         if self.options {
             let (Some(host), Some(path)) = (fitted.host, fitted.path) else {
                 return Err(anyhow::anyhow!("too few depths to fit a law to"))
-                    .hint("a law needs hosts and paths of two depths at least");
+                    .hint("a power law needs hosts and paths of at least two depths");
             };
             writeln!(
                 out.data(),
@@ -83,13 +83,13 @@ impl Fit {
                     by_law,
                 ]);
             }
-            writeln!(out.data(), "{table}{}\n", told(law))?;
+            writeln!(out.data(), "{table}{}\n", law_text(law))?;
         }
         Ok(Exit::Yes)
     }
 }
 
-fn told(law: Option<PowerLaw>) -> String {
+fn law_text(law: Option<PowerLaw>) -> String {
     law.map_or("too few depths to fit a law to".to_owned(), |law| {
         format!("a = {:.4}, k = {:.4}", law.a, law.k)
     })

@@ -11,17 +11,17 @@ use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::printer::Printer;
 
-/// Write the lookup table of a map beside it
+/// Write the lookup table of a map next to it
 ///
-/// Without a table, opening a map reads all of its rows. With MAP.wmap beside it, opening only makes sure
-/// that both are whole and belong together. Looking something up never writes a file.
+/// Without a table, opening a map parses all of its rows. With MAP.wmap next to it, opening only
+/// verifies that the two are intact and belong together. Lookups never write a file.
 #[derive(Args)]
 #[command(after_help = "Example:\n\
     \x20 waypost map index small.ukvs")]
 pub(crate) struct Index {
-    /// The map: plain, and in order
+    /// The map, uncompressed and sorted
     map: PathBuf,
-    /// How to report what was written
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
@@ -44,8 +44,8 @@ impl Index {
     }
 }
 
-/// Writes the table of a map that a command has just written, if it is asked for. A table that is there
-/// already would no longer belong to the map, and is made again.
+/// Writes the table of a map that a command has just written, if requested. An existing table no
+/// longer belongs to the map and is rewritten.
 pub(super) fn write_beside(path: &Path, asked: bool, out: &Printer) -> anyhow::Result<()> {
     if asked || map::is_indexed(path) {
         write(path, out)?;
@@ -53,12 +53,12 @@ pub(super) fn write_beside(path: &Path, asked: bool, out: &Printer) -> anyhow::R
     Ok(())
 }
 
-/// Refuses, before anything is done, a table of what cannot have one.
+/// Refuses `--table` early if the output cannot have a table.
 pub(super) fn check(path: &Path, asked: bool) -> anyhow::Result<()> {
     let compressed = path.extension().is_some_and(|end| end == "gz");
     if asked && (compressed || path.as_os_str() == "-") {
         return Err(anyhow::anyhow!(
-            "--table: only a plain file can have a table beside it"
+            "--table: only an uncompressed file can have a lookup table"
         ))
         .hint("name an output that does not end with .gz");
     }
@@ -66,7 +66,7 @@ pub(super) fn check(path: &Path, asked: bool) -> anyhow::Result<()> {
 }
 
 fn make(path: &Path) -> anyhow::Result<map::TableReport> {
-    map::index(path).context("cannot make the table")
+    map::index(path).context("cannot write the table")
 }
 
 fn write(path: &Path, out: &Printer) -> anyhow::Result<()> {

@@ -13,11 +13,11 @@ use crate::hint::Hint;
 use crate::lookups::{Answers, Lookups, Verdict, answer_batch};
 use crate::printer::Printer;
 
-/// Ask a map whether an archive may have URIs
+/// Look up URIs in a map
 ///
-/// The most specific key that speaks of a URI decides: its own, then wildcards from the nearest up to
-/// `*`. A key with frequency 0 is a void: absent. If the key has a filter, the filter beside the map
-/// says whether the URI is present.
+/// The most specific key that covers a URI decides: the URI's own key, then wildcards from the nearest
+/// up to `*`. A key with frequency 0 is a void: the URI is absent. If the key has a filter, the filter
+/// decides.
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost map lookup small.ukvs http://library.example.org/ 'org,example)/'\n\
@@ -31,10 +31,10 @@ pub(crate) struct Lookup {
     map: PathBuf,
     #[command(flatten)]
     lookups: Lookups,
-    /// At this time: 2012, 201203, 2012:2014; for maps with times
+    /// Only captures at this time: 2012, 201203, 2012:2014; needs a map built with --by
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
-    /// Read the rows alone: a key with a filter calls everything present that it covers
+    /// Ignore filters: a key with a filter calls everything present that it covers
     #[arg(long)]
     ignore_filter: bool,
     #[command(flatten)]
@@ -55,7 +55,7 @@ impl Lookup {
         let map = open(&self.map, self.ignore_filter, &resources)?;
         if at.is_some() && !map.has_times() {
             return Err(anyhow::anyhow!(
-                "{} does not say when its URIs were captured, so --at cannot be answered",
+                "--at: {} does not record when its URIs were captured",
                 self.map.display()
             ))
             .hint("build the map with `--by year` or `--by month`");
@@ -64,7 +64,7 @@ impl Lookup {
     }
 }
 
-/// Answers all lookups by a map; at a time, if one is given.
+/// Answers all lookups from a map, optionally at a given time.
 pub(crate) fn answer(
     map: &Map,
     at: Option<&Span>,
@@ -133,7 +133,7 @@ fn answer_batch_by<'m>(
     })
 }
 
-/// Opens a map, with the filter beside it or without.
+/// Opens a map with or without its filters.
 pub(super) fn open(path: &Path, ignore_filter: bool, resources: &Resources) -> anyhow::Result<Map> {
     Ok(match ignore_filter {
         true => Map::open_rows(path, resources)?,

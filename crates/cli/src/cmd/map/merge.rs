@@ -15,28 +15,28 @@ use crate::exit::Exit;
 use crate::plural;
 use crate::printer::Printer;
 
-/// Make one map of several: what either calls present stays present
+/// Merge maps: what any of them calls present stays present
 ///
-/// Frequencies of one key add up; URI-Rs become upper bounds, because maps may share them. A void
-/// that another map speaks against is dropped. Filters of two maps cannot be joined: they are made anew
+/// Frequencies of equal keys are added. URI-Rs become upper bounds, because maps may share them. A
+/// void is dropped if another map holds something there. Filters cannot be merged: they are rebuilt
 /// from --holdings.
 #[derive(Args)]
 #[command(after_help = "Example:\n\
     \x20 waypost map merge 2020.ukvs 2021.ukvs -o both.ukvs")]
 pub(crate) struct Merge {
-    /// The maps
+    /// The maps to merge
     #[arg(required = true, value_name = "MAP")]
     maps: Vec<PathBuf>,
     /// The map to write, gzipped if its name ends with .gz
     #[arg(short, long, value_name = "MAP")]
     output: PathBuf,
-    /// What all the maps hold, to make their filters anew
+    /// What the maps hold, to rebuild their filters
     #[arg(long, value_name = "INPUT")]
     holdings: Vec<PathBuf>,
-    /// Merge the rows alone: keys with filters lose them and call everything present
+    /// Drop filters: keys that had one call everything present
     #[arg(long, conflicts_with = "holdings")]
     ignore_filter: bool,
-    /// How to show the result
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]

@@ -19,7 +19,7 @@ mod price;
 mod show;
 mod sweep;
 
-/// Make maps of what an archive holds (MementoMaps), make them small, and look URIs up in them
+/// Build, compact and look up maps of what an archive holds (MementoMaps)
 #[derive(Args)]
 pub(crate) struct Map {
     #[command(subcommand)]

@@ -6,7 +6,7 @@ use waypost_summary::map::{Built, Report};
 
 use crate::printer::Printer;
 
-/// Says in sentences what became of a map.
+/// Reports the result in sentences.
 pub(super) fn tell(report: &Report, verbose: bool, out: &Printer) {
     out.note(format_args!("{}{}", sizes(report), sent_on(report)));
     if verbose {
@@ -14,7 +14,7 @@ pub(super) fn tell(report: &Report, verbose: bool, out: &Printer) {
     }
 }
 
-/// The same of a map with filters.
+/// The same for a map with filters.
 pub(super) fn tell_filtered(built: &Built, allowed: Option<u64>, verbose: bool, out: &Printer) {
     let report = &built.report;
     out.note(format_args!("{}{}", sizes(report), sent_on(report)));
@@ -27,13 +27,13 @@ pub(super) fn tell_filtered(built: &Built, allowed: Option<u64>, verbose: bool, 
     ));
     if let Some(accuracy) = built.accuracy {
         out.note(format_args!(
-            "about {:.2}% of lookups like those given would be answered rightly",
+            "about {:.2}% of lookups like those given would be answered correctly",
             100.0 * accuracy
         ));
     }
     if let Some(missed) = built.missed {
         out.note(format_args!(
-            "of what the archive will get, about {missed:.0} URI-Rs would be called absent"
+            "about {missed:.0} future URI-Rs of the archive would be called absent"
         ));
     }
     if verbose {
@@ -126,7 +126,7 @@ fn details(report: &Report) -> Table {
     table
 }
 
-/// The report for programs.
+/// The report as JSON.
 pub(super) fn object(report: &Report) -> Value {
     let papers = report.papers.map(|papers| {
         json!({
@@ -155,7 +155,7 @@ pub(super) fn object(report: &Report) -> Value {
     })
 }
 
-/// The same of a map with filters.
+/// The same for a map with filters.
 pub(super) fn object_filtered(built: &Built) -> Value {
     let mut object = object(&built.report);
     let widths: serde_json::Map<String, Value> = (1..=16)

@@ -1,4 +1,4 @@
-//! Lookups that price false positives, and what they are labelled by.
+//! Sample lookups, which weigh false positives, and the holdings that label them.
 
 use std::path::PathBuf;
 
@@ -13,21 +13,21 @@ use waypost_surt::Dialect;
 use crate::hint::Hint;
 use crate::printer::Printer;
 
-/// Which lookups to learn from.
+/// The lookups to learn from.
 #[derive(Args)]
 #[command(next_help_heading = "Lookups")]
 pub(super) struct Priced {
-    /// Lookups to price false positives by: URIs, an access log, or a log of MemGator
+    /// Lookups that weigh false positives: URIs, an access log, or a MemGator log
     #[arg(long, value_name = "FILE")]
     lookups: Option<PathBuf>,
-    /// What is truly held, as indexes, lists of URIs or hashes of them: to tell which lookups were in
-    /// vain (the map's own keys if not given), and to fill filters
+    /// What the archive holds, to find misses and to build filters: indexes, lists of URIs or hashes
+    /// [default: the keys of the map]
     #[arg(long, value_name = "INPUT")]
     holdings: Vec<PathBuf>,
 }
 
 impl Priced {
-    /// What is held, if it was named.
+    /// The holdings, if they were given.
     pub(super) fn holdings(
         &self,
         dialect: Dialect,
@@ -55,7 +55,7 @@ impl Priced {
         let lookups = Lookups::read_within(&Source::new(path), dialect, memory)?;
         if lookups.is_empty() {
             return Err(anyhow::anyhow!("{}: no lookups", path.display()))
-                .hint("a lookup is a URI, one a line, or a request in a log");
+                .hint("name a list with one URI per line, or an access log");
         }
         if lookups.rejected(false) > 0 {
             out.note(format_args!(

@@ -21,16 +21,16 @@ use crate::printer::Printer;
 pub(crate) struct Show {
     /// The map
     map: PathBuf,
-    /// How many levels to show; as many as fit the terminal, if not given
+    /// Number of levels to show [default: as many as fit the terminal]
     #[arg(long, value_name = "N")]
     depth: Option<usize>,
-    /// How many children of each place to show
+    /// Maximum number of children to show per node
     #[arg(long, value_name = "N")]
     top: Option<usize>,
-    /// Write a page instead, in which a click goes into a subtree
+    /// Write an HTML page instead, in which a click opens a subtree
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// How to show the subtrees
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table, conflicts_with = "html")]
     format: Format,
     #[command(flatten)]
@@ -39,10 +39,10 @@ pub(crate) struct Show {
 
 const BAR: usize = 24;
 
-/// Lines of a tree that is not printed on a terminal.
+/// Number of lines if the output is not a terminal.
 const LINES: usize = 40;
 
-/// Places of a page: more of them would make it larger than a megabyte.
+/// Maximum number of nodes on a page, which keeps it below a megabyte.
 const PLACES: usize = 4_000;
 
 impl Show {
@@ -100,7 +100,7 @@ fn piece(tree: &show::Tree) -> Piece {
         plural::of(tree.keys, "key")
     );
     if tree.left_out > 0 {
-        note += &format!(", {} smaller places not drawn", count(tree.left_out));
+        note += &format!(", {} smaller nodes not drawn", count(tree.left_out));
     }
     Piece {
         name: String::from_utf8_lossy(&tree.name).into_owned(),

@@ -12,14 +12,14 @@ use crate::args::{Format, ResourceArgs};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
-/// Compact a map at many weights of the papers' rule, each map made from the next larger one
+/// Compact a map with many weights of the papers' rule
 #[derive(Args)]
 #[command(after_help = "Example:\n\
     \x20 waypost map sweep full.ukvs --wh 4,1,0 --wp 4,1,0 -o maps")]
 pub(crate) struct Sweep {
     /// The map, with exact keys
     map: PathBuf,
-    /// Weights of hosts
+    /// Host weights
     #[arg(
         long,
         value_name = "LIST",
@@ -27,7 +27,7 @@ pub(crate) struct Sweep {
         default_value = "4,2,1,0.5,0.25,0"
     )]
     wh: Vec<f64>,
-    /// Weights of paths
+    /// Path weights
     #[arg(
         long,
         value_name = "LIST",
@@ -35,10 +35,10 @@ pub(crate) struct Sweep {
         default_value = "4,2,1,0.5,0.25,0"
     )]
     wp: Vec<f64>,
-    /// The folder to write to; made if missing
+    /// The folder to write to; created if missing
     #[arg(short, long, value_name = "FOLDER")]
     output: PathBuf,
-    /// How to report
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]
@@ -56,7 +56,7 @@ impl Sweep {
         {
             return Err(anyhow::anyhow!("weights must not be negative"));
         }
-        // From the largest down: each map is made from the one before it.
+        // In descending order, because each map is made from the previous one.
         self.wh.sort_by(|a, b| b.total_cmp(a));
         self.wp.sort_by(|a, b| b.total_cmp(a));
         let room = self.resources.resources(Some(&self.output))?;

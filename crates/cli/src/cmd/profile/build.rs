@@ -19,12 +19,12 @@ use crate::plural;
 use crate::printer::Printer;
 use crate::progress::Phases;
 
-/// What to profile, and how.
+/// Options of `waypost profile`.
 #[derive(Args)]
 pub(crate) struct Build {
     #[command(flatten)]
     inputs: Inputs,
-    /// The folder to write to; made if missing
+    /// The folder to write to; created if missing
     #[arg(
         short,
         long,
@@ -32,30 +32,30 @@ pub(crate) struct Build {
         required_unless_present = "dry_run"
     )]
     output: Option<PathBuf>,
-    /// Count, but write nothing
+    /// Count without writing any files
     #[arg(long)]
     dry_run: bool,
     /// Policies, separated by commas (H3P0,HxP1,DDom) [default: all 23]
     #[arg(long, value_name = "LIST")]
     policy: Option<String>,
-    /// A second key
+    /// Also count by this
     #[arg(long, value_name = "WHAT", value_enum)]
     by: Option<ByArgument>,
-    /// Filters that go together
+    /// A predefined set of filters
     #[arg(long, value_enum)]
     preset: Option<Preset>,
-    /// Count each input as a source of its own; else all together are one
+    /// Count each input as a separate source, not all of them as one
     #[arg(long)]
     sources: bool,
-    /// Gzip the files
+    /// Compress the profiles with gzip
     #[arg(long)]
     gzip: bool,
-    /// The canonicalisation rules
+    /// Canonicalisation rules
     #[arg(long, default_value_t, value_parser = dialects())]
     dialect: Dialect,
     #[command(flatten)]
     date: DateOption,
-    /// How to show the result
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]
@@ -111,7 +111,7 @@ impl Build {
         }
         if report.reading.captures == 0 {
             out.warn(
-                "nothing was counted: is this an index or a list of URIs, and do the filters fit?",
+                "nothing was counted: is this an index or a list of URIs, and do any captures pass the filters?",
             );
         }
         match self.format {
@@ -133,12 +133,14 @@ impl Build {
     }
 }
 
-/// How files are named: by the archive, else by the first input.
+/// The base name of the files: the archive's id, else the name of the first input.
 fn file_name(id: Option<&str>, sources: &[Source]) -> anyhow::Result<String> {
     if let Some(id) = id {
         if id.is_empty() || id.starts_with('.') || id.contains(['/', '\0']) {
-            return Err(anyhow::anyhow!("the id `{id}` cannot begin a file name"))
-                .hint("use letters, digits and dashes");
+            return Err(anyhow::anyhow!(
+                "the id `{id}` cannot be used in a file name"
+            ))
+            .hint("use letters, digits and dashes");
         }
         return Ok(id.to_owned());
     }
@@ -161,7 +163,7 @@ fn file_name(id: Option<&str>, sources: &[Source]) -> anyhow::Result<String> {
     Ok(stem.to_owned())
 }
 
-/// The numbers of the paper: α bytes per line, γ captures per URI-R, τ seconds per capture.
+/// The measures of the paper: α bytes per line, γ captures per URI-R, τ seconds per capture.
 fn measures(report: &Report) -> (f64, f64, f64) {
     let reading = &report.reading;
     let ratio = |a: f64, b: u64| if b > 0 { a / b as f64 } else { 0.0 };

@@ -12,9 +12,9 @@ use crate::args::{Filters, Format, Inputs, ResourceArgs, dialects};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
-/// Show how captures, URI-Rs and keys grow as dated inputs accumulate
+/// Show how captures, URI-Rs and keys grow as inputs accumulate
 ///
-/// Inputs are added one after the other, in the order in which they are named. Fits Heaps' law,
+/// Inputs are added one by one, in the order given. Fits Heaps' law,
 /// URI-Rs = K · captures^β, and for each policy the Relative Cost φ, keys over URI-Rs.
 #[derive(Args)]
 #[command(after_help = "Example:\n\
@@ -25,10 +25,10 @@ pub(crate) struct Growth {
     /// Policies, separated by commas [default: all 23]
     #[arg(long, value_name = "LIST")]
     policy: Option<String>,
-    /// The canonicalisation rules
+    /// Canonicalisation rules
     #[arg(long, default_value_t, value_parser = dialects())]
     dialect: Dialect,
-    /// How to show the result
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]
@@ -98,7 +98,7 @@ impl Growth {
                 heaps.k,
                 heaps.beta
             )?,
-            None => out.note("Heaps' law needs at least two inputs of different size"),
+            None => out.note("fitting Heaps' law needs at least two inputs of different size"),
         }
         Ok(Exit::Yes)
     }

@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::lookups::Lookups;
 use crate::printer::Printer;
 
-/// Ask a profile whether an archive may have URIs
+/// Look up URIs in a profile
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost profile lookup profiles/small.HxP1.cdxj http://library.example.org/\n\
@@ -28,10 +28,10 @@ pub(crate) struct Lookup {
 impl Lookup {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let profile = Profile::open(&self.profile)?;
-        // Many sorted lookups are answered by one pass over the profile.
+        // Many sorted lookups are answered in one pass over the profile.
         self.lookups.answer_by(&profile, BATCH, out)
     }
 }
 
-/// How many bytes of lookups are answered by one pass over a profile.
+/// How many bytes of lookups are answered in one pass over a profile.
 pub(crate) const BATCH: usize = 16 * PIECE;

@@ -10,10 +10,10 @@ use crate::exit::Exit;
 use crate::plural;
 use crate::printer::Printer;
 
-/// Merge profiles of one policy
+/// Merge profiles of the same policy
 ///
-/// Frequencies and spreads are added up. URI-Rs too, but what two profiles both hold is then counted
-/// twice: such sums are upper bounds and say so ("900-").
+/// Frequencies, spreads and URI-Rs are added. Profiles may share URI-Rs, so their sum is an upper
+/// bound and marked as such ("900-").
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost profile merge profiles/2020.H3P1.cdxj profiles/2021.H3P1.cdxj \\\n\
@@ -21,16 +21,16 @@ use crate::printer::Printer;
     \x20 waypost profile merge --policy H3P0 -o H3P0.cdxj.gz \\\n\
     \x20   profiles/2020.HxP1.cdxj profiles/2021.H3P1.cdxj")]
 pub(crate) struct Merge {
-    /// Profiles
+    /// The profiles to merge
     #[arg(required = true, value_name = "PROFILE")]
     profiles: Vec<PathBuf>,
     /// The file to write, gzipped if its name ends with .gz
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Bring finer profiles to this policy on the way
+    /// Convert finer profiles to this policy first
     #[arg(long)]
     policy: Option<Policy>,
-    /// How many sources the profiles stand for, if they share some: spreads grow no larger
+    /// Total number of sources, if the profiles share some; limits the spreads
     #[arg(long, value_name = "N")]
     sources: Option<u64>,
     #[command(flatten)]

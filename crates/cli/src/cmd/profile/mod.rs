@@ -1,4 +1,4 @@
-//! `waypost profile …`: what an archive holds, as keys of policies with counts.
+//! `waypost profile …`: what an archive holds, as keys of a policy with counts.
 
 use clap::{Args, Subcommand};
 
@@ -13,11 +13,10 @@ mod options;
 
 pub(crate) use options::{AboutOptions, ByArgument, tell_bad, tell_keys};
 
-/// Make profiles of what an archive holds, under any number of policies in one pass
+/// Build profiles of what an archive holds, under any number of policies in one pass
 ///
-/// Counts captures, URI-Rs and sources under the keys of each policy and writes one CDXJ file a
-/// policy, NAME.H3P1.cdxj. Inputs may be indexes or lists of URIs; what is not sorted is sorted on
-/// the way.
+/// Counts captures, URI-Rs and sources under the keys of each policy and writes one CDXJ file per
+/// policy, NAME.H3P1.cdxj. Inputs are indexes or lists of URIs, sorted or not.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,

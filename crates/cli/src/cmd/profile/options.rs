@@ -1,4 +1,4 @@
-//! What the profile commands share: policies, dates, whose the profile is, what was read.
+//! Options and reports that the profile commands share: policies, dates, archive, bad lines.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ use crate::plural;
 use crate::printer::{Printer, SHOWN};
 use crate::time;
 
-/// Policies from a list with commas; all 23 without one.
+/// Parses a comma-separated list of policies; all 23 by default.
 pub(crate) fn policies(list: Option<&str>) -> anyhow::Result<Vec<Policy>> {
     let Some(list) = list else {
         return Ok(Policy::ALL.to_vec());
@@ -36,26 +36,26 @@ pub(crate) fn policies(list: Option<&str>) -> anyhow::Result<Vec<Policy>> {
     Ok(policies)
 }
 
-/// Whose profile it is.
+/// The archive that is profiled.
 #[derive(Args)]
 #[command(next_help_heading = "About the archive")]
 pub(crate) struct AboutOptions {
     /// A TOML file with id, name, description, home, timegate, timemap
     #[arg(long, value_name = "FILE")]
     about: Option<PathBuf>,
-    /// A short name; files are named by it
+    /// A short name of the archive, used in file names
     #[arg(long)]
     id: Option<String>,
-    /// The name for people
+    /// The full name of the archive
     #[arg(long)]
     name: Option<String>,
-    /// The home page
+    /// The home page of the archive
     #[arg(long, value_name = "URI")]
     home: Option<String>,
-    /// The TimeGate, with {URI} where the URI goes
+    /// The TimeGate, with {URI} as a placeholder
     #[arg(long, value_name = "URI")]
     timegate: Option<String>,
-    /// The TimeMap, with {URI} where the URI goes
+    /// The TimeMap, with {URI} as a placeholder
     #[arg(long, value_name = "URI")]
     timemap: Option<String>,
 }
@@ -67,7 +67,7 @@ impl AboutOptions {
                 let text = std::fs::read_to_string(path)
                     .with_context(|| format!("cannot read {}", path.display()))?;
                 toml::from_str(&text)
-                    .with_context(|| format!("cannot understand {}", path.display()))
+                    .with_context(|| format!("invalid archive description {}", path.display()))
                     .hint("it may have id, name, description, home, timegate and timemap, like `name = \"My Archive\"`")?
             }
             None => Archive::default(),
@@ -87,10 +87,10 @@ impl AboutOptions {
     }
 }
 
-/// When the profile is made.
+/// The date of the profile.
 #[derive(Args)]
 pub(crate) struct DateOption {
-    /// When it was made: 20240131, 2024-01-31 [default: SOURCE_DATE_EPOCH, else the newest capture]
+    /// Date of the profile: 20240131, 2024-01-31 [default: SOURCE_DATE_EPOCH, else newest capture]
     #[arg(long, value_name = "TIME")]
     date: Option<String>,
 }
@@ -104,7 +104,7 @@ impl DateOption {
     }
 }
 
-/// A second key.
+/// What to count by, besides the key.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ByArgument {
     /// The year of the capture
@@ -129,7 +129,7 @@ impl From<ByArgument> for By {
     }
 }
 
-/// Filters that go together.
+/// Predefined sets of filters.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Preset {
     /// Successful HTML without robots.txt and sitemap.xml
@@ -148,10 +148,10 @@ impl Preset {
     }
 }
 
-/// Says what could not be read. Whether all could.
+/// Reports bad lines and damage. Returns whether all of the input could be read.
 pub(crate) fn tell_bad(reading: &Reading, out: &Printer) -> bool {
     let damage = reading.damage.iter();
-    out.warn_some(damage.map(|damage| format!("{damage}; what comes before is counted")));
+    out.warn_some(damage.map(|damage| format!("{damage}; everything before it is counted")));
     for rejects in reading
         .rejected
         .iter()
@@ -189,7 +189,7 @@ pub(crate) fn tell_bad(reading: &Reading, out: &Printer) -> bool {
     reading.damage.is_empty()
 }
 
-/// Says that keys were not the SURTs of their URLs, and what was done about it.
+/// Reports keys that are not the SURTs of their URLs.
 pub(crate) fn tell_keys(keys: &KeyCheck, out: &Printer) {
     let Some(example) = &keys.example else {
         return;
@@ -203,7 +203,7 @@ pub(crate) fn tell_keys(keys: &KeyCheck, out: &Printer) {
     ));
     if let Some(dialect) = keys.other_dialect() {
         out.note(format_args!(
-            "they are SURTs of the dialect {dialect}: with --dialect {dialect} they are used as they are"
+            "they are SURTs of the dialect {dialect}; use --dialect {dialect} to keep them"
         ));
     }
 }
