@@ -438,13 +438,18 @@ fn is_zero([first, second, third]: [&[[u8; 8]]; 3], masks: [u64; 3]) -> bool {
 
 /// Whether any of four words has an odd number of bits.
 #[inline(always)]
-fn is_odd(mut words: [u64; 4]) -> bool {
-    for shift in [32, 16, 8, 4, 2, 1] {
-        for word in &mut words {
-            *word ^= *word >> shift;
-        }
+fn is_odd([a, b, c, d]: [u64; 4]) -> bool {
+    // Each word is folded to 16 bits, and all four go on together.
+    const EVEN: u64 = 0x0000_ffff_0000_ffff;
+    let folded = |a: u64, b: u64| {
+        let both = (a ^ a >> 32) & 0xffff_ffff | (b ^ b << 32) & !0xffff_ffff;
+        (both ^ both >> 16) & EVEN
+    };
+    let mut all = folded(a, b) | folded(c, d) << 16;
+    for shift in [8, 4, 2, 1] {
+        all ^= all >> shift;
     }
-    (words[0] | words[1] | words[2] | words[3]) & 1 == 1
+    all & 0x0001_0001_0001_0001 != 0
 }
 
 /// A shard that was built.
