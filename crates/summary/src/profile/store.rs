@@ -60,7 +60,8 @@ impl Profile {
     pub fn open(path: &Path) -> Result<Profile> {
         let source = Source::new(path);
         match kind::tell(&source)?.kind {
-            FileKind::Summary | FileKind::Empty => {}
+            // Whatever else is wrong with a text is said with its line.
+            FileKind::Empty | FileKind::List | FileKind::Summary | FileKind::Text => {}
             other => return Err(other.instead_of("a profile").in_file(source).into()),
         }
         let (mut reader, compression) = open_rows(path)?;
