@@ -1,7 +1,7 @@
-//! What a summary says of itself: whose it is, what it covers, how and from what it was made.
+//! The metadata of a summary: whose it is, what it covers, and how and from what it was built.
 //!
-//! All of it comes from the input and from what the user says, never from the clock or the
-//! machine: the same input gives the same bytes.
+//! All of it comes from the input and the user, never from the clock or the machine: the same input
+//! gives the same bytes.
 
 use std::collections::BTreeSet;
 
@@ -13,25 +13,25 @@ use crate::frequency::Number;
 use crate::scope::{Scope, Scopes};
 use crate::ukvs::{Header, Headers, Value};
 
-/// Whose summary it is. Read from `about.toml`, or from options.
+/// The archive that a summary describes. Read from `about.toml` or from options.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Archive {
     /// A short name for files and tables.
     pub id: Texts,
-    /// The name for people.
+    /// The display name.
     pub name: Texts,
-    /// What it is.
+    /// A description.
     pub description: Texts,
-    /// Its home page.
+    /// The home page.
     pub home: Texts,
-    /// Its TimeGate, with `{URI}` where the URI goes.
+    /// The TimeGate, with `{URI}` as the placeholder for the URI.
     pub timegate: Texts,
-    /// Its TimeMap, likewise.
+    /// The TimeMap, with the same placeholder.
     pub timemap: Texts,
 }
 
-/// A text; several after summaries were merged that say different things.
+/// A string, or several if the merged summaries differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(from = "OneOrMore")]
 pub struct Texts(BTreeSet<String>);
@@ -59,19 +59,19 @@ impl From<String> for Texts {
 }
 
 impl Texts {
-    /// The first, if there is any.
+    /// The first string, if any.
     pub fn first(&self) -> Option<&str> {
         self.0.first().map(String::as_str)
     }
 
-    /// With one more.
+    /// Adds a string.
     #[must_use]
     pub fn with(mut self, text: &str) -> Texts {
         self.0.insert(text.to_owned());
         self
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -113,7 +113,7 @@ pub enum By {
 }
 
 impl By {
-    /// The name that users type and that file names have.
+    /// The name used in options and file names.
     pub fn name(self) -> &'static str {
         match self {
             By::Year => "year",
@@ -123,7 +123,7 @@ impl By {
         }
     }
 
-    /// What the format calls the key.
+    /// The name used in the file format.
     pub fn field(self) -> &'static str {
         match self {
             By::Year | By::Month => "datetime",
@@ -139,32 +139,32 @@ impl By {
     }
 }
 
-/// What a summary says of itself.
+/// The metadata of a summary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
-    /// Whose it is.
+    /// The archive.
     pub archive: Archive,
-    /// How its keys were cut, if it is a profile.
+    /// The policy, if it is a profile.
     pub policy: Option<Policy>,
-    /// The second key, if there is one.
+    /// The second key, if any.
     pub by: Option<By>,
-    /// The rules by which SURTs were made.
+    /// The dialect of the SURTs.
     pub dialect: Dialect,
-    /// Which captures it was made from.
+    /// Which captures it covers.
     pub scopes: Scopes,
-    /// From what it was made: `cdx`, `uris`.
+    /// What it was built from: `cdx`, `uris`.
     pub source: Texts,
-    /// How many sources it counts.
+    /// The number of sources.
     pub sources: u64,
     /// The oldest capture.
     pub first: Option<Time>,
     /// The newest capture.
     pub last: Option<Time>,
-    /// When it was made, or the newest capture.
+    /// When it was built, or the time of the newest capture.
     pub updated: Option<Time>,
-    /// All captures.
+    /// Total number of captures.
     pub captures: Option<Number>,
-    /// All URI-Rs.
+    /// Total number of URI-Rs.
     pub urirs: Option<Number>,
 }
 
@@ -232,10 +232,10 @@ impl About {
         headers
     }
 
-    /// What headers say, those of older tools too.
+    /// Reads the metadata from headers, including those of older tools.
     ///
     /// # Errors
-    /// When a policy or dialect is named that does not exist.
+    /// If a header names an unknown policy or dialect.
     pub fn from_headers(headers: &Headers) -> Result<About> {
         let mut meta = Value::Object(Vec::new());
         for name in ["about", "meta"] {
@@ -299,8 +299,8 @@ impl About {
         })
     }
 
-    /// What is said of two summaries together. The order does not matter. Policy, second key and
-    /// dialect must be the same.
+    /// Merges the metadata of two summaries. The order does not matter. Policy, second key and
+    /// dialect must be equal.
     #[must_use]
     pub fn merged(mut self, other: About) -> About {
         let fields = |archive: Archive| {
@@ -333,7 +333,7 @@ impl About {
         self.updated = [self.updated, other.updated].into_iter().flatten().max();
         let sum = |a: Option<Number>, b: Option<Number>| Some(a?.plus(b?));
         self.captures = sum(self.captures, other.captures);
-        // What both hold is counted twice.
+        // URI-Rs held by both are counted twice.
         self.urirs = sum(self.urirs, other.urirs).map(|sum| sum.plus(Number::at_most(0)));
         self
     }

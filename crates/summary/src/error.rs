@@ -1,4 +1,4 @@
-//! What can go wrong with a summary, and where.
+//! Errors of this crate, with their positions.
 
 use std::fmt;
 use std::io;
@@ -7,85 +7,85 @@ use std::path::Path;
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What happened and where.
+/// An error with its position.
 #[derive(Debug)]
 pub struct Error {
     // Boxed, because results are returned row by row and errors are rare.
     inner: Box<(ErrorKind, Place)>,
 }
 
-/// Where it happened. What is not known is `None`.
+/// The position of an error. Unknown parts are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The file as the user named it.
+    /// The file as named by the user.
     pub file: Option<String>,
-    /// The line, from 1.
+    /// The line number, from 1.
     pub line: Option<u64>,
-    /// The byte of the line, from 1.
+    /// The byte within the line, from 1.
     pub column: Option<usize>,
 }
 
-/// What can go wrong while a summary is read, made or judged.
+/// What can go wrong when a summary is read, built or evaluated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// An index or a file could not be read or written.
     #[error(transparent)]
     Index(waypost_index::Error),
-    /// A line that breaks the rules of the format.
+    /// A line is malformed.
     #[error("{0}")]
     Syntax(String),
-    /// A summary that is not what it should be.
+    /// A summary is malformed.
     #[error("{0}")]
     Format(String),
-    /// Rows of a summary that are not in the order of their bytes.
+    /// The rows of a summary are not sorted by bytes.
     #[error("not sorted: `{here}` comes after `{before}`")]
     NotSorted {
-        /// The key before.
+        /// The preceding key.
         before: String,
-        /// The key that should have come earlier.
+        /// The key that is out of order.
         here: String,
     },
-    /// Profiles that cannot be merged because their keys are cut in different ways.
+    /// Profiles can't be merged because their policies differ.
     #[error("{first} has keys of {first_policy}, but {other} of {other_policy}")]
     PoliciesDiffer {
         /// The first profile.
         first: String,
         /// Its policy.
         first_policy: String,
-        /// Another.
+        /// Another profile.
         other: String,
-        /// That one's policy.
+        /// Its policy.
         other_policy: String,
     },
-    /// An option or argument that makes no sense.
+    /// An option or argument is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// Lookups that do not fit the memory limit.
+    /// The lookups exceed the memory limit.
     #[error("{0}")]
     LookupsTooLarge(String),
-    /// The filter beside a map is missing, damaged, or not its own.
+    /// The companion filter of a map is missing, damaged, or belongs to another map.
     #[error("{0}")]
     Companion(String),
-    /// The table beside a map is damaged, or not its own.
+    /// The table of a map is damaged or belongs to another map.
     #[error("{0}")]
     Table(&'static str),
-    /// A map whose rows are not in order, or not spelled as maps spell them.
+    /// The rows of a map are out of order or not in canonical form.
     #[error("its rows are not in order, or not spelled as maps spell them")]
     Untidy,
-    /// Maps with filters cannot be merged as they are.
+    /// Maps with filters can't be merged without their holdings.
     #[error("its rows have filters, and filters of two maps cannot be joined")]
     FiltersToMerge,
-    /// Holdings that are not those that a map was made from.
+    /// The holdings are not those that the map was built from.
     #[error("{0}")]
     Holdings(String),
-    /// A filter where holdings were to be read.
+    /// A filter was given where holdings were expected.
     #[error("{0}")]
     FilterAsHoldings(&'static str),
 }
 
 impl Error {
-    /// An error at a place that is not known yet.
+    /// An error whose position is not known yet.
     pub fn new(kind: ErrorKind) -> Error {
         Error {
             inner: Box::new((kind, Place::default())),
@@ -110,7 +110,7 @@ impl Error {
         Error::new(ErrorKind::Companion(message.into()))
     }
 
-    /// The same as what is wrong with the filter beside a map.
+    /// Converts this error into one about the companion filter of a map.
     pub(crate) fn into_companion(self) -> Error {
         let message = self.kind().to_string();
         let place = self.inner.1;
@@ -119,7 +119,7 @@ impl Error {
         }
     }
 
-    /// The same as an error of reading, for jobs of scans.
+    /// Converts this error into a read error, for scan jobs.
     pub(crate) fn into_index(self) -> waypost_index::Error {
         match *self.inner {
             (ErrorKind::Index(error), _) => error,
@@ -137,14 +137,14 @@ impl Error {
         waypost_index::Error::io(doing, file, source).into()
     }
 
-    /// Names the file, unless it is named already.
+    /// Sets the file, unless it is already set.
     #[must_use]
     pub fn in_file(mut self, file: impl fmt::Display) -> Error {
         self.inner.1.file.get_or_insert_with(|| file.to_string());
         self
     }
 
-    /// Says at which line, counted from 1, unless that is said already.
+    /// Sets the line number, from 1, unless it is already set.
     #[must_use]
     pub fn at_line(mut self, line: u64) -> Error {
         self.inner.1.line.get_or_insert(line);
@@ -156,7 +156,7 @@ impl Error {
         &self.inner.0
     }
 
-    /// Where.
+    /// Where it happened.
     pub fn place(&self) -> &Place {
         &self.inner.1
     }

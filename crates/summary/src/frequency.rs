@@ -1,7 +1,7 @@
 //! How much a key stands for: captures and URI-Rs, exact or not.
 //!
-//! Written as UKVS does: `54321/20000` is captures and URI-Rs, and a sign behind a number says how
-//! sure it is.
+//! The notation is that of UKVS: `54321/20000` means captures and URI-Rs, and a sign after a number
+//! says how precise it is.
 //!
 //! | text | meaning |
 //! |---|---|
@@ -10,28 +10,28 @@
 //! | `10000+` | at least 10,000 captures |
 //! | `2500~/900-` | about 2,500 captures of at most 900 URI-Rs |
 //! | `/50` | 50 URI-Rs, captures unknown |
-//! | `/` | something, nobody knows how much |
+//! | `/` | something, in unknown numbers |
 //! | `0` | nothing: a void |
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How sure a number is.
+/// How precise a number is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Sureness {
-    /// It is this.
+    /// Exact.
     #[default]
     Exact,
-    /// `+`: at least this.
+    /// `+`: a lower bound.
     AtLeast,
-    /// `-`: at most this.
+    /// `-`: an upper bound.
     AtMost,
-    /// `~`: about this.
+    /// `~`: an approximation.
     About,
 }
 
 impl Sureness {
-    /// The sign behind the number.
+    /// The sign after the number.
     pub fn sign(self) -> &'static str {
         match self {
             Sureness::Exact => "",
@@ -41,7 +41,7 @@ impl Sureness {
         }
     }
 
-    /// How sure a sum is of two numbers that are as sure as these.
+    /// The precision of the sum of two numbers.
     #[must_use]
     pub fn and(self, other: Sureness) -> Sureness {
         match (self, other) {
@@ -52,17 +52,17 @@ impl Sureness {
     }
 }
 
-/// A number and how sure it is: `900-`.
+/// A number with its precision: `900-`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Number {
     /// The number.
     pub value: u64,
-    /// How sure it is.
+    /// Its precision.
     pub sureness: Sureness,
 }
 
 impl Number {
-    /// A number that is sure.
+    /// An exact number.
     pub fn exact(value: u64) -> Number {
         Number {
             value,
@@ -78,8 +78,7 @@ impl Number {
         }
     }
 
-    /// The sum. What is too large for a number stays at the largest there is, which is then a
-    /// lower bound.
+    /// The sum. On overflow it is the largest possible number, as a lower bound.
     #[must_use]
     #[inline]
     pub fn plus(self, other: Number) -> Number {
@@ -100,7 +99,7 @@ impl fmt::Display for Number {
     }
 }
 
-/// Captures and URI-Rs under a key, as far as they are known.
+/// Captures and URI-Rs of a key, as far as they are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Frequency {
     /// Captures.
@@ -110,7 +109,7 @@ pub struct Frequency {
 }
 
 impl Frequency {
-    /// So many captures of so many URI-Rs.
+    /// Exact numbers of captures and URI-Rs.
     pub fn new(captures: u64, urirs: u64) -> Frequency {
         Frequency {
             captures: Some(Number::exact(captures)),
@@ -118,15 +117,15 @@ impl Frequency {
         }
     }
 
-    /// Whether it says that there is nothing to be had: no captures for sure. URI-Rs that are
-    /// known but cannot be replayed (`0/20`) change nothing about that.
+    /// Whether nothing is held: the number of captures is exactly 0. URI-Rs that are known but
+    /// can't be replayed (`0/20`) make no difference.
     pub fn is_void(&self) -> bool {
         self.captures.is_some_and(|n| {
             n.value == 0 && matches!(n.sureness, Sureness::Exact | Sureness::AtMost)
         })
     }
 
-    /// The sum; what one of the two does not know is not known of the sum.
+    /// The sum. A number that either side does not know is unknown in the sum.
     #[must_use]
     #[inline]
     pub fn plus(self, other: Frequency) -> Frequency {
@@ -149,7 +148,7 @@ impl fmt::Display for Frequency {
     }
 }
 
-/// Text that is no frequency.
+/// Not a valid frequency.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no frequency: write captures, captures/URI-Rs or /URI-Rs, each with +, - or ~ behind it if it is not exact"
@@ -167,7 +166,7 @@ impl FromStr for Number {
             Some(b'~') => (&text[..text.len() - 1], Sureness::About),
             _ => (text, Sureness::Exact),
         };
-        // `parse` takes a plus sign in front, frequencies do not.
+        // `parse` accepts a leading plus sign, but a frequency has none.
         if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(bad());
         }

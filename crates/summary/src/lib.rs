@@ -1,8 +1,9 @@
-//! What a web archive holds, written small, and the judge of how well that was done.
+//! Compact summaries of what a web archive holds, and an evaluation of how accurate they are.
 //!
-//! An archive's index has a line for each capture. A *summary* says the same in less: a
-//! [`profile`](mod@profile) counts captures under keys that stand for many URIs. Those who look for
-//! captures ask the summary first, and the archive only if it may have something.
+//! The index of an archive has a line for each capture. A *summary* is much smaller: a
+//! [`profile`](mod@profile) counts captures under keys that stand for many URIs, a [`map`] uses
+//! keys of mixed depth with wildcards, and a [`filter`] stores hashed keys. Clients ask the summary
+//! first, and the archive only if it may hold something.
 //!
 //! ```
 //! use waypost_index::Source;
@@ -32,16 +33,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The parts, in the order in which data passes them:
+//! The modules, in the order in which data passes through them:
 //!
-//! - [`holdings`]: URI-Rs in order, with their captures, from indexes and lists of any size;
-//! - [`profile`](mod@profile): made under all policies in one pass, merged, looked up;
+//! - [`holdings`]: sorted URI-Rs with their captures, from indexes and lists of any size;
+//! - [`profile`](mod@profile): build profiles for all policies in one pass, merge them, look URIs
+//! up;
 //! - [`ukvs`] and [`frequency`]: the text formats, read leniently and written strictly;
-//! - [`Summary`]: the one face of every kind of summary;
+//! - [`Summary`]: the common interface of all kinds of summaries;
 //! - [`evaluate`]: cost, accuracy, precision and recall on real lookups.
 //!
-//! When not to use it: to find captures. A summary says that there may be some; the index, in
-//! `waypost-index`, says which.
+//! When not to use this crate: to find captures. A summary only says that there may be some; the
+//! index, in `waypost-index`, says which.
 
 mod about;
 mod error;

@@ -1,9 +1,10 @@
-//! Lookups, and the one spelling of SURTs that holdings and lookups share.
+//! Lookups, and the canonical spelling of SURTs that holdings and lookups share.
 //!
-//! A summary can only be asked for what it was built from if both are spelled alike. So every SURT,
-//! whether it enters a summary or is looked up in one, passes [`SurtWriter`] (or [`spelled`], when the
-//! index already had it as a key): other forms of a SURT become the usual one, and white space and
-//! control bytes, which rows cannot hold, become percent-escapes. [`Lookup`] has no other constructor.
+//! A lookup can only find what was put into a summary if both are spelled the same. So every SURT
+//! that enters a summary or is looked up in one goes through [`SurtWriter`] (or [`spelled`], if the
+//! index already had it as a key): variant forms of a SURT are normalised, and white space and
+//! control bytes, which rows can't contain, are percent-encoded. [`Lookup`] has no other
+//! constructor.
 
 use std::borrow::Cow;
 
@@ -12,8 +13,8 @@ use waypost_surt::{Canonicalizer, Dialect, Error, Surt, is_surt};
 
 use crate::scope::{EVERYTHING, Scope};
 
-/// Writes the SURTs under which summaries hold URIs. Reuse it: after the first few URIs, nothing but
-/// the output allocates.
+/// Writes SURTs in the spelling of summaries. Reuse it: after the first few URIs, only the output
+/// allocates.
 #[derive(Clone, Debug)]
 pub struct SurtWriter {
     canonicalizer: Canonicalizer,
@@ -27,10 +28,10 @@ impl SurtWriter {
         }
     }
 
-    /// Appends the SURT of a line that holds a URI or a SURT.
+    /// Appends the SURT of a line that contains a URI or a SURT.
     ///
     /// # Errors
-    /// When the URI has no SURT; `out` is then as it was.
+    /// If the URI has no SURT; `out` is left unchanged.
     pub fn write(&mut self, line: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
         let line = line.trim_ascii();
         if is_surt(line) {
@@ -43,7 +44,7 @@ impl SurtWriter {
         Ok(())
     }
 
-    /// Appends what is known to be a SURT, in the spelling of summaries.
+    /// Appends a string that is known to be a SURT, in the spelling of summaries.
     pub fn write_surt(&mut self, surt: &[u8], out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(surt);
@@ -51,7 +52,7 @@ impl SurtWriter {
     }
 }
 
-/// Spells the SURT at the end of `out` as summaries do.
+/// Normalises the SURT at the end of `out`.
 fn spell(out: &mut Vec<u8>, start: usize) {
     if let Cow::Owned(surt) = spelled(&out[start..]) {
         out.truncate(start);
@@ -59,7 +60,7 @@ fn spell(out: &mut Vec<u8>, start: usize) {
     }
 }
 
-/// A SURT as summaries spell it: in the usual form, and escaped.
+/// A SURT in the spelling of summaries: normalised and percent-encoded.
 pub(crate) fn spelled(surt: &[u8]) -> Cow<'_, [u8]> {
     match KeyForm::of(surt).is_surt() {
         true => escaped(surt),
@@ -67,7 +68,7 @@ pub(crate) fn spelled(surt: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// A SURT without white space and control bytes, which rows cannot hold.
+/// Percent-encodes white space and control bytes, which rows can't contain.
 pub(crate) fn escaped(surt: &[u8]) -> Cow<'_, [u8]> {
     if !needs_escapes(surt) {
         return Cow::Borrowed(surt);
@@ -85,7 +86,7 @@ pub(crate) fn escaped(surt: &[u8]) -> Cow<'_, [u8]> {
 
 #[inline]
 fn needs_escapes(surt: &[u8]) -> bool {
-    // Without an early exit, so that the compiler can look at many bytes at once.
+    // No early exit, so that the compiler can vectorise the loop.
     surt.iter()
         .fold(false, |found, &byte| found | is_escaped(byte))
 }
@@ -95,21 +96,21 @@ fn is_escaped(byte: u8) -> bool {
     byte <= b' ' || byte == 0x7f
 }
 
-/// A URI that someone asks for, and its SURT as summaries spell it.
+/// A URI to look up, with its SURT in the spelling of summaries.
 #[derive(Clone, Copy, Debug)]
 pub struct Lookup<'a> {
     uri: &'a [u8],
     surt: Surt<'a>,
-    /// Which captures are asked for.
+    /// The captures to look for.
     wanted: &'a Scope,
 }
 
 impl<'a> Lookup<'a> {
-    /// The lookup of a URI, or of a SURT, in summaries of one dialect. Its SURT is written to
-    /// `buffer`. A [`LookupBuffer`] takes many at once.
+    /// Creates a lookup for a URI or SURT in summaries of one dialect. The SURT is written to
+    /// `buffer`. For many lookups, use [`LookupBuffer`].
     ///
     /// # Errors
-    /// When the URI has no SURT.
+    /// If the URI has no SURT.
     pub fn new(
         uri: &'a [u8],
         dialect: Dialect,
@@ -120,8 +121,8 @@ impl<'a> Lookup<'a> {
         Ok(Lookup::spelled(uri, buffer))
     }
 
-    /// The lookup of what is known to be a SURT. Of most lines [`Lookup::new`] can tell; it takes
-    /// `com,a/b)/` for a URI, though, because there is no `)` before the first slash.
+    /// Creates a lookup for a string that is known to be a SURT. [`Lookup::new`] recognises most
+    /// SURTs, but takes `com,a/b)/` for a URI because there is no `)` before the first slash.
     pub fn of_surt(surt: &'a [u8], buffer: &'a mut Vec<u8>) -> Lookup<'a> {
         buffer.clear();
         buffer.extend_from_slice(surt);
@@ -129,7 +130,7 @@ impl<'a> Lookup<'a> {
         Lookup::spelled(surt, buffer)
     }
 
-    /// A lookup whose SURT a [`SurtWriter`] wrote.
+    /// Creates a lookup whose SURT was written by a [`SurtWriter`].
     pub(crate) fn spelled(uri: &'a [u8], surt: &'a [u8]) -> Lookup<'a> {
         Lookup {
             uri,
@@ -138,40 +139,40 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// The same, asking only for some captures: those of a time, a status, a media type. A summary whose
-    /// scope does not cover them all cannot call the lookup absent.
+    /// Restricts the lookup to some captures: those of a time, a status or a media type. A summary
+    /// whose scope does not cover all of them can't call the lookup absent.
     #[must_use]
     pub fn wanting(self, wanted: &'a Scope) -> Lookup<'a> {
         Lookup { wanted, ..self }
     }
 
-    /// Which captures are asked for.
+    /// The captures to look for.
     pub fn wanted(&self) -> &'a Scope {
         self.wanted
     }
 
-    /// The URI or SURT as it was asked for.
+    /// The URI or SURT as given.
     pub fn uri(&self) -> &'a [u8] {
         self.uri
     }
 
-    /// Its SURT.
+    /// The SURT.
     pub fn surt(&self) -> &Surt<'a> {
         &self.surt
     }
 }
 
-/// Where the SURTs of many lookups are written. Reuse it: nothing is allocated for each of them.
+/// A buffer for the SURTs of many lookups. Reuse it: there is no allocation per lookup.
 #[derive(Clone, Debug)]
 pub struct LookupBuffer {
     writer: SurtWriter,
     bytes: Vec<u8>,
-    /// Where each SURT ends.
+    /// The end of each SURT.
     ends: Vec<Result<usize, Error>>,
 }
 
 impl LookupBuffer {
-    /// For lookups in summaries of one dialect.
+    /// Creates a buffer for lookups in summaries of one dialect.
     pub fn new(dialect: Dialect) -> LookupBuffer {
         LookupBuffer {
             writer: SurtWriter::new(dialect),
@@ -180,7 +181,7 @@ impl LookupBuffer {
         }
     }
 
-    /// Forgets the lookups before and takes these lines, each a URI or a SURT.
+    /// Clears the buffer and reads these lines, each a URI or a SURT.
     pub fn fill<'a>(&'a mut self, uris: &'a [&'a [u8]]) -> LookupBatch<'a> {
         self.bytes.clear();
         self.ends.clear();
@@ -207,13 +208,13 @@ pub struct LookupBatch<'a> {
 }
 
 impl<'a> LookupBatch<'a> {
-    /// The same, asking only for [some captures](Lookup::wanting).
+    /// Restricts all lookups to [some captures](Lookup::wanting).
     #[must_use]
     pub fn wanting(self, wanted: &'a Scope) -> LookupBatch<'a> {
         LookupBatch { wanted, ..self }
     }
 
-    /// Each line in order, with its lookup, or why it has no SURT.
+    /// Each line in order, with its lookup or the reason why it has no SURT.
     pub fn iter(self) -> impl Iterator<Item = (&'a [u8], Result<Lookup<'a>, Error>)> {
         let mut start = 0;
         self.uris.iter().zip(self.ends).map(move |(&uri, end)| {

@@ -1,4 +1,4 @@
-//! Opening a summary of whatever kind it is.
+//! Opening a summary of any kind.
 
 use std::path::Path;
 
@@ -12,19 +12,19 @@ use crate::map::{Map, Room};
 use crate::profile::Profile;
 use crate::summary::{Kind, Summary};
 
-/// Opens a summary, told by how it begins.
+/// Opens a summary. Its kind is detected from its first bytes.
 ///
 /// # Errors
-/// When there is none, or it cannot be read; of a map whose rows have filters, when the filter beside
-/// it is missing, damaged or not its own.
+/// If the file is missing, unreadable or not a summary, or if it is a map with filters whose
+/// companion is missing, damaged or belongs to another map.
 pub fn open(path: &Path) -> Result<Box<dyn Summary>> {
     open_with(path, false)
 }
 
-/// Opens a summary; of a map the rows alone, if its filter is to be ignored.
+/// Opens a summary. If `ignore_filter` is set, only the rows of a map are read.
 ///
 /// # Errors
-/// As [`open`], but for filters that are ignored.
+/// Like [`open`], except for filters that are ignored.
 pub fn open_with(path: &Path, ignore_filter: bool) -> Result<Box<dyn Summary>> {
     let kind = kind_of_file(path)?
         .ok_or_else(|| Error::format("this is not a summary").in_file(path.display()))?;
@@ -36,18 +36,19 @@ pub fn open_with(path: &Path, ignore_filter: bool) -> Result<Box<dyn Summary>> {
     })
 }
 
-/// Which kind of summary a file is. `None` if it is something else.
+/// Detects the kind of a summary file. `None` if it is not a summary.
 ///
 /// # Errors
-/// When the file cannot be read.
+/// If the file can't be read.
 pub fn kind_of_file(path: &Path) -> Result<Option<Kind>> {
     let mut start = vec![0; 64 << 10];
     let (length, _) = Source::new(path).open()?.read_full(&mut start);
     Ok(kind_of(&start[..length]))
 }
 
-/// The kind of a summary that begins with these bytes. A profile says of its keys `{…}`, a map a
-/// frequency; without any rows, the type in the headers of a profile names its policy.
+/// The kind of a summary that starts with these bytes. In a profile, keys are followed by `{…}`, in
+/// a map by a frequency; in a file without rows, the type in the headers of a profile names its
+/// policy.
 fn kind_of(start: &[u8]) -> Option<Kind> {
     if Filter::begins(start) {
         return Some(Kind::Filter);
@@ -64,7 +65,7 @@ fn kind_of(start: &[u8]) -> Option<Kind> {
         Content::Index(_) => None,
         Content::Summary => Some(match row {
             Some(_) if frequency.starts_with(b"{") => Kind::Profile,
-            // A second key stands before the frequency.
+            // A second key precedes the frequency.
             Some(_)
                 if columns
                     .next()
@@ -76,7 +77,7 @@ fn kind_of(start: &[u8]) -> Option<Kind> {
             None if memchr::memmem::find(start, b"urikey#").is_some() => Kind::Profile,
             None => Kind::Map,
         }),
-        // The published tool writes maps without headers.
+        // The papers' tool writes maps without headers.
         Content::List if is_frequency(frequency) => Some(Kind::Map),
         Content::List | Content::Empty => None,
     }

@@ -1,12 +1,13 @@
-//! What a summary was made from, and so which lookups it can answer.
+//! What a summary was built from, and therefore which lookups it can answer.
 //!
-//! A map of all pages with status 200 says nothing about images, and one of `uk,` nothing about `com,`.
-//! A [`Scope`] records the capture filters; what lies outside it is [unknown](crate::Answer::Unknown),
-//! never absent. A summary that records no scope covers everything.
+//! A map of all pages with status 200 says nothing about images, and a map of `uk,` says nothing
+//! about `com,`. A [`Scope`] records the capture filters; anything outside it is
+//! [unknown](crate::Answer::Unknown), never absent. A summary without a recorded scope covers
+//! everything.
 //!
-//! In files a scope is a text, `mime=text/html&status=200`: in the `!meta` header of profiles and maps as
-//! `scope`, in the metadata of filters as a `coverage` that begins with `captures?`. A merged summary
-//! keeps the scopes of all that were merged, and covers what each of them covers.
+//! In files, a scope is a string, `mime=text/html&status=200`: in the `!meta` header of profiles
+//! and maps as `scope`, in the metadata of filters as a `coverage` that starts with `captures?`. A
+//! merged summary keeps the scopes of all its inputs and covers only what every one of them covers.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -20,7 +21,7 @@ use waypost_surt::Surt;
 use crate::lookup::Lookup;
 use crate::summary::Answer;
 
-/// Which captures were looked at, or are asked for. The default is all of them.
+/// Which captures a summary covers or a lookup asks for. The default is all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Scope {
     /// `200`, `3xx`; all if empty.
@@ -33,7 +34,7 @@ pub struct Scope {
     include: BTreeSet<String>,
     exclude: BTreeSet<String>,
     without_revisits: bool,
-    /// What a later version wrote and this one does not understand.
+    /// Written by a later version and not understood by this one.
     other: BTreeSet<String>,
 }
 
@@ -50,7 +51,7 @@ pub(crate) static EVERYTHING: Scope = Scope {
 };
 
 impl Scope {
-    /// The captures that filters select.
+    /// The scope of these capture filters.
     pub fn of(select: &Select) -> Scope {
         Scope {
             status: select.statuses().into_iter().collect(),
@@ -64,7 +65,7 @@ impl Scope {
         }
     }
 
-    /// The same captures, but only from one time to another.
+    /// Restricts the scope to a time span.
     #[must_use]
     pub fn during(mut self, from: Option<Time>, to: Option<Time>) -> Scope {
         self.from = from.max(self.from);
@@ -75,7 +76,7 @@ impl Scope {
         self
     }
 
-    /// Whether every capture of `surt` that is asked for was looked at.
+    /// Whether the scope covers every requested capture of `surt`.
     fn covers(&self, surt: &[u8], wanted: &Scope) -> bool {
         let within = |own: &BTreeSet<String>, wanted: &BTreeSet<String>| {
             own.is_empty()
@@ -85,7 +86,7 @@ impl Scope {
                         .all(|item| own.iter().any(|own| contains(own, item))))
         };
         let starts = |pattern: &String| surt.starts_with(pattern.as_bytes());
-        // Whether a regex matched the URLs of the captures, a SURT does not tell.
+        // A SURT does not tell whether a regex matched the URLs of the captures.
         let is_regex = |pattern: &String| pattern.starts_with('~');
         self.other.is_empty()
             && (!self.without_revisits || wanted.without_revisits)
@@ -109,7 +110,7 @@ impl Scope {
                 .all(|pattern| !is_regex(pattern) && !starts(pattern))
     }
 
-    /// Whether no capture of `surt` was looked at.
+    /// Whether the scope excludes every capture of `surt`.
     fn leaves_out(&self, surt: &[u8]) -> bool {
         let starts = |pattern: &String| surt.starts_with(pattern.as_bytes());
         let may_match = |pattern: &String| pattern.starts_with('~') || starts(pattern);
@@ -118,7 +119,7 @@ impl Scope {
     }
 }
 
-/// Whether a status or media type stands for all that another stands for.
+/// Whether a status or media type pattern includes another.
 fn contains(outer: &str, inner: &str) -> bool {
     let (outer, inner) = (outer.to_ascii_lowercase(), inner.to_ascii_lowercase());
     if outer == inner {
@@ -196,7 +197,7 @@ impl FromStr for Scope {
     }
 }
 
-/// A value without its percent-escapes.
+/// Decodes the percent-encoding of a value.
 fn decoded(value: &str) -> String {
     let mut bytes = Vec::with_capacity(value.len());
     let mut rest = value.as_bytes();
@@ -220,23 +221,23 @@ fn decoded(value: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The scopes of a summary: one, or several after summaries were merged. It covers what each of them
-/// covers; with none, everything.
+/// The scopes of a summary: one, or several if summaries were merged. Together they cover what
+/// every one of them covers; without any, everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scopes(BTreeSet<Scope>);
 
 impl Scopes {
-    /// The captures that filters select.
+    /// The scope of these capture filters.
     pub fn of(select: &Select) -> Scopes {
         Scopes::from_iter([Scope::of(select)])
     }
 
-    /// Whether it covers everything.
+    /// Whether this covers everything.
     pub fn is_everything(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Each scope that is not everything.
+    /// The scopes that do not cover everything.
     pub fn iter(&self) -> impl Iterator<Item = &Scope> {
         self.0.iter()
     }
@@ -254,13 +255,13 @@ impl Scopes {
             .all(|scope| scope.covers(surt, lookup.wanted()))
     }
 
-    /// Whether nothing that a summary says of a SURT counts.
+    /// Whether the answers of a summary for this SURT must be ignored.
     fn leaves_out(&self, surt: &Surt<'_>) -> bool {
         let surt = surt.as_bytes();
         self.0.iter().any(|scope| scope.leaves_out(surt))
     }
 
-    /// The answer of a summary with these scopes, whose rows gave `answer`.
+    /// Adjusts the `answer` found in the rows of a summary to its scopes.
     pub(crate) fn limit(&self, lookup: &Lookup<'_>, answer: Answer) -> Answer {
         if self.0.is_empty() {
             return answer;

@@ -1,4 +1,4 @@
-//! One face for every kind of summary.
+//! The common interface of all kinds of summaries.
 
 use std::fmt;
 
@@ -10,31 +10,31 @@ use crate::error::Result;
 use crate::frequency::Frequency;
 use crate::lookup::Lookup;
 
-/// What a summary says of a lookup.
+/// The answer of a summary to a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The archive does not have it.
+    /// The archive does not hold it.
     Absent,
-    /// The archive may have it.
+    /// The archive may hold it.
     Present(Match),
-    /// The summary cannot tell: it was not made from all captures that are asked for.
+    /// The summary can't tell: it does not cover all of the requested captures.
     Unknown,
 }
 
-/// An answer in a word.
+/// An [`Answer`] without details.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Presence {
-    /// The archive does not have it.
+    /// The archive does not hold it.
     #[default]
     Absent,
-    /// The archive may have it.
+    /// The archive may hold it.
     Present,
-    /// The summary cannot tell.
+    /// The summary can't tell.
     Unknown,
 }
 
 impl Presence {
-    /// The word in tables, TSV and JSON.
+    /// The name used in tables, TSV and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Presence::Absent => "absent",
@@ -43,7 +43,7 @@ impl Presence {
         }
     }
 
-    /// Whether a lookup must be sent on to the archive.
+    /// Whether the lookup has to be sent to the archive.
     pub fn is_possible(self) -> bool {
         self != Presence::Absent
     }
@@ -55,17 +55,17 @@ impl fmt::Display for Presence {
     }
 }
 
-/// What a summary knows of a URI that it calls present.
+/// What a summary knows about a URI that it calls present.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Match {
-    /// The key that speaks of it, if there are keys.
+    /// The key that matched, if the summary has keys.
     pub key: Option<Vec<u8>>,
-    /// What is known under that key.
+    /// The frequency of that key.
     pub frequency: Frequency,
 }
 
 impl Answer {
-    /// Present with this frequency, or absent; without the key.
+    /// Present with this frequency, or absent if there is none, without the key.
     pub(crate) fn without_key(frequency: Option<Frequency>) -> Answer {
         match frequency {
             None => Answer::Absent,
@@ -76,7 +76,7 @@ impl Answer {
         }
     }
 
-    /// The answer in a word.
+    /// The answer without details.
     pub fn presence(&self) -> Presence {
         match self {
             Answer::Absent => Presence::Absent,
@@ -85,7 +85,7 @@ impl Answer {
         }
     }
 
-    /// What is known, if it is present.
+    /// The match, if the answer is present.
     pub fn found(&self) -> Option<&Match> {
         match self {
             Answer::Present(found) => Some(found),
@@ -94,7 +94,7 @@ impl Answer {
     }
 }
 
-/// Which kind of summary it is.
+/// The kinds of summaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
@@ -116,37 +116,36 @@ impl fmt::Display for Kind {
     }
 }
 
-/// How large a summary is.
+/// The size of a summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
-    /// Rows of keys, voids too; a filter's entries.
+    /// Number of rows, including voids, or of a filter's entries.
     pub keys: u64,
-    /// Bytes of all files that are shipped.
+    /// Total size in bytes of all files that are published.
     pub bytes: u64,
-    /// The same, gzipped at level 6; of files that are gzipped already, as they are.
+    /// The same when gzipped at level 6. Files that are already gzipped count as they are.
     pub gzip_bytes: u64,
 }
 
-/// Something that tells what an archive may hold.
+/// A summary of what an archive may hold.
 pub trait Summary: Send + Sync {
-    /// Which kind it is.
+    /// The kind of the summary.
     fn kind(&self) -> Kind;
 
-    /// What it says of itself.
+    /// The metadata of the summary.
     fn about(&self) -> &About;
 
-    /// How large it is.
+    /// The size of the summary.
     fn size(&self) -> Size;
 
-    /// Whether the archive may have a URI. What lies outside the summary's
-    /// [scope](crate::Scopes) is unknown.
+    /// Looks up a URI. Anything outside the summary's [scope](crate::Scopes) is unknown.
     ///
     /// # Errors
     /// When the summary cannot be read.
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer>;
 
-    /// The same for many, in the order of `lookups`, without the keys. Kinds that can do it faster than
-    /// one by one do.
+    /// Looks up many URIs, in the order of `lookups`, without reporting the keys. Some kinds of
+    /// summaries do this faster than one by one.
     ///
     /// # Errors
     /// When the summary cannot be read.
@@ -162,7 +161,7 @@ pub trait Summary: Send + Sync {
             .collect()
     }
 
-    /// The same with the keys.
+    /// Like [`lookup_all`](Summary::lookup_all), but reports the keys.
     ///
     /// # Errors
     /// When the summary cannot be read.
@@ -174,12 +173,12 @@ pub trait Summary: Send + Sync {
     }
 }
 
-/// What several summaries of one archive say together of one lookup.
+/// Combines the answers that several summaries of one archive give to the same lookup.
 ///
-/// A summary is never wrong when it says absent, as of the time it was made: what it does not cover it
-/// calls unknown. So one that says absent outweighs one that says present, unless the other knows of
-/// later captures, or may: of two that say until when they know, the newer; of one that says so and one
-/// that does not, the one that says present. What nobody can tell is unknown.
+/// Absent is always right as of the time a summary was built, because whatever a summary does not
+/// cover is unknown. So absent outweighs present, unless the other summary knows, or may know, of
+/// later captures: of two dated summaries, the newer one wins; of a dated and an undated one, the
+/// one that says present. If no summary can tell, the answer is unknown.
 pub fn combine<'a>(answers: impl IntoIterator<Item = (&'a About, Answer)>) -> Answer {
     let mut undated_absent = false;
     let mut newest_absent: Option<Time> = None;

@@ -1,7 +1,7 @@
-//! What an archive captured after a summary of it was made.
+//! What an archive captured after a summary was built.
 //!
-//! Exact keys and filters know nothing of it; a wildcard may guess right. So what summaries make of it
-//! is looked at by itself: of all that a later index has, and of what was not held before.
+//! Exact keys and filters don't cover it; a wildcard may happen to. So it is evaluated separately:
+//! for everything in a later index, and for what was not held before.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::holdings::{self, Input, Reading, Reduce, Run};
 use crate::summary::Summary;
 
-/// How many URI-Rs are looked up, at most. Of more, a sample is taken by their hashes.
+/// The maximum number of URI-Rs to look up. If there are more, a sample is chosen by hash.
 const MOST: usize = 1_000_000;
 
 /// What was captured later.
@@ -20,23 +20,24 @@ const MOST: usize = 1_000_000;
 pub struct Later {
     /// Its URI-Rs, or a sample of them.
     pub lookups: Lookups,
-    /// All of its URI-Rs.
+    /// The number of all its URI-Rs.
     pub urirs: u64,
     /// What was read.
     pub reading: Reading,
 }
 
-/// How often a summary calls present what was captured later.
+/// How much of what was captured later a summary calls present.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Foreseen {
     /// URI-Rs looked up, and those called present.
     pub all: (u64, u64),
-    /// The same of those that were not held before.
+    /// The same for those that were not held before.
     pub newcomers: (u64, u64),
 }
 
 impl Foreseen {
-    /// Recall on all that was captured later, and on newcomers; `None` of nothing.
+    /// Recall on everything captured later, and on newcomers; `None` if there is nothing to look
+    /// up.
     pub fn recall(&self) -> (Option<f64>, Option<f64>) {
         let ratio = |(all, present)| super::ratio(present, all);
         (ratio(self.all), ratio(self.newcomers))
@@ -46,7 +47,7 @@ impl Foreseen {
 /// Reads what was captured later.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If it can't be read.
 pub fn later(input: &Input) -> Result<Later> {
     let mut gathered = Gathered::new();
     let reading = holdings::read(input, &Sample, |part, _| {
@@ -80,12 +81,12 @@ pub fn foresee(summary: &dyn Summary, later: &Lookups, held: &[bool]) -> Result<
     Ok(foreseen)
 }
 
-/// Keeps URI-Rs whose hash is low enough that not too many are kept.
+/// Keeps the URI-Rs with the lowest hashes, up to the maximum.
 struct Sample;
 
 struct Gathered {
     kept: Vec<Vec<u8>>,
-    /// Hashes up to this are kept.
+    /// Hashes up to this one are kept.
     most: u64,
     urirs: u64,
 }

@@ -1,4 +1,4 @@
-//! What people look up: lists of URIs, access logs, logs of MemGator.
+//! Lookups: lists of URIs, access logs, MemGator logs.
 //!
 //! | shape | a line | the lookup |
 //! |---|---|---|
@@ -6,8 +6,8 @@
 //! | access log | `… "GET /web/2004/http://example.com/ HTTP/1.1" 200 …` | what follows the time |
 //! | MemGator | `INFO: … Aggregating Mementos for http://example.com/` | what follows `for` |
 //!
-//! The shape is told by the first lines. Lines that name no URI (other requests, other log lines)
-//! are counted and passed over; URIs that have no SURT are rejected lookups.
+//! The format is detected from the first lines. Lines that don't contain a URI (other requests,
+//! other log lines) are counted and skipped; URIs without a SURT are rejected lookups.
 
 use std::collections::HashMap;
 
@@ -19,29 +19,29 @@ use waypost_surt::Dialect;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lookup::{Lookup, SurtWriter};
 
-/// What the lines of a file of lookups look like.
+/// The format of a file of lookups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// One URI a line.
+    /// One URI per line.
     List,
     /// Common or combined log format of a Wayback Machine.
     AccessLog,
-    /// A log of MemGator.
+    /// A MemGator log.
     MemGator,
 }
 
-/// Different lookups with how often they were asked, sorted by SURT.
+/// Distinct lookups with their number of occurrences, sorted by SURT.
 #[derive(Debug)]
 pub struct Lookups {
     shape: Shape,
     dialect: Dialect,
     bytes: Vec<u8>,
-    /// Where each is.
+    /// The position of each lookup.
     asked: Vec<Asked>,
-    /// URIs without a SURT, and how often they were asked.
+    /// URIs without a SURT, and how often they occur.
     rejected: u64,
     rejected_times: u64,
-    /// Lines that name no URI.
+    /// Lines that don't contain a URI.
     passed_over: u64,
 }
 
@@ -57,18 +57,18 @@ struct Asked {
 /// Writes the SURT of a lookup.
 type WriteSurt = fn(&mut SurtWriter, &[u8], &mut Vec<u8>) -> Result<(), waypost_surt::Error>;
 
-/// How often each URI is asked for in a part of the lines.
+/// How often each URI occurs in a part of the lines.
 #[derive(Default)]
 struct Tally {
     times: HashMap<Vec<u8>, u64>,
-    /// Lines that name no URI.
+    /// Lines that don't contain a URI.
     passed_over: u64,
-    /// About how much memory the lookups will take.
+    /// Estimated memory use of the lookups.
     memory: usize,
 }
 
-/// About how much memory a lookup takes: its URI is kept once as it was read and once in order, with
-/// its SURT twice, and both tables have entries for it.
+/// Estimated memory use of a lookup: its URI is kept once as read and once sorted, its SURT twice,
+/// and both tables have an entry for it.
 fn memory_of(uri: &[u8]) -> usize {
     4 * uri.len() + 200
 }
@@ -121,15 +121,15 @@ impl Lookups {
     /// Reads lookups.
     ///
     /// # Errors
-    /// When the source cannot be read.
+    /// If the source can't be read.
     pub fn read(source: &Source, dialect: Dialect) -> Result<Lookups> {
         Lookups::read_within(source, dialect, usize::MAX)
     }
 
-    /// Reads lookups, unless they need more than so many bytes of memory: all different ones are kept.
+    /// Reads lookups within a memory limit in bytes: all distinct ones are kept.
     ///
     /// # Errors
-    /// When the source cannot be read, or the lookups need more memory.
+    /// If the source can't be read, or the lookups exceed the limit.
     pub fn read_within(source: &Source, dialect: Dialect, memory: usize) -> Result<Lookups> {
         let mut pieces = Pieces::new(source.to_string(), source.open()?, PIECE);
         let mut shape = Shape::List;
@@ -168,7 +168,7 @@ impl Lookups {
         ))
     }
 
-    /// Lookups of these SURTs, as holdings spell them.
+    /// Lookups of these SURTs, in the spelling of holdings.
     pub(super) fn of_surts(times: HashMap<Vec<u8>, u64>, dialect: Dialect) -> Lookups {
         Lookups::new(times, Shape::List, dialect, 0, |writer, surt, out| {
             writer.write_surt(surt, out);
@@ -227,27 +227,27 @@ impl Lookups {
         lookups
     }
 
-    /// What the lines look like.
+    /// The format of the lines.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// The rules by which SURTs were made.
+    /// The dialect of the SURTs.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// How many different lookups there are.
+    /// The number of distinct lookups.
     pub fn len(&self) -> usize {
         self.asked.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no lookups.
     pub fn is_empty(&self) -> bool {
         self.asked.is_empty()
     }
 
-    /// How many have no SURT; `weighted`, how often those were asked.
+    /// How many have no SURT; if `weighted`, counting every occurrence.
     pub fn rejected(&self, weighted: bool) -> u64 {
         if weighted {
             self.rejected_times
@@ -256,19 +256,19 @@ impl Lookups {
         }
     }
 
-    /// Lines that name no URI.
+    /// Lines that don't contain a URI.
     pub fn passed_over(&self) -> u64 {
         self.passed_over
     }
 
-    /// Each lookup: the URI as asked, its SURT, how often it was asked. Sorted by SURT.
+    /// Each lookup: the URI as given, its SURT, and how often it occurs. Sorted by SURT.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8], u64)> {
         self.asked
             .iter()
             .map(|asked| (asked.uri(&self.bytes), asked.surt(&self.bytes), asked.times))
     }
 
-    /// The same as lookups.
+    /// The same as [`Lookup`]s.
     pub fn lookups(&self) -> Vec<Lookup<'_>> {
         self.iter()
             .map(|(uri, surt, _)| Lookup::spelled(uri, surt))
@@ -280,7 +280,7 @@ impl Lookups {
         self.asked[index].surt(&self.bytes)
     }
 
-    /// The first lookup whose SURT is not below `surt`.
+    /// The first lookup whose SURT is not less than `surt`.
     pub(super) fn first_not_below(&self, surt: &[u8]) -> usize {
         self.asked
             .partition_point(|asked| asked.surt(&self.bytes) < surt)
@@ -298,7 +298,7 @@ impl Asked {
     }
 }
 
-/// What most lines look like.
+/// The format of most lines.
 fn shape_of<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Shape {
     let (mut all, mut access, mut memgator) = (0, 0, 0);
     for line in lines.filter(|line| !line.is_empty()) {
@@ -329,7 +329,7 @@ fn uri_of(shape: Shape, line: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The path of a request in common log format: between the method and the version.
+/// The path of a request in common log format: the part between the method and the version.
 fn request_path(line: &[u8]) -> Option<&[u8]> {
     let open = memchr::memmem::find(line, REQUEST)?;
     let request = &line[open + REQUEST.len()..];
@@ -343,7 +343,7 @@ fn request_path(line: &[u8]) -> Option<&[u8]> {
     Some(&path[..end])
 }
 
-/// The URI-R behind `/…/20040102030405im_/`, or behind `timemap/link/` and `timegate/`.
+/// The URI-R after `/…/20040102030405im_/`, `timemap/link/` or `timegate/`.
 fn uri_in_path(path: &[u8]) -> Option<&[u8]> {
     let mut at = 0;
     while at < path.len() {
@@ -361,7 +361,7 @@ fn uri_in_path(path: &[u8]) -> Option<&[u8]> {
         );
         if end < path.len() && (((4..=14).contains(&digits) && is_flag) || named) {
             let uri = &path[end + 1..];
-            // `timemap/link/…`, `memento/2004/…`: the URI is still further on.
+            // `timemap/link/…`, `memento/2004/…`: the URI comes later.
             let goes_on = uri.iter().take_while(|byte| byte.is_ascii_digit()).count() >= 4 && named;
             if !goes_on && !uri.is_empty() {
                 return Some(uri);

@@ -1,4 +1,4 @@
-//! How good summaries are: what they cost, and how often they are right about real lookups.
+//! Evaluating summaries: what they cost, and how often they are right about real lookups.
 //!
 //! ```text
 //! lookups ─► SURTs, sorted ─┐
@@ -25,21 +25,21 @@ use crate::summary::{Answer, Presence, Summary};
 /// How often a summary was right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Confusion {
-    /// Rightly called present.
+    /// Held and called present (true positives).
     pub true_positives: u64,
-    /// Wrongly called present.
+    /// Not held but called present (false positives).
     pub false_positives: u64,
-    /// Rightly called absent.
+    /// Not held and called absent (true negatives).
     pub true_negatives: u64,
-    /// Wrongly called absent.
+    /// Held but called absent (false negatives).
     pub false_negatives: u64,
-    /// Outside the summary's scope. They are sent on, and counted above as called present.
+    /// Outside the summary's scope. They have to be sent to the archive, so they are counted above
+    /// as called present.
     pub unknown: u64,
 }
 
 impl Confusion {
-    /// Counts lookups with the same truth and the same answer. What is unknown is sent on, as if it
-    /// were present.
+    /// Counts lookups with the same truth and the same answer. Unknown counts as present.
     pub fn count(&mut self, held: bool, answer: Presence, times: u64) {
         self.add(held, answer.is_possible(), times);
         if answer == Presence::Unknown {
@@ -61,12 +61,12 @@ impl Confusion {
         self.true_positives + self.false_positives + self.true_negatives + self.false_negatives
     }
 
-    /// Lookups rightly called present or absent / all lookups.
+    /// Lookups correctly called present or absent / all lookups.
     pub fn accuracy(&self) -> Option<f64> {
         ratio(self.true_positives + self.true_negatives, self.lookups())
     }
 
-    /// Lookups truly present / lookups called present.
+    /// Held lookups called present / lookups called present.
     pub fn precision(&self) -> Option<f64> {
         ratio(
             self.true_positives,
@@ -74,7 +74,7 @@ impl Confusion {
         )
     }
 
-    /// Lookups called present / lookups truly present.
+    /// Held lookups called present / held lookups.
     pub fn recall(&self) -> Option<f64> {
         ratio(
             self.true_positives,
@@ -82,34 +82,34 @@ impl Confusion {
         )
     }
 
-    /// Lookups called absent / all lookups: requests that need not be made.
+    /// Lookups called absent / all lookups: requests saved.
     pub fn saved(&self) -> Option<f64> {
         ratio(self.true_negatives + self.false_negatives, self.lookups())
     }
 }
 
-/// `None` of nothing at all.
+/// `None` if the denominator is 0.
 fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// A summary, judged by one sample of lookups.
+/// The evaluation of a summary on one sample of lookups.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     /// How often it was right.
     pub confusion: Confusion,
-    /// The same when keys with fewer captures are ignored, for each least number asked for.
+    /// The same if keys with fewer captures are ignored, for each requested minimum.
     pub by_frequency: Vec<(u64, Confusion)>,
-    /// Lookups that were wrongly called absent, as they were asked.
+    /// Held lookups that were called absent, as given.
     pub false_negatives: Vec<Vec<u8>>,
-    /// Lookups that have no SURT, and so no answer.
+    /// Lookups without a SURT, and so without an answer.
     pub rejected: u64,
 }
 
-/// Judges a summary by lookups whose truth is known.
+/// Evaluates a summary on lookups whose truth is known.
 ///
 /// # Errors
-/// When the summary cannot be read, or its SURTs are of another dialect than the holdings'.
+/// If the summary can't be read, or its dialect differs from that of the holdings.
 pub fn judge(
     summary: &dyn Summary,
     lookups: &Lookups,
@@ -151,15 +151,15 @@ pub fn judge(
     Ok(verdict)
 }
 
-/// Whether there may be so many captures. What is not known may be anything.
+/// Whether there may be this many captures. An unknown number may be anything.
 fn may_have(frequency: &Frequency, least: u64) -> bool {
     frequency
         .captures
         .is_none_or(|captures| captures.value >= least || captures.sureness == Sureness::AtLeast)
 }
 
-/// Which of some points nothing beats: no other is both cheaper and better. Points are cost and
-/// quality.
+/// Marks the points, given as cost and quality, that are on the Pareto front: no other point is
+/// both cheaper and better.
 pub fn frontier(points: &[(f64, f64)]) -> Vec<bool> {
     points
         .iter()

@@ -1,4 +1,4 @@
-//! Which lookups are truly held.
+//! Which lookups are held.
 
 use std::path::Path;
 
@@ -12,18 +12,18 @@ use crate::holdings::{self, Held, Input, Reading, Reduce, Run, reduce};
 use crate::profile::Profile;
 use crate::summary::{Answer, Summary};
 
-/// What is held: an index, a list of URIs, hashes of them, or a profile of whole URIs.
+/// The holdings: an index, a list of URIs, their hashes, or a `URIR` profile.
 #[derive(Clone, Debug)]
 pub struct Holdings {
-    /// Where to read them.
+    /// The inputs.
     pub input: Input,
 }
 
 impl Holdings {
-    /// For each sample of lookups, which of them are held; and how many URI-Rs are held at all.
+    /// For each sample of lookups, which of them are held; and the total number of held URI-Rs.
     ///
     /// # Errors
-    /// When the holdings cannot be read.
+    /// If the holdings can't be read.
     pub fn truth(&self, samples: &[Lookups]) -> Result<(Vec<Vec<bool>>, Reading)> {
         if let [Source::File(path)] = &self.input.sources[..]
             && path.is_file()
@@ -95,10 +95,10 @@ fn truth_of_hashes(hashes: &Filter, samples: &[Lookups]) -> Result<(Vec<Vec<bool
     Ok((truths, reading))
 }
 
-/// For each sample of lookups, which of them are among what was gathered, here or on many machines.
+/// For each sample of lookups, which of them are in the gathered holdings.
 ///
 /// # Errors
-/// When spilled rows cannot be read.
+/// If spilled rows can't be read.
 pub fn truth_of_held(
     held: &mut Held,
     samples: &[Lookups],
@@ -123,11 +123,11 @@ struct Join<'a> {
     samples: &'a [Lookups],
 }
 
-/// What some URI-Rs that follow each other have to do with the lookups of each sample.
+/// The result of joining consecutive URI-Rs with the lookups of each sample.
 struct Found {
-    /// The next lookup that may be met.
+    /// The next lookup that may match.
     next: Option<Vec<usize>>,
-    /// Lookups that are held.
+    /// Held lookups.
     held: Vec<Vec<usize>>,
 }
 
@@ -152,7 +152,7 @@ impl Reduce for Join<'_> {
             while *next < lookups.len() && lookups.surt(*next) < &run.surt[..] {
                 *next += 1;
             }
-            // Several spellings of a URI have one SURT.
+            // Several spellings of a URI can have the same SURT.
             while *next < lookups.len() && lookups.surt(*next) == run.surt {
                 held.push(*next);
                 *next += 1;

@@ -1,17 +1,19 @@
-//! What the papers' rule would give, for many weights at once, priced as the map of least cost is.
+//! What the papers' rule would achieve, for many weights at once, at the prices of the least-cost
+//! map.
 //!
-//! Whether a place rolls up depends on its children alone, not on what became of them: so every pair
-//! of weights is a sum of its own, and all of them are added up in the walk that is needed anyway.
+//! Whether a node rolls up depends only on the number of its children, not on whether they rolled
+//! up. So each pair of weights has an independent sum, and all of them are computed in a pass that
+//! is needed anyway.
 
 use super::compact::SameSize;
 use super::papers::{Counted, Cuts, Papers};
 use super::tree::{Part, Place};
 
-/// The weights of hosts and of paths that are tried.
+/// The weights of hosts and paths to try.
 const WEIGHTS: [f64; 8] = [0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, f64::INFINITY];
 const PAIRS: usize = WEIGHTS.len() * WEIGHTS.len();
 
-/// Rows, and lookups in vain that they call present.
+/// Rows, and misses that they call present.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Size {
     pub(crate) rows: f64,
@@ -26,30 +28,31 @@ impl Size {
     }
 }
 
-/// What is known of an open place.
+/// The state of an open node.
 #[derive(Default)]
 pub(crate) struct Sums {
     pub(crate) counted: Counted,
-    /// What all pairs have alike.
+    /// What all pairs have in common.
     alike: Size,
-    /// Lookups in vain below if all of it is called present.
+    /// Misses at and below the node if all of it is called present.
     open: f64,
-    /// Some pairs differ: their sums are in the place's slot.
+    /// The pairs differ: their sums are in the node's slot.
     differ: bool,
 }
 
-/// What a place has of its own.
+/// The node's own contribution.
 #[derive(Clone, Copy)]
 pub(crate) enum Own {
-    /// A wildcard or a void that the map came with: this is all that it costs, with all below it.
+    /// A wildcard or void of the input map: its total cost, including everything below it.
     Given(Size),
-    /// What is not bound.
+    /// Anything else.
     Free {
-        /// Rows and lookups in vain of the place itself.
+        /// Rows and misses of the node itself.
         size: Size,
-        /// Such lookups if it is called present.
+        /// Misses at the node if it is called present.
         open: f64,
-        /// Rows that stay when the place rolls up: voids that the map came with, and all below them.
+        /// Rows that stay when the node rolls up: voids of the input map, and everything below
+        /// them.
         kept: f64,
     },
 }
@@ -76,7 +79,7 @@ impl Beside {
         }
     }
 
-    /// A place is closed.
+    /// Closes a node.
     pub(crate) fn close(
         &mut self,
         place: &Place<'_>,
@@ -143,7 +146,7 @@ impl Beside {
         }
     }
 
-    /// What each pair of weights gives.
+    /// The result of each pair of weights.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = SameSize> {
         self.all.iter().enumerate().map(|(pair, size)| SameSize {
             host_weight: WEIGHTS[pair / WEIGHTS.len()],
@@ -153,7 +156,7 @@ impl Beside {
         })
     }
 
-    /// The pair of weights with the fewest false positives among those with no more rows than these.
+    /// The pair of weights with the fewest false positives among those with at most this many rows.
     pub(crate) fn of_size(&self, rows: u64) -> Option<SameSize> {
         let fits = self.pairs().filter(|pair| pair.rows <= rows);
         fits.min_by(|a, b| a.false_positives.total_cmp(&b.false_positives))

@@ -1,4 +1,4 @@
-//! Making a map smaller.
+//! Compacting maps.
 
 use std::path::Path;
 
@@ -20,20 +20,20 @@ use super::write::{Counting, Style, Summed, Writer};
 use crate::error::{Error, Result};
 use crate::ukvs::{Header, Headers, Value};
 
-/// How large the map may be.
+/// The maximum size of a map.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Budget {
-    /// So many rows.
+    /// Number of rows.
     Keys(u64),
     /// Rows, as a share of the URI-Rs.
     Share(f64),
     /// Bytes of the gzipped file.
     Bytes(u64),
-    /// What a false positive costs, in rows.
+    /// No maximum: the price of a false positive, in rows.
     Lambda(f64),
 }
 
-/// How to make a map smaller.
+/// The rule for compacting a map.
 #[derive(Clone, Debug)]
 pub enum Rule {
     /// By the papers' rule.
@@ -42,22 +42,23 @@ pub enum Rule {
     LeastCost(Box<LeastCost>),
 }
 
-/// How to find the map of least cost.
+/// Options for the least-cost map.
 #[derive(Clone, Debug)]
 pub struct LeastCost {
-    /// How large the map may be.
+    /// The maximum size of the map.
     pub budget: Budget,
-    /// Lookups to price false positives by.
+    /// Lookups that price false positives.
     pub sample: Option<Sample>,
-    /// Whether zero rows may be learned from the lookups.
+    /// Whether voids may be learned from the lookups.
     pub voids: bool,
-    /// What to expect where no lookup is known. Learned from the lookups if there are any.
+    /// Expected misses where there are no lookups. Learned from the lookups, if there are any.
     pub prior: Option<Prior>,
-    /// How far up wildcards may stand; as far as the budget needs, if not given.
+    /// The highest level at which wildcards are allowed; by default, as high as the budget
+    /// requires.
     pub top: Option<Top>,
 }
 
-/// What was made.
+/// The result of compacting a map.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Rows read.
@@ -68,45 +69,45 @@ pub struct Report {
     pub bytes: u64,
     /// The price of a false positive, in rows.
     pub lambda: Option<f64>,
-    /// How many rows the budget allowed, or bytes, if it was one of bytes.
+    /// The budget, in rows, or in bytes if it was given in bytes.
     pub allowed: Option<u64>,
-    /// Bytes of the map when it is gzipped, if the budget was one of bytes.
+    /// The gzipped size in bytes, if the budget was given in bytes.
     pub gzipped: Option<u64>,
-    /// False positives to be expected, in lookups of the sample; what the prior adds is in it.
+    /// Expected false positives, in lookups of the sample, including those that the prior adds.
     pub false_positives: Option<f64>,
-    /// Misses to be expected, of which these are called present.
+    /// Expected misses; the false positives are some of these.
     pub misses: Option<f64>,
-    /// Places that the papers' rule rolled up.
+    /// Nodes that the papers' rule rolled up.
     pub rolled: Option<u64>,
     /// URI-Rs of the map.
     pub urirs: u64,
-    /// The rows had to be sorted first.
+    /// Whether the rows had to be sorted first.
     pub sorted: bool,
-    /// How far up wildcards stand.
+    /// The highest level of wildcards.
     pub top: Option<Top>,
-    /// What a void costs, in rows, if there are any.
+    /// The price of a void, in rows, if voids are allowed.
     pub void_price: Option<f64>,
-    /// Rows read against rows written, on the way.
+    /// Rows read and rows written over the course of the run.
     pub trace: Vec<(u64, u64)>,
-    /// What the papers' rule would have given at the same size.
+    /// What the papers' rule would achieve at the same size.
     pub papers: Option<SameSize>,
 }
 
-/// A map by the papers' rule that is no larger than another: of those with the weights that were tried,
-/// the one with the fewest false positives.
+/// The best map by the papers' rule that is no larger than the least-cost map: of the weights that
+/// were tried, the one with the fewest false positives.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SameSize {
     /// The weight of hosts.
     pub host_weight: f64,
     /// The weight of paths.
     pub path_weight: f64,
-    /// Its rows.
+    /// Number of rows.
     pub rows: u64,
-    /// False positives to be expected, priced as those of the other.
+    /// Expected false positives, priced like those of the least-cost map.
     pub false_positives: f64,
 }
 
-/// A map that can be walked again and again.
+/// A map that can be read several times.
 pub struct Given {
     pub(super) source: Source,
     _temporary: Option<TempPath>,
@@ -141,7 +142,7 @@ impl Given {
         Ok(given)
     }
 
-    /// Whether its rows have filters, as far as its headers say.
+    /// Whether its rows have filters, according to its headers.
     pub fn has_filters(&self) -> bool {
         super::filtered::identity_in(&self.headers).is_some()
     }
@@ -149,7 +150,7 @@ impl Given {
     /// The dialect of its SURTs.
     ///
     /// # Errors
-    /// When a header names one that does not exist.
+    /// If a header names an unknown dialect.
     pub fn dialect(&self) -> Result<waypost_surt::Dialect> {
         Ok(crate::about::About::from_headers(&self.headers)?.dialect)
     }
@@ -162,7 +163,7 @@ impl Given {
         Ok(())
     }
 
-    /// Walks over all rows; makes them tidy first if they are not.
+    /// Walks over all rows; tidies them first if necessary.
     pub(super) fn walk<P: Pass>(
         &mut self,
         sample: Option<&Sample>,
@@ -179,7 +180,7 @@ impl Given {
     }
 }
 
-/// Whether wildcard rows of a map count what rows below them count.
+/// Whether wildcard rows of a map include the counts of the rows below them.
 pub(crate) fn counting(headers: &Headers) -> Counting {
     let meta = headers.get("meta");
     let said = meta
@@ -191,7 +192,7 @@ pub(crate) fn counting(headers: &Headers) -> Counting {
     }
 }
 
-/// Makes a map smaller.
+/// Compacts a map.
 ///
 /// # Errors
 /// When the map cannot be read or written.
@@ -288,7 +289,8 @@ fn write_by(
     )
 }
 
-/// A void of one year says nothing of another: maps with a second key are compacted without voids.
+/// A void of one year says nothing about another, so maps with a second key are compacted without
+/// voids.
 fn refuse_voids(given: &Given, rule: &Rule) -> Result<()> {
     if matches!(rule, Rule::LeastCost(least) if least.voids) {
         return Err(Error::invalid(
@@ -309,7 +311,7 @@ fn refuse_voids(given: &Given, rule: &Rule) -> Result<()> {
     Ok(())
 }
 
-/// Compacts by the papers' rule in one walk. `None` if it takes two.
+/// Compacts by the papers' rule in a single pass. `None` if it takes two.
 fn in_one_walk(
     given: &mut Given,
     rule: &Rule,
@@ -403,12 +405,12 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Whether an output that is given up leaves no trace: pipes and devices take what they are given.
+/// Whether an abandoned output leaves no trace. Pipes and devices can't be rewound.
 fn is_replaced(out: &Path) -> bool {
     out.as_os_str() != "-" && std::fs::metadata(out).map_or(true, |metadata| metadata.is_file())
 }
 
-/// The headers of the smaller map.
+/// The headers of the compacted map.
 fn head(headers: &Headers, rule: &Rule, report: &Report) -> Vec<u8> {
     match rule {
         Rule::Papers(papers) => {
@@ -426,7 +428,7 @@ fn head(headers: &Headers, rule: &Rule, report: &Report) -> Vec<u8> {
     }
 }
 
-/// How a map of least cost says that it was made.
+/// Records in the headers how a least-cost map was built.
 pub(super) fn how_of(lambda: Option<f64>, lookups: Option<u64>) -> Vec<(String, Value)> {
     let mut how: Vec<(String, Value)> = vec![("rule".into(), "least cost".into())];
     if let Some(lambda) = lambda {
@@ -438,10 +440,10 @@ pub(super) fn how_of(lambda: Option<f64>, lookups: Option<u64>) -> Vec<(String, 
     how
 }
 
-/// The headers of a map made from another, with what is to be said of how it was made.
+/// The headers of a map derived from another, with additional fields that say how.
 pub(super) fn head_with(headers: &Headers, how: Vec<(String, Value)>) -> Vec<u8> {
     let mut headers = headers.clone();
-    // The filter of the map that it was made from is not its own.
+    // The companion of the input map does not belong to the output.
     headers.drop_field("meta", "filter");
     if headers.get("fields").is_none() && headers.get("keys").is_none() {
         let list = |name: &str| Value::List(vec![name.into()]);

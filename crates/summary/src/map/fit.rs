@@ -1,7 +1,8 @@
-//! Fitting the power laws of the papers' rule to a map of its own.
+//! Fitting the power laws of the papers' rule to a map.
 //!
-//! The mean number of children of hosts and of paths falls with the depth about as `a · depth^-k`. On
-//! logarithmic axes that is a line, which is fitted by least squares over depths, as in the papers.
+//! The mean number of children of hosts and of paths decreases with depth roughly as `a ·
+//! depth^-k`. On logarithmic axes that is a line, fitted by least squares over depths, as in the
+//! papers.
 
 use waypost_index::Source;
 use waypost_surt::Reach;
@@ -13,17 +14,17 @@ use super::tidy::{Room, tidied};
 use super::tree::{Part, Place, Visitor};
 use crate::error::Result;
 
-/// The greatest depth that is looked at.
+/// The maximum depth considered.
 const DEEPEST: usize = 32;
 
-/// Mean children by depth, and the laws that fit them.
+/// Mean numbers of children by depth, and the fitted laws.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fitted {
-    /// Places with children and their mean children, by depth from 1, for hosts.
+    /// Nodes with children and their mean number of children, by depth from 1, for hosts.
     pub hosts: Vec<(u64, f64)>,
     /// The same for paths; depth 1 is the host itself.
     pub paths: Vec<(u64, f64)>,
-    /// The law of hosts, if there are two depths or more.
+    /// The law of hosts, if there are at least two depths.
     pub host: Option<PowerLaw>,
     /// The law of paths.
     pub path: Option<PowerLaw>,

@@ -7,10 +7,10 @@
 //!                                       a small map ─► Map: lookups by a table of hashes
 //! ```
 //!
-//! Every pass over a map is a walk over the tree of its places in the order of its bytes. A
-//! rule (the papers', least cost) decides at each place when it is closed; the
-//! writer walks the same way again and knows the decision when the place is opened. The papers' rule
-//! needs the second walk only for maps with voids or wildcards.
+//! Every pass walks the tree of the map's nodes in byte order. A rule (the papers' or least cost)
+//! decides about each node when it is closed; the writer walks the same way again and knows the
+//! decision when it opens the node. The papers' rule needs the second pass only for maps with voids
+//! or wildcards.
 
 mod beside;
 mod build;

@@ -1,9 +1,10 @@
-//! The papers' rule in one walk, for maps of exact keys that hold something.
+//! The papers' rule in a single pass, for maps of exact keys without voids.
 //!
-//! Rows are queued as they come. When a place is found to have too many children, its rows are taken
-//! back, and no more of it are queued: from then on only their sum counts. So no more waits than a
-//! subtree that may yet roll up, and nothing is remembered of what was written. Maps with voids or
-//! wildcards take [two walks](super::papers), and so does what this one gives up.
+//! Rows are queued as they arrive. When a node turns out to have too many children, its rows are
+//! removed from the queue and no more are added: from then on, only their sum is kept. So the queue
+//! never holds more than a subtree that may still roll up, and nothing that was written has to be
+//! remembered. Maps with voids or wildcards take [two passes](super::papers), and so do maps that
+//! this pass gives up on.
 
 use waypost_surt::Reach;
 
@@ -21,30 +22,30 @@ pub(crate) struct Once {
     cuts: Cuts,
     style: Style,
     pub(crate) queue: Queue,
-    /// Open places that may roll up.
+    /// Open nodes that may roll up.
     open: usize,
     pub(crate) rolled: u64,
-    /// The map is none for this way.
+    /// Not eligible for the single-pass path.
     pub(crate) gave_up: bool,
     pub(crate) trace: Option<Vec<(u64, u64)>>,
     read: u64,
 }
 
-/// What is known of an open place.
+/// The state of an open node.
 pub(crate) struct Counted {
     part: Part,
     cut: Cut,
-    /// How long its text is.
+    /// The length of its text.
     end: usize,
-    /// Rows that waited when it was opened.
+    /// Number of queued rows when it was opened.
     from: usize,
     children: u32,
     remainders: u32,
     own: bool,
     site: bool,
-    /// It has too many children already.
+    /// It already has too many children.
     rolls: bool,
-    /// It lies below a place that rolls up.
+    /// It is below a node that rolls up.
     covered: bool,
     total: Option<Frequency>,
 }
@@ -63,7 +64,7 @@ impl Once {
         }
     }
 
-    /// Rolls a place up as soon as it has too many children.
+    /// Rolls up a node as soon as it has too many children.
     #[inline]
     fn look(&mut self, stem: &[u8], node: &mut Counted) {
         if node.rolls || !node.cut.exceeded(node.children, node.remainders) {
@@ -71,7 +72,7 @@ impl Once {
         }
         if self.cuts.keeps(node.part, stem) {
             node.cut = Cut::NEVER;
-            // It was counted as one that may.
+            // It was counted as a node that may roll up.
             self.open -= 1;
             return;
         }
@@ -87,7 +88,7 @@ impl Once {
         self.queue.take_back(node.from, |key| {
             let below = key.strip_prefix(stem);
             below.is_some_and(|below| is_border(part, below.first().copied()))
-                // What has no host only looks as if it were below one: `com,a:8`.
+                // A key without a host only looks as if it were below one: `com,a:8`.
                 && (part != Part::Host || key.ends_with(b",*") || has_host(key))
         });
     }
@@ -103,7 +104,7 @@ impl Visitor for Once {
 
     #[inline]
     fn open(&mut self, place: Place<'_>, parent: Option<&Counted>) -> Counted {
-        // Rows of ports sort elsewhere than their hosts' subtrees do.
+        // Rows of ports are not contiguous with the subtrees of their hosts.
         self.gave_up |= place.part == Part::Port && self.style == Style::Published;
         let cut = self.cuts.of(&place);
         self.open += usize::from(cut.is_finite());
@@ -127,7 +128,7 @@ impl Visitor for Once {
         self.look(place.stem, &mut node);
         self.open -= usize::from(node.cut.is_finite());
         if node.rolls && !node.covered {
-            // Places that were open when it was found to roll up have queued on.
+            // Nodes that were open at the time it rolled up have queued more rows.
             self.take_back(place.stem, &node);
             let total = node.total.unwrap_or_default();
             self.queue.push(Kind::Wildcard, &total, None, None, |out| {
@@ -144,7 +145,7 @@ impl Visitor for Once {
             add(&mut parent.total, total);
         }
         match place.part {
-            // A host's own pages are no child of it.
+            // A host's own pages are not a child of the host.
             Part::Site => parent.site = true,
             Part::Host | Part::Port => {
                 parent.children += 1;

@@ -1,9 +1,9 @@
-//! The papers' rule: a place with more children than a power law grants is rolled up.
+//! The papers' rule: a node with more children than a power law allows is rolled up.
 //!
-//! At depth `i`, counted from 0 at the top label of a host and at the host itself for paths, the cut
-//! is `weight · a · (i + 1)^-k`. A place rolls up if it has more children than that; the topmost
-//! such place of the host wins, then the topmost of the path. Top-level domains never roll up.
-//! Below the greatest depth, what remains of a key counts as one child.
+//! At depth `i`, counted from 0 at the top label of a host and, for paths, at the host itself, the
+//! threshold is `weight · a · (i + 1)^-k`. A node rolls up if it has more children than that; the
+//! topmost such node of the host wins, then the topmost of the path. Top-level domains never roll
+//! up. Below the maximum depth, the remainder of a key counts as one child.
 
 use std::path::Path;
 
@@ -20,14 +20,14 @@ use crate::error::Result;
 pub struct PowerLaw {
     /// Children at depth 1.
     pub a: f64,
-    /// How fast they become fewer.
+    /// How fast the number decreases.
     pub k: f64,
 }
 
 /// The parameters of the rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Papers {
-    /// The weight of hosts; infinite: hosts never roll up.
+    /// The weight of hosts; if infinite, hosts never roll up.
     pub host_weight: f64,
     /// The weight of paths.
     pub path_weight: f64,
@@ -35,9 +35,9 @@ pub struct Papers {
     pub host: PowerLaw,
     /// The law of paths.
     pub path: PowerLaw,
-    /// How many levels of hosts are looked at.
+    /// The number of host levels considered.
     pub host_depth: u32,
-    /// How many levels of paths are looked at; the host itself is the first.
+    /// The number of path levels considered; the host itself is the first.
     pub path_depth: u32,
     /// Whether public suffixes are kept from rolling up.
     pub keep_suffixes: bool,
@@ -63,30 +63,30 @@ impl Default for Papers {
     }
 }
 
-/// How many children each place may have, as the rule grants them.
+/// The numbers of children that the rule allows.
 pub(crate) struct Cuts {
     hosts: Vec<Cut>,
     paths: Vec<Cut>,
     keep_suffixes: bool,
 }
 
-/// What a place of some depth may have.
+/// The threshold for nodes of some depth.
 #[derive(Clone, Copy)]
 pub(crate) struct Cut {
-    /// One more, and it rolls up.
+    /// A node with more than this rolls up.
     most: u32,
-    /// What counts is what remains of keys, not children.
+    /// Remainders of keys are counted, not children.
     by_remainders: bool,
 }
 
 impl Cut {
-    /// It never rolls up.
+    /// Nodes never roll up.
     pub(crate) const NEVER: Cut = Cut {
         most: u32::MAX,
         by_remainders: false,
     };
 
-    /// Whether a place with so many children and remainders has too many.
+    /// Whether these numbers of children and remainders exceed the threshold.
     #[inline]
     pub(crate) fn exceeded(self, children: u32, remainders: u32) -> bool {
         let count = if self.by_remainders {
@@ -97,7 +97,7 @@ impl Cut {
         count > self.most
     }
 
-    /// Whether any number would be too many.
+    /// Whether the threshold can be exceeded at all.
     pub(crate) fn is_finite(self) -> bool {
         self.most < u32::MAX
     }
@@ -106,12 +106,12 @@ impl Cut {
 impl Cuts {
     pub(crate) fn new(papers: &Papers) -> Cuts {
         let cuts = |law: PowerLaw, weight: f64, depth: u32| -> Vec<Cut> {
-            // The last level has no children, and the one before only what remains of keys.
+            // The last level has no children, and the one before it only remainders of keys.
             (0..depth.saturating_sub(1))
                 .map(|i| {
                     let cut = law.a * f64::from(i + 1).powf(-law.k) * weight;
                     Cut {
-                        // Counts are whole: more than 24.5 is more than 24.
+                        // Counts are integers: more than 24.5 is more than 24.
                         most: if cut.is_nan() {
                             u32::MAX
                         } else {
@@ -129,7 +129,7 @@ impl Cuts {
         }
     }
 
-    /// What a place may have.
+    /// The threshold for a node.
     #[inline]
     pub(crate) fn of(&self, place: &Place<'_>) -> Cut {
         let cut = match place.part {
@@ -144,7 +144,7 @@ impl Cuts {
         }
     }
 
-    /// Whether a place rolls up that has so much.
+    /// Whether a node with these counts rolls up.
     #[inline]
     pub(crate) fn rolls(&self, place: &Place<'_>, counted: &Counted) -> bool {
         self.of(place)
@@ -152,7 +152,7 @@ impl Cuts {
             && !self.keeps(place.part, place.stem)
     }
 
-    /// Whether the place is a public suffix that is kept.
+    /// Whether the node is a protected public suffix.
     pub(crate) fn keeps(&self, part: Part, stem: &[u8]) -> bool {
         self.keep_suffixes && part == Part::Host && is_public_suffix(stem)
     }
@@ -166,14 +166,14 @@ pub(crate) struct Decide {
     pub(crate) rolled: u64,
 }
 
-/// What the rule counts at a place.
+/// The counts of a node.
 #[derive(Default)]
 pub(crate) struct Counted {
     /// Children that hold something.
     children: u32,
-    /// Whole hosts below a host, or rows below a path: the children at the greatest depth.
+    /// Hosts below a host, or rows below a path: the children at the maximum depth.
     remainders: u32,
-    /// A row at the place itself that holds something.
+    /// Whether a row at the node itself holds something.
     own: bool,
     /// Pages of the host itself.
     site: bool,
@@ -182,20 +182,20 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// Whether something is held here or below.
+    /// Whether something is held at or below the node.
     #[inline]
     pub(crate) fn holds(&self) -> bool {
         self.own || self.site || self.wildcard || self.children > 0
     }
 
-    /// A row of the place.
+    /// Adds a row of the node.
     #[inline]
     pub(crate) fn row(&mut self, row: &Row<'_>, reach: Reach) {
         match (reach, row.frequency.is_void()) {
             (Reach::Exact, false) => self.own = true,
             (Reach::Exact, true) => {}
             (_, false) => {
-                // The star stands for a child, as any label or segment does.
+                // The star counts as a child, like any label or segment.
                 self.children += u32::from(!self.wildcard);
                 self.wildcard = true;
             }
@@ -203,14 +203,14 @@ impl Counted {
         }
     }
 
-    /// A place right below, with all that is below it.
+    /// Adds a child with everything below it.
     #[inline]
     pub(crate) fn join(&mut self, part: Part, child: &Counted) {
         if !child.holds() {
             return;
         }
         let own = match part {
-            // A host's own pages are no child of it.
+            // A host's own pages are not a child of the host.
             Part::Site => {
                 self.site = true;
                 return;
@@ -267,7 +267,7 @@ impl Pass for Decide {
     }
 }
 
-/// Whether labels are a public suffix: below one, the next label makes a registered domain.
+/// Whether labels are a public suffix: one more label makes a registered domain.
 pub(crate) fn is_public_suffix(labels: &[u8]) -> bool {
     let mut below = labels.to_vec();
     below.extend_from_slice(b",a)/");

@@ -1,4 +1,4 @@
-//! One walk over a map's rows and, with them, a sample of lookups.
+//! One pass over a map's rows and, in step with them, a sample of lookups.
 
 use waypost_index::Source;
 use waypost_surt::{Key, Reach, Surt};
@@ -9,27 +9,27 @@ use super::sample::{Asked, Sample};
 use super::tree::{Spot, Visitor, Walk};
 use crate::error::Result;
 
-/// What is done with rows and lookups at their places.
+/// Receives rows and lookups at their nodes.
 pub(crate) trait Pass: Visitor {
-    /// A row at its place.
+    /// A row at its node.
     fn row(&mut self, node: &mut Self::Node, row: &Row<'_>, reach: Reach) -> Result<()>;
 
-    /// Lookups of exactly this place.
+    /// Lookups of exactly this node.
     fn lookups(&mut self, node: &mut Self::Node, asked: &Asked) {
         let _ = (node, asked);
     }
 
-    /// Whether it makes no sense to go on.
+    /// Whether to stop early.
     fn gives_up(&self) -> bool {
         false
     }
 }
 
-/// How a walk ended.
+/// How a pass ended.
 pub(crate) enum Walked {
-    /// All was seen: so many rows.
+    /// Completed, with this many rows.
     Whole { rows: u64 },
-    /// The rows are not tidy, and what was found is worth nothing.
+    /// The rows are not tidy, so the results must be discarded.
     Untidy(Untidy),
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn walk<P: Pass>(
     walk_in(source, sample, Order::Watch, pass)
 }
 
-/// Walks over rows that an earlier walk found tidy, without looking at their order again.
+/// Walks over rows that are known to be tidy, without checking their order again.
 pub(crate) fn walk_again<P: Pass>(
     source: &Source,
     sample: Option<&Sample>,
@@ -61,7 +61,8 @@ fn walk_in<P: Pass>(
     let mut walk = Walk::new(pass);
     let mut asked = sample.map(Sample::iter).into_iter().flatten().peekable();
     let mut count = 0;
-    // How long the last host is, up to its parenthesis: a key that begins so is on it.
+    // The length of the last host, up to its parenthesis: keys with this prefix are on the same
+    // host.
     let mut host = usize::MAX;
     while let Some((row, known)) = rows.next_after_last()? {
         while let Some((key, found)) = asked.next_if(|(key, _)| *key < row.key.as_ref()) {
@@ -101,7 +102,7 @@ fn ask<P: Pass>(walk: &mut Walk<P::Node>, key: &[u8], asked: &Asked, pass: &mut 
     pass.lookups(node, asked);
 }
 
-/// Where a key is in the tree, and how far it reaches. Most keys need only a look at their last byte.
+/// The position of a key in the tree, and its reach. For most keys the last byte is enough.
 #[inline]
 pub(crate) fn place(key: &[u8]) -> (Spot<'_>, Reach) {
     let (stem, reach) = match key {
@@ -122,13 +123,13 @@ pub(crate) fn place(key: &[u8]) -> (Spot<'_>, Reach) {
     (spot, reach)
 }
 
-/// Whether a place is on a host: a `)` comes before the first slash.
+/// Whether a node is on a host: a `)` comes before the first slash.
 #[inline]
 pub(crate) fn has_host(stem: &[u8]) -> bool {
     memchr::memchr2(b')', b'/', stem).is_some_and(|at| stem[at] == b')')
 }
 
-/// The exact key under which a SURT is asked for.
+/// The exact key by which a SURT is looked up.
 pub(crate) fn place_of(surt: &Surt<'_>, out: &mut Vec<u8>) {
     super::row::write_exact(surt.without_query(), out);
 }

@@ -1,55 +1,56 @@
-//! How many lookups in vain to expect at places of which no lookup is known.
+//! Expected misses of nodes for which there are no lookups.
 //!
-//! Each place that holds something expects lookups of children that it does not have: more if it has
-//! many children, for a place that has many is asked for many others. What a subtree expects is the
-//! sum over its places. It must be a sum: any function of a whole subtree that grows more slowly than
-//! the subtree would make either everything or nothing roll up.
+//! Each node that holds something expects misses for children that it does not have. A node with
+//! many children expects more of them, because people also look for many others there. The
+//! expectation of a subtree is the sum over its nodes. It has to be a sum: with any function of a
+//! whole subtree that grows more slowly than the subtree, either everything or nothing would roll
+//! up.
 //!
-//! With lookups, what to expect is learned from them: the mean of all places alike (hosts or paths,
-//! of the same depth, with about as many children, on sites that are asked for about as much), mixed
-//! with what was asked at the place itself. How much a site is asked for is taken from one half of the
-//! lookups and what that leads to from the other: else every lookup would explain itself.
+//! If there are lookups, the expectation is learned from them: it is the mean of all similar nodes
+//! (hosts or paths, of the same depth, with about as many children, on sites that are looked up
+//! about as often), combined with the misses at the node itself. One half of the lookups determines
+//! how often a site is looked up, and the other half what follows from that. Otherwise every lookup
+//! would predict itself.
 
 use super::tree::Part;
 
-/// Classes of depth, and of children by powers of two.
+/// Classes of depth, and of numbers of children by powers of two.
 const DEPTHS: usize = 6;
 const SIZES: usize = 16;
 const PARTS: usize = 3;
 
-/// Classes of how much a site is asked for; 0 is not known.
+/// Classes of how often a site is looked up; 0 is unknown.
 pub(crate) const DENSITIES: usize = 8;
 const CLASSES: usize = DENSITIES * PARTS * DEPTHS * SIZES;
 
-/// What to expect.
+/// The expected misses of nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prior {
-    /// Lookups in vain below a place with so many children, by class.
+    /// Misses below a node with this many children, by class.
     rates: Vec<f64>,
-    /// Lookups in vain at a place that is held itself: those with another query.
+    /// Misses at a held node itself, that is, with a different query.
     here: f64,
-    /// How many places' worth of evidence the class has against the place itself.
+    /// The weight of the class against the node itself, in nodes.
     strength: f64,
-    /// What the means of the half that taught are multiplied with.
+    /// Factor for the means, which are learned from only half of the lookups.
     scale: f64,
-    /// If it is a power of the children: the rate, the exponent, and the powers of small numbers.
+    /// If it is a power of the number of children: the rate, the exponent, and precomputed powers.
     power: Option<(f64, f64, [f64; SMALL])>,
 }
 
-/// Children of which there are seldom more.
+/// Few nodes have more children than this.
 const SMALL: usize = 32;
 
-/// How much the mean of places alike counts against what was seen at a place.
+/// The weight of the mean of similar nodes against the misses seen at a node.
 const STRENGTH: f64 = 0.3;
 
-/// Without lookups: how many of them to expect at a held place itself for one of a child that it does
-/// not have.
+/// Without lookups: expected misses at a held node itself for each expected miss below it.
 const HERE: f64 = 0.1;
 
-/// Half of the lookups teach the means, and all are to be expected.
+/// The means are learned from half of the lookups, but all lookups are to be expected.
 const SCALE: f64 = 2.0;
 
-/// A class of places.
+/// A class of nodes.
 #[inline]
 pub(crate) fn class(part: Part, level: u32, children: u32, density: u8) -> usize {
     let part = match part {
@@ -63,13 +64,13 @@ pub(crate) fn class(part: Part, level: u32, children: u32, density: u8) -> usize
     ((density * PARTS + part) * DEPTHS + depth) * SIZES + size
 }
 
-/// The class of a site with so many lookups in vain and so many rows.
+/// The class of a site with this many misses and rows.
 pub(crate) fn density(asked: f64, rows: f64) -> u8 {
     if asked <= 0.0 {
         return 1;
     }
     let ratio = asked / rows.max(1.0);
-    // From 1/64 on in steps of four.
+    // From 1/64 in steps of four.
     let step = ((ratio * 64.0).log2() / 2.0).floor() + 3.0;
     step.clamp(2.0, DENSITIES as f64 - 1.0) as u8
 }
@@ -81,7 +82,7 @@ impl Default for Prior {
 }
 
 impl Prior {
-    /// `rate · (children + 1)^exponent` at every place.
+    /// `rate · (children + 1)^exponent` at every node.
     pub fn power(rate: f64, exponent: f64) -> Prior {
         Prior {
             rates: Vec::new(),
@@ -96,8 +97,8 @@ impl Prior {
         }
     }
 
-    /// To be learned from lookups: means of places alike, times `scale`, count for `strength`
-    /// of what was seen at a place.
+    /// A prior to be learned from lookups: the means of similar nodes, times `scale`, have the
+    /// weight `strength` against the misses seen at a node.
     pub fn to_learn(strength: f64, scale: f64) -> Prior {
         Prior {
             rates: Vec::new(),
@@ -108,12 +109,12 @@ impl Prior {
         }
     }
 
-    /// Whether it is to be learned.
+    /// Whether it has to be learned.
     pub(crate) fn is_to_learn(&self) -> bool {
         self.power.is_none()
     }
 
-    /// As it is, or learned, if there is something to learn from.
+    /// Learns the prior if it has to be learned and there is something to learn from.
     pub(crate) fn or_learned(given: Option<&Prior>, learning: Option<&Learning>) -> Prior {
         match (given, learning) {
             (Some(prior), Some(learning)) => learning.finish(prior.scale, prior.strength),
@@ -123,20 +124,20 @@ impl Prior {
         }
     }
 
-    /// How many lookups in vain more than the `seen` ones to expect at a place. Less than none where
-    /// many were seen: the next sample will have fewer.
+    /// Expected misses of a node in addition to the `seen` ones. Negative where many were seen: the
+    /// next sample will have fewer.
     #[inline]
     pub(crate) fn more(&self, class: usize, children: u32, stem: &[u8], seen: f64) -> f64 {
         self.expected(class, children, stem) - (1.0 - self.trust()) * seen
     }
 
-    /// How many lookups in vain to expect at a held place itself, beside those that were seen.
+    /// Expected misses at a held node itself, in addition to those seen.
     #[inline]
     pub(crate) fn here(&self) -> f64 {
         self.here
     }
 
-    /// How much a lookup that was seen counts for the next sample.
+    /// The weight of a miss that was seen, for the next sample.
     #[inline]
     pub(crate) fn trust(&self) -> f64 {
         match self.power {
@@ -145,8 +146,8 @@ impl Prior {
         }
     }
 
-    /// How many lookups in vain to expect at a place beside those that were seen there, each of
-    /// which counts by [`trust`](Prior::trust).
+    /// Expected misses of a node in addition to those seen, each of which counts by
+    /// [`trust`](Prior::trust).
     #[inline]
     pub(crate) fn expected(&self, class: usize, children: u32, stem: &[u8]) -> f64 {
         if let Some((rate, exponent, powers)) = &self.power {
@@ -157,18 +158,18 @@ impl Prior {
                 Some(power) => *power,
                 None => f64::from(children + 1).powf(*exponent),
             };
-            // A node with one child or none has nothing to save by rolling up.
+            // A node with at most one child has nothing to save by rolling up.
             if children < 2 {
                 return rate * power;
             }
-            // Thousands of nodes are similar. A grain of difference lets some of them roll up and
+            // Thousands of nodes are similar. A tiny difference lets some of them roll up and
             // others not, so that every budget can be spent.
             return rate * power * (1.0 + 0.01 * grain(stem));
         }
         self.of_class(class)
     }
 
-    /// The same for a node of a class, if it is not a power of its children.
+    /// The same for a node of a class, unless the prior is a power of the number of children.
     #[inline]
     pub(crate) fn of_class(&self, class: usize) -> f64 {
         let rate = self.rates.get(class).copied().unwrap_or(0.0);
@@ -176,11 +177,11 @@ impl Prior {
     }
 }
 
-/// How much of a stem its grain depends on: hashing all of the stem at each of a million nodes on
-/// one path would take time quadratic in its length.
+/// How many bytes of a stem its grain depends on: hashing the whole stem at each of a million nodes
+/// on one path would take time quadratic in its length.
 const GRAIN_BYTES: usize = 4096;
 
-/// A number from 0 to 1 that is as good as random, but always the same for a stem.
+/// A pseudorandom number from 0 to 1 that depends only on the stem.
 fn grain(stem: &[u8]) -> f64 {
     let tail = &stem[stem.len().saturating_sub(GRAIN_BYTES)..];
     let seed = (stem.len() - tail.len()) as u64;
@@ -192,7 +193,7 @@ fn grain(stem: &[u8]) -> f64 {
 pub(crate) struct Learning {
     places: Vec<f64>,
     seen: Vec<f64>,
-    /// Held places, and lookups in vain at themselves.
+    /// Held nodes, and the misses at these nodes themselves.
     held: f64,
     seen_here: f64,
 }
@@ -209,22 +210,22 @@ impl Default for Learning {
 }
 
 impl Learning {
-    /// A place and the lookups in vain whose nearest place with holdings it is.
+    /// Adds a node and the misses whose nearest node with holdings it is.
     #[inline]
     pub(crate) fn add(&mut self, class: usize, seen: f64) {
         self.places[class] += 1.0;
         self.seen[class] += seen;
     }
 
-    /// A held place and the lookups in vain at itself.
+    /// Adds a held node and the misses at the node itself.
     #[inline]
     pub(crate) fn add_held(&mut self, seen: f64) {
         self.held += 1.0;
         self.seen_here += seen;
     }
 
-    /// The mean of each class, times the share of the lookups that it was learned from; of small
-    /// classes, drawn towards that of all depths.
+    /// The mean of each class, times the share of the lookups that it was learned from. Means of
+    /// small classes are drawn towards that of all depths.
     pub(crate) fn finish(&self, times: f64, strength: f64) -> Prior {
         let mean = |places: f64, seen: f64, towards: f64| (seen + 20.0 * towards) / (places + 20.0);
         let all = mean(self.places.iter().sum(), self.seen.iter().sum(), 0.0);

@@ -1,8 +1,8 @@
-//! Rows on their way out: those that may still be taken back wait.
+//! The output queue: rows that may still be removed wait here.
 //!
-//! A wildcard's frequency is known when its place is closed, but other rows may have come in between
-//! that sort before or behind it. So rows wait until no wildcard can stand above them any more, and
-//! are sorted then.
+//! The frequency of a wildcard is known when its node is closed, but by then other rows may have
+//! arrived that sort before or after it. So rows wait until no wildcard above them can still be
+//! added, and are sorted then.
 
 use std::path::Path;
 
@@ -15,21 +15,21 @@ use crate::error::Result;
 use crate::frequency::{Frequency, Number};
 use crate::ukvs::push_digits;
 
-/// How many bytes may wait.
+/// How many bytes may be queued.
 const MOST_WAITING: usize = 8 << 20;
 
-/// Rows that nothing holds back are written when there are so many bytes of them.
+/// Rows that can no longer be removed are written once there are this many bytes of them.
 const BATCH: usize = 32 << 10;
 
-/// Where rows go.
+/// Where rows are written.
 enum Sink {
     Lines(Box<LineWriter>),
     Spool(Box<Spool>),
-    /// Only the size counts.
+    /// Nowhere: only the size is measured.
     Measure(Box<Measure>),
 }
 
-/// Measures what gzip makes of some lines.
+/// Measures the gzipped size of lines.
 struct Measure {
     block: Vec<u8>,
     compressor: libdeflater::Compressor,
@@ -39,7 +39,7 @@ struct Measure {
 impl Measure {
     fn flush(&mut self) {
         let mut out = vec![0; self.compressor.gzip_compress_bound(self.block.len())];
-        // The bound is enough by its definition.
+        // The bound is sufficient by definition.
         self.gzip_bytes += self
             .compressor
             .gzip_compress(&self.block, &mut out)
@@ -48,7 +48,7 @@ impl Measure {
     }
 }
 
-/// What a row is, for the count.
+/// The kind of a row, for statistics.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Exact,
@@ -56,7 +56,7 @@ pub(crate) enum Kind {
     Void,
 }
 
-/// A row that waits: where it begins, where its key ends, where it ends.
+/// A queued row: its start, the end of its key, and its end.
 struct Waiting {
     start: u32,
     key: u32,
@@ -72,17 +72,17 @@ impl Waiting {
     }
 }
 
-/// What became of the rows.
+/// The result.
 pub(crate) enum Finished {
-    /// A file of so many bytes.
+    /// A file of this many bytes.
     File(u64),
-    /// To be sorted.
+    /// Rows still to be sorted.
     Spool(Box<Spool>),
-    /// So many bytes gzipped.
+    /// The gzipped size in bytes.
     Measured(u64),
 }
 
-/// Rows on their way.
+/// The output queue.
 pub(crate) struct Queue {
     style: Style,
     sink: Sink,
@@ -91,7 +91,7 @@ pub(crate) struct Queue {
     last: Vec<u8>,
     written: Summed,
     failed: Option<crate::Error>,
-    /// The order broke, or too much waited.
+    /// The order was violated, or too much was queued.
     pub(crate) gave_up: bool,
 }
 
@@ -109,7 +109,7 @@ impl Queue {
         }
     }
 
-    /// To a file.
+    /// Writes to a file.
     pub(crate) fn to_file(path: &Path, head: &[u8], style: Style) -> Result<Queue> {
         let mut lines = LineWriter::create(path, &Format::of_name(path), 1)?;
         for line in head
@@ -121,13 +121,13 @@ impl Queue {
         Ok(Queue::new(style, Sink::Lines(Box::new(lines))))
     }
 
-    /// Written down in any order, to be sorted.
+    /// Writes in any order, to be sorted later.
     pub(crate) fn to_spool(room: &Room, style: Style) -> Result<Queue> {
         let spool = Spool::new(room)?;
         Ok(Queue::new(style, Sink::Spool(Box::new(spool))))
     }
 
-    /// To nowhere: just how large the gzipped file would be.
+    /// Only measures the gzipped size.
     pub(crate) fn to_measure(head: &[u8], style: Style) -> Queue {
         let measure = Measure {
             block: head.to_vec(),
@@ -137,12 +137,12 @@ impl Queue {
         Queue::new(style, Sink::Measure(Box::new(measure)))
     }
 
-    /// How many rows were written or wait.
+    /// Number of rows written or queued.
     pub(crate) fn count(&self) -> u64 {
         self.written.rows + self.rows.len() as u64
     }
 
-    /// How many rows wait.
+    /// Number of queued rows.
     pub(crate) fn waiting(&self) -> usize {
         self.rows.len()
     }
@@ -204,7 +204,7 @@ impl Queue {
         }
     }
 
-    /// Takes back those of the rows that wait, from the given one on, whose keys are covered.
+    /// Removes the queued rows, from the given one on, whose keys are covered.
     pub(crate) fn take_back(&mut self, from: usize, covered: impl Fn(&[u8]) -> bool) {
         let Queue { bytes, rows, .. } = self;
         let Some(tail) = rows.get(from..) else {
@@ -234,7 +234,7 @@ impl Queue {
         bytes.truncate(free);
     }
 
-    /// Nothing that waits can be taken back any more. Writes it, if there is much of it.
+    /// Marks all queued rows as final, and writes them if there are many.
     #[inline]
     pub(crate) fn settle(&mut self) {
         if self.bytes.len() >= BATCH {
@@ -242,7 +242,7 @@ impl Queue {
         }
     }
 
-    /// Writes all that waits.
+    /// Writes all queued rows.
     pub(crate) fn flush(&mut self) {
         let Queue {
             bytes,
@@ -252,7 +252,7 @@ impl Queue {
             style,
             ..
         } = self;
-        // Rows of one key come one behind the other, by their second keys, and stay so.
+        // Rows of the same key arrive together, ordered by second key, and stay so.
         if !rows.is_sorted_by(|a, b| a.key(bytes) <= b.key(bytes)) {
             rows.sort_by(|a, b| a.key(bytes).cmp(b.key(bytes)));
         }
@@ -277,7 +277,7 @@ impl Queue {
                 Sink::Measure(measure) => {
                     measure.block.extend_from_slice(line);
                     measure.block.push(b'\n');
-                    // The size of a gzip member in files that we write.
+                    // The size of a gzip member in the files that we write.
                     if measure.block.len() > 1 << 20 {
                         measure.flush();
                     }
@@ -294,7 +294,7 @@ impl Queue {
         rows.clear();
     }
 
-    /// Puts a file in its place.
+    /// Moves the file to its final path.
     pub(crate) fn finish(mut self) -> Result<(Finished, Summed)> {
         self.flush();
         if let Some(error) = self.failed {
@@ -312,7 +312,7 @@ impl Queue {
     }
 }
 
-/// Whether a key can stand in a line as it is.
+/// Whether a key can be written without quoting.
 fn is_plain(key: &[u8]) -> bool {
     !matches!(
         key.first(),

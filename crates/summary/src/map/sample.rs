@@ -1,24 +1,24 @@
-//! A sample of lookups: which places were asked for, how often, and how often in vain.
+//! A sample of lookups: which nodes were looked up, how often, and how many of the lookups missed.
 
 use waypost_surt::Surt;
 
 use super::pass::place_of;
 use crate::evaluate::Lookups;
 
-/// What was asked of one place.
+/// The lookups of one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Asked {
-    /// Lookups in vain, those that teach.
+    /// Training misses.
     pub absent: f64,
-    /// Lookups in vain that were set aside to judge voids by.
+    /// Held-out misses, used to evaluate voids.
     pub aside: f64,
-    /// Whether it was in vain is known. If not, what the map holds at the place decides.
+    /// Whether the lookups are known to be misses. If not, the map's rows at the node decide.
     pub labelled: bool,
-    /// URI-Rs that are expected to come to the place or below it.
+    /// URI-Rs expected to be added at or below the node.
     pub fresh: f64,
 }
 
-/// Lookups by place, in order.
+/// Lookups by node, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
     bytes: Vec<u8>,
@@ -28,8 +28,8 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Sorts lookups by place. `held` says which are held by the whole SURT; without it, what the map
-    /// has at their places says so. A half, chosen by a hash, is set aside.
+    /// Sorts lookups by node. `held` says which are held, by the whole SURT; without it, the map's
+    /// rows decide. One half, chosen by hash, is held out.
     pub fn new(lookups: &Lookups, held: Option<&[bool]>) -> Sample {
         let mut places: Vec<(Vec<u8>, f64, f64)> = Vec::with_capacity(lookups.len());
         let mut count = 0;
@@ -39,7 +39,7 @@ impl Sample {
             let mut key = Vec::with_capacity(surt.len() + 1);
             place_of(&Surt::new(surt), &mut key);
             let is_held = held.and_then(|held| held.get(at)).copied().unwrap_or(false);
-            // That somebody asks again and again says less than that many ask once.
+            // Many lookups by one client say less than one lookup each by many.
             let often = 1.0 + (times.max(1) as f64).ln();
             all += often;
             let weight = if is_held { 0.0 } else { often };
@@ -56,7 +56,7 @@ impl Sample {
         }
     }
 
-    /// From keys with lookups in vain that teach and that were set aside.
+    /// Creates a sample from keys with training and held-out misses.
     pub(crate) fn of_places(
         mut places: Vec<(Vec<u8>, f64, f64)>,
         labelled: bool,
@@ -96,19 +96,19 @@ impl Sample {
         sample
     }
 
-    /// The places that were asked for, in the order of their keys.
+    /// The nodes that were looked up, in the order of their keys.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Asked)> {
         self.entries
             .iter()
             .map(|(start, end, asked)| (&self.bytes[*start..*end], asked))
     }
 
-    /// How many lookups were taken in.
+    /// The number of lookups in the sample.
     pub fn lookups(&self) -> u64 {
         self.lookups
     }
 
-    /// With newcomers to be expected at places, whose wildcard keys are given in order.
+    /// Adds expected newcomers at nodes, whose wildcard keys are given in order.
     pub(crate) fn with_growth(&self, places: &[(Vec<u8>, f64)]) -> Sample {
         let mut grown = Sample {
             lookups: self.lookups,
@@ -137,12 +137,12 @@ impl Sample {
         grown
     }
 
-    /// What all lookups count together, those of what is held too.
+    /// The total weight of all lookups, including those of held URIs.
     pub(crate) fn weight(&self) -> f64 {
         self.weight
     }
 
-    /// Whether there are none.
+    /// Whether the sample is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

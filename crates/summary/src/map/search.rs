@@ -1,7 +1,7 @@
-//! Looking for the price at which the map of least cost spends its budget.
+//! Searching for the price at which the least-cost map spends its budget.
 //!
-//! A larger price of false positives gives a larger map. One walk over the map makes its outline, on
-//! which prices are tried; only what rows take when they are gzipped is measured on the map itself.
+//! A higher price of false positives gives a larger map. One pass over the map builds its outline,
+//! on which prices are tried; only the gzipped size of rows is measured on the map itself.
 
 use super::beside::Beside;
 use super::compact::{Budget, Given, LeastCost, Report, head_with, how_of};
@@ -23,7 +23,7 @@ const RANGE: Range = Range {
     spent: 0.005,
 };
 
-/// Looks for the price that spends a budget.
+/// Searches for the price that spends a budget.
 pub(super) struct Search<'a> {
     given: &'a mut Given,
     least: &'a LeastCost,
@@ -34,15 +34,15 @@ pub(super) struct Search<'a> {
     has_ports: bool,
 }
 
-/// What one look at a map and at lookups tells.
+/// The result of a pass over a map and lookups.
 pub(super) struct Learned {
     pub(super) prior: Prior,
-    /// How much each site is asked for.
+    /// How often each site is looked up.
     pub(super) sites: Sites,
 }
 
 impl Learned {
-    /// Learns what to expect, unless it is given.
+    /// Learns the prior, unless it is given.
     pub(super) fn new(
         given: &mut Given,
         sample: Option<&Sample>,
@@ -71,21 +71,21 @@ impl Learned {
     }
 }
 
-/// What one walk gathers.
+/// The result of one pass.
 struct Gathered {
     outline: Outline,
     beside: Option<Beside>,
     rows: u64,
 }
 
-/// At which price a map is chosen.
+/// The prices at which a map is chosen.
 #[derive(Clone, Copy, Debug)]
 struct At {
     lambda: f64,
     top: Top,
-    /// What a void costs, if there may be any.
+    /// The price of a void, if voids are allowed.
     void: VoidPrice,
-    /// How much misses that were set aside count.
+    /// The weight of held-out misses.
     aside: f64,
 }
 
@@ -107,7 +107,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Gathers what maps of any price are found from.
+    /// Collects what is needed to choose maps at any price.
     fn gather(&mut self) -> Result<Gathered> {
         let (prior, sites) = (&self.prior, &self.sites);
         let folder = self.given.room.temporary.clone();
@@ -144,7 +144,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The map of a price.
+    /// The map at a price.
     fn solve(&self, outline: &Outline, at: &At) -> Result<Solution> {
         let folder = &self.given.room.temporary;
         solve(outline, &self.terms(at), None, Some(folder))
@@ -180,7 +180,7 @@ impl<'a> Search<'a> {
         Ok((outline, solution, self.has_ports))
     }
 
-    /// How many rows the budget allows.
+    /// The number of rows that the budget allows.
     fn allowed(&self) -> Option<u64> {
         match self.least.budget {
             Budget::Keys(keys) => Some(keys),
@@ -189,8 +189,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The price of a false positive that spends the budget, how far up wildcards stand, and what the
-    /// map takes when it is gzipped, if that was measured.
+    /// The price of a false positive that spends the budget, the highest level of wildcards, and
+    /// the gzipped size of the map, if it was measured.
     fn price(&self, outline: &Outline, void: VoidPrice, aside: f64) -> Result<(At, Option<u64>)> {
         let tops = match self.least.top {
             Some(top) => vec![top],
@@ -219,7 +219,7 @@ impl<'a> Search<'a> {
                 return Ok((at, gzipped));
             }
         }
-        // Nothing is small enough: this is the smallest.
+        // Nothing is small enough: this is the smallest map.
         if let Budget::Bytes(allowed) = self.least.budget {
             let smallest = self.gzipped(outline, &at)?.0;
             return Err(Error::invalid(format!(
@@ -229,7 +229,7 @@ impl<'a> Search<'a> {
         Ok((at, None))
     }
 
-    /// The largest price whose map has no more rows than allowed.
+    /// The highest price whose map has no more rows than allowed.
     fn lambda_of_rows(&self, outline: &Outline, at: At, allowed: f64) -> Result<Option<f64>> {
         let found = search(RANGE, None, |lambda| {
             let terms = self.terms(&At { lambda, ..at });
@@ -239,8 +239,8 @@ impl<'a> Search<'a> {
         Ok(found.low)
     }
 
-    /// The largest price whose map is no larger than allowed when it is gzipped, and how large it is.
-    /// What rows take is measured on the last map that was tried, and the next one has as many as fit.
+    /// The highest price whose gzipped map is no larger than allowed, and its size. The bytes per
+    /// row are measured on the last map that was tried, and the next map has as many rows as fit.
     fn lambda_of_bytes(
         &self,
         outline: &Outline,
@@ -278,7 +278,7 @@ impl<'a> Search<'a> {
         Ok(Some((low, Some(taken))))
     }
 
-    /// How many bytes a map takes when it is gzipped, and its rows.
+    /// The gzipped size of a map in bytes, and its number of rows.
     fn gzipped(&self, outline: &Outline, at: &At) -> Result<(u64, u64)> {
         let solution = self.solve(outline, at)?;
         let choices = solution.choices(outline, &self.given.room.temporary)?;
@@ -299,7 +299,7 @@ impl<'a> Search<'a> {
         Ok((bytes, written.rows))
     }
 
-    /// What a void must cost so that voids pay on lookups that did not teach them.
+    /// The price of a void at which voids pay off on held-out lookups.
     fn void_price(&self, outline: &Outline) -> Result<VoidPrice> {
         let mut best = (f64::INFINITY, VoidPrice::Never);
         let prices = [8.0, 4.0, 2.0, 1.0].map(VoidPrice::Fixed);

@@ -1,12 +1,12 @@
-//! Second keys of a map's rows, such as years: which there are in a subtree, and what they count.
+//! Second keys of a map's rows, such as years: which of them occur in a subtree, with their counts.
 //!
-//! A wildcard of a map with a second key is a row for each second key below it.
+//! In a map with second keys, a wildcard has one row for each second key below it.
 
 use std::collections::HashMap;
 
 use crate::frequency::Frequency;
 
-/// Numbers for second keys, in the order in which they are met.
+/// Numbers second keys in the order in which they first occur.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     numbers: HashMap<Vec<u8>, usize>,
@@ -29,7 +29,7 @@ impl Names {
     }
 }
 
-/// Which second keys there are: a bit each. Of a map without second keys it is empty.
+/// A set of second keys, one bit each. Empty for a map without second keys.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seconds {
     bits: Vec<u64>,
@@ -53,7 +53,7 @@ impl Seconds {
         }
     }
 
-    /// How many rows a wildcard has.
+    /// The number of rows of a wildcard.
     #[inline]
     pub(crate) fn rows(&self) -> u64 {
         if self.bits.is_empty() {
@@ -64,7 +64,7 @@ impl Seconds {
     }
 }
 
-/// What rows count, by their second keys; of a map without them there is one.
+/// Frequencies by second key; there is just one in a map without second keys.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Totals {
     one: Option<Frequency>,
@@ -72,7 +72,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// Adds what a row counts.
+    /// Adds the frequency of a row.
     #[inline]
     pub(crate) fn add(
         &mut self,
@@ -89,7 +89,7 @@ impl Totals {
         }
     }
 
-    /// Adds all of others.
+    /// Adds all frequencies of another.
     #[inline]
     pub(crate) fn add_all(&mut self, other: &Totals) {
         if let Some(frequency) = other.one {
@@ -100,7 +100,7 @@ impl Totals {
         }
     }
 
-    /// Takes the place of those that have the same second key.
+    /// Replaces the frequencies of the same second keys.
     pub(crate) fn replace(&mut self, other: &Totals) {
         if let Some(frequency) = other.one {
             self.one = Some(frequency);
@@ -114,12 +114,12 @@ impl Totals {
         self.one.is_none() && self.by.is_empty()
     }
 
-    /// What there is without a second key.
+    /// The frequency without a second key.
     pub(crate) fn one(&self) -> Option<Frequency> {
         self.one
     }
 
-    /// All of them, in the order of the second keys.
+    /// All of them, ordered by second key.
     pub(crate) fn sorted<'n>(&self, names: &'n Names) -> Vec<(Option<&'n [u8]>, Frequency)> {
         let mut all: Vec<(Option<&[u8]>, Frequency)> = self
             .by

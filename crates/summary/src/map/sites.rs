@@ -1,4 +1,4 @@
-//! How much each site of a map is asked for.
+//! How often each site of a map is looked up.
 
 use waypost_surt::Reach;
 
@@ -9,15 +9,15 @@ use super::sample::Asked;
 use super::tree::{Part, Place, Visitor};
 use crate::error::Result;
 
-/// Counts what sites are asked for in vain, and their rows.
+/// Counts the misses and rows of sites.
 #[derive(Default)]
 pub(crate) struct Sites {
-    /// By lookups that teach, and by all.
+    /// By training lookups, and by all.
     pub(crate) taught: Vec<u8>,
     pub(crate) all: Vec<u8>,
 }
 
-/// Rows, lookups in vain that teach, lookups in vain set aside.
+/// Rows, training misses, held-out misses.
 #[derive(Default)]
 pub(crate) struct Counted {
     rows: f64,

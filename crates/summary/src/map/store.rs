@@ -1,8 +1,8 @@
 //! A map that answers lookups.
 //!
-//! The text stays where it is, under a memory map, and a [table](super::table) says where the rows
-//! are: one that was written beside the map, or else one that is made when the map is opened. Opening
-//! and looking up write nothing.
+//! The text is memory-mapped, and a [table](super::table) contains the offsets of the rows. The
+//! table is read from the file next to the map, or else built when the map is opened. Opening and
+//! looking up never write files.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -29,7 +29,7 @@ use crate::summary::{Answer, Kind, Match, Presence, Size, Summary};
 use crate::ukvs::{Headers, LONGEST, Line};
 use waypost_io::Mapped;
 
-/// A map.
+/// An open map.
 #[derive(Debug)]
 pub struct Map {
     text: Mapped,
@@ -39,19 +39,20 @@ pub struct Map {
     about: About,
     file_bytes: u64,
     gzip_bytes: OnceLock<u64>,
-    /// The filter beside it, if rows have filters and they are not to be ignored.
+    /// The companion filter, if rows have filters and they are not ignored.
     companion: Option<Companion>,
     _temporary: Option<TempPath>,
 }
 
 impl Map {
-    /// Opens a map, plain or compressed, sorted or not, and the filter beside it if rows have filters.
+    /// Opens a map, plain or compressed, sorted or not, and its companion if rows have filters.
     ///
     /// # Errors
-    /// When it cannot be read, a line is no row, or the filter is missing, damaged or not its own.
+    /// If it can't be read, a line is malformed, or the companion is missing, damaged or belongs to
+    /// another map.
     pub fn open(path: &Path, room: &Room) -> Result<Map> {
         match Map::open_both(path, room) {
-            // A new map may have taken the place of the old one, whose filter is then gone: once more.
+            // The map may have just been replaced and the old companion removed: try once more.
             Err(error)
                 if matches!(error.kind(), ErrorKind::Companion(_)) && path.as_os_str() != "-" =>
             {
@@ -70,20 +71,21 @@ impl Map {
         Ok(map)
     }
 
-    /// Opens the rows of a map alone: what a row covers is present, whether it has a filter or not.
+    /// Opens only the rows of a map: whatever a row covers is present, whether it has a filter or
+    /// not.
     ///
     /// # Errors
-    /// When it cannot be read, or a line is no row.
+    /// If it can't be read, or a line is malformed.
     pub fn open_rows(path: &Path, room: &Room) -> Result<Map> {
         let source = Source::new(path);
         let name = |error: Error| error.in_file(path.display());
         super::rows::check_kind(&source)?;
-        // A pipe can be read only once, and not be mapped.
+        // A pipe can be read only once, and can't be mapped.
         source.keep(&room.temporary)?;
         let plain = source.open()?.compression() == Compression::Plain;
         if plain {
             let text = Mapped::open(path)?;
-            // A byte-order mark is taken off with whatever else is not tidy.
+            // A byte-order mark is removed along with anything else that is not tidy.
             let marked = text.starts_with(b"\xef\xbb\xbf");
             if let Some(table) = table::load(path, &text)? {
                 return Map::new(text, table, path, None).map_err(name);
@@ -126,28 +128,28 @@ impl Map {
         &self.headers
     }
 
-    /// How many rows it has.
+    /// The number of rows.
     pub fn rows(&self) -> u64 {
         self.table.rows
     }
 
-    /// What the map says of a SURT that is spelled as its rows are; at a time, if one is given and the
-    /// map knows times. A [`Finder`] looks many up faster.
+    /// Finds the row that decides a SURT in the map's spelling; at a time, if one is given and the
+    /// map has times. For many lookups, a [`Finder`] is faster.
     pub(crate) fn find(&self, surt: &Surt<'_>, at: Option<&Span>) -> Option<Found<'_>> {
         Finder::new(self).find_surt(surt, at)
     }
 
-    /// Whether what was found so far was really in the file. To be asked after rows were found and
-    /// before they are given away: a held URI in a file that was truncated would be called absent.
+    /// Checks that the file was intact during the lookups so far. Call it after finding rows and
+    /// before returning them: in a truncated file, a held URI would be called absent.
     ///
     /// # Errors
-    /// When the file was truncated while it was in use.
+    /// If the file was truncated while it was in use.
     pub fn check_intact(&self) -> Result<()> {
         self.text.check()?;
         self.table.check_intact()
     }
 
-    /// The text, and where its rows are.
+    /// The text and the offsets of its rows.
     #[inline]
     pub(crate) fn text(&self) -> &[u8] {
         &self.text
@@ -158,22 +160,22 @@ impl Map {
         &self.table
     }
 
-    /// The widths of filters that rows have, a bit for each.
+    /// The widths of filters in the rows, as a bit set.
     pub(crate) fn widths(&self) -> u32 {
         self.table.widths()
     }
 
-    /// The bytes of the filter beside it and the URI-Rs in it, if there is one.
+    /// The size of the companion in bytes and its number of URI-Rs, if there is one.
     pub fn companion(&self) -> Option<(u64, u64)> {
         let companion = self.companion.as_ref()?;
         Some((companion.length(), companion.keys()))
     }
 
-    /// Whether a row that was found for a SURT calls it present: not if the row is a void, nor if its
-    /// filter does not know the SURT.
+    /// Whether the row found for a SURT calls it present. It does not if it is a void, or if its
+    /// filter does not contain the SURT.
     ///
     /// # Errors
-    /// When the filter cannot be read.
+    /// If the filter can't be read.
     pub fn confirms(&self, found: &Found<'_>, surt: &Surt<'_>) -> Result<bool> {
         if found.frequency.is_void() {
             return Ok(false);
@@ -184,10 +186,10 @@ impl Map {
         }
     }
 
-    /// What the map says of a lookup for which a [`Finder`] found this row, or none.
+    /// The answer to a lookup for which a [`Finder`] found this row or nothing.
     ///
     /// # Errors
-    /// When the filter beside it cannot be read.
+    /// If the companion can't be read.
     pub fn presence(&self, lookup: &Lookup<'_>, found: Option<&Found<'_>>) -> Result<Presence> {
         let frequency = match found {
             Some(found) if self.confirms(found, lookup.surt())? => Some(found.frequency),
@@ -197,7 +199,7 @@ impl Map {
         Ok(self.about.scopes.limit(lookup, answer).presence())
     }
 
-    /// Whether rows have times, so that it can be asked for some.
+    /// Whether rows have times, so that times can be looked up.
     pub fn has_times(&self) -> bool {
         let second = super::rows::second_key(&self.headers).ok().flatten();
         matches!(self.about.by, Some(By::Year | By::Month)) || second.as_deref() == Some("datetime")
@@ -214,10 +216,10 @@ impl Map {
         }
     }
 
-    /// Whether something is held at or below the place of a wildcard key: a row there, or a wildcard
-    /// above it that no void takes it from.
+    /// Whether something is held at or below the node of a wildcard key: by a row there, or by a
+    /// wildcard above it that no void overrides.
     pub(crate) fn holds_at_or_below(&self, key: &Key<'_>) -> bool {
-        // A place below it that no row is about: what is said of it is said of all without a row.
+        // A key below the node that has no row: its answer is that of everything without a row.
         let mut below = key.stem().to_vec();
         below.extend_from_slice(match key.reach() {
             Reach::All => b"\x01)",
@@ -228,7 +230,7 @@ impl Map {
         if said.is_some_and(|found| !found.frequency.is_void()) {
             return true;
         }
-        // Rows below stand together; the first of them is found by halving.
+        // Rows below the node are contiguous; binary search finds the first.
         let text: &[u8] = &self.text;
         let (mut low, mut high) = (0, text.len());
         while low < high {
@@ -259,7 +261,7 @@ impl Map {
         false
     }
 
-    /// Whether the row there has this key.
+    /// Whether the row at this offset has this key.
     #[inline]
     pub(crate) fn is_key(&self, offset: usize, stem: &[u8], reach: Reach) -> bool {
         let Some(line) = self.text.get(offset..) else {
@@ -283,7 +285,7 @@ impl Map {
         key.stem() == stem && key.reach() == reach
     }
 
-    /// What the rows there say together. `None` if none is of the time.
+    /// The combined frequency of the rows at this offset. `None` if no row matches the time.
     pub(crate) fn row(&self, offset: usize, at: Option<&Span>) -> Option<Found<'_>> {
         let first = Row::parse(line_at(self.text.get(offset..)?), self.keys).ok()?;
         if self.keys == 1 {
@@ -322,7 +324,7 @@ impl Map {
     }
 }
 
-/// Whether a key lies at or below the place of a wildcard.
+/// Whether a key is at or below the node of a wildcard.
 fn covers(wildcard: &Key<'_>, key: &Key<'_>) -> bool {
     let Some(below) = key.stem().strip_prefix(wildcard.stem()) else {
         return false;
@@ -334,7 +336,7 @@ fn covers(wildcard: &Key<'_>, key: &Key<'_>) -> bool {
     }
 }
 
-/// Makes the table of a text. `None` if the text is not tidy.
+/// Builds the table of a text. `None` if the text is not tidy.
 fn table_of(text: &Mapped, order: Tidiness) -> Result<Option<Table>> {
     let keys = key_fields(&headers_of(text)?)?;
     let bytes = Table::build(text, keys, order)?;
@@ -346,7 +348,7 @@ fn line_at(text: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// The headers before the first row, and those behind rows if it begins with none.
+/// The headers before the first row, and those after rows if the text does not start with headers.
 pub(super) fn headers_of(text: &[u8]) -> Result<Headers> {
     let mut headers = Headers::default();
     for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
@@ -369,7 +371,7 @@ pub(super) fn headers_of(text: &[u8]) -> Result<Headers> {
     Ok(headers)
 }
 
-/// A span of time: `2012`, `2012:2014`, `:2014`, `2012:`.
+/// A time span: `2012`, `2012:2014`, `:2014`, `2012:`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     from: Option<Time>,
@@ -377,7 +379,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Reads a span. `None` if it is none.
+    /// Parses a time span. `None` if it is invalid.
     pub fn parse(text: &[u8]) -> Option<Span> {
         let first = |digits: &[u8]| (!digits.is_empty()).then(|| Time::first_of(digits));
         let last = |digits: &[u8]| (!digits.is_empty()).then(|| Time::last_of(digits));
@@ -395,18 +397,18 @@ impl Span {
         })
     }
 
-    /// Where it begins, if it does.
+    /// The start, if any.
     pub fn from(&self) -> Option<Time> {
         self.from
     }
 
-    /// Where it ends, if it does.
+    /// The end, if any.
     pub fn to(&self) -> Option<Time> {
         self.to
     }
 
-    /// Whether a row's span has a moment of this one. What is no time, such as a language, is of all
-    /// times.
+    /// Whether a row's second key overlaps this time span. A second key that is not a time, such as
+    /// a language, matches all times.
     fn meets(&self, second: &[u8]) -> bool {
         let Some(other) = Span::parse(second) else {
             return true;
@@ -437,7 +439,7 @@ impl Summary for Map {
                 })
                 .sum()
         });
-        // The bits of a filter are as good as random: gzip makes nothing of them.
+        // The bits of a filter are essentially random, so gzip does not shrink them.
         let (filter, _) = self.companion().unwrap_or_default();
         Size {
             keys: self.table.rows,

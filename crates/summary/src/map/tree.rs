@@ -1,14 +1,15 @@
-//! The tree of places, walked in the order of bytes.
+//! The tree of nodes, walked in byte order.
 //!
-//! Rows of a map stand in the order of their bytes, in which `/a`, `/a-b` and `/a/c` follow each
-//! other: the subtree of `/a` is torn apart by `/a-b`. But all that begins with the bytes `/a`
-//! stands together. So a place stays open as long as what comes begins with its bytes, and the open
-//! places, sorted by length, are a stack. It is as deep as keys have segments, however many keys
-//! there are. Each place is opened once and closed once, so its children are counted once.
+//! The rows of a map are sorted by bytes, so `/a`, `/a-b` and `/a/c` are adjacent: the subtree of
+//! `/a` is split by `/a-b`. But all keys that start with the bytes `/a` are contiguous. So a node
+//! stays open as long as the next key starts with its bytes, and the open nodes, sorted by length,
+//! form a stack. Its depth is the number of segments in a key, however many keys there are. Each
+//! node is opened once and closed once, so its children are counted once.
 //!
-//! Places are numbered as they are opened. A second walk over the same keys gives the same numbers.
+//! Nodes are numbered in the order in which they are opened. A second walk over the same keys gives
+//! the same numbers.
 
-/// What kind of place it is.
+/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// Everything.
@@ -23,38 +24,38 @@ pub(crate) enum Part {
     Path,
     /// A path with a query; nothing is below it.
     Query,
-    /// What has no host: `urn:a`. Nothing is below it.
+    /// A key without a host: `urn:a`. Nothing is below it.
     Bare,
 }
 
-/// A place.
+/// A node of the tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
     /// Its text: a root has no slash.
     pub(crate) stem: &'a [u8],
     pub(crate) part: Part,
-    /// Labels of a host, from 1; segments of a path, from 1; of a site 0.
+    /// The depth: labels of a host, from 1; segments of a path, from 1; 0 for a site.
     pub(crate) level: u32,
-    /// Its number, in the order in which places are opened.
+    /// Its number, in the order in which nodes are opened.
     pub(crate) id: usize,
-    /// Its place among the open ones, and that of its parent. No two open places have the same.
+    /// Its slot among the open nodes, and that of its parent. Slots of open nodes are distinct.
     pub(crate) slot: usize,
     pub(crate) parent: usize,
 }
 
 impl Place<'_> {
-    /// Whether there is a wildcard key for it that every reader takes for it.
+    /// Whether it has a wildcard key that every reader interprets the same way.
     pub(crate) fn can_roll(&self) -> bool {
         match self.part {
             Part::Host | Part::Site => true,
-            // `com,x)//*` is read as `com,x)/*` by some.
+            // Some readers take `com,x)//*` for `com,x)/*`.
             Part::Path => self.stem.last() != Some(&b'/'),
             Part::Root => true,
             Part::Port | Part::Query | Part::Bare => false,
         }
     }
 
-    /// Appends the wildcard key for the place and all below it.
+    /// Appends the wildcard key for the node and everything below it.
     pub(crate) fn write_wildcard(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.stem);
         out.extend_from_slice(match self.part {
@@ -65,26 +66,26 @@ impl Place<'_> {
     }
 }
 
-/// Where in the tree a key is.
+/// The position of a key in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spot<'a> {
     /// The root: `*`.
     Root,
-    /// A host, or what is below one. The empty text is the host label that is empty: `,*`.
+    /// A host, or something below one. An empty text is the empty host label: `,*`.
     Host(&'a [u8]),
-    /// What has no host: `urn:a`.
+    /// A key without a host: `urn:a`.
     Bare(&'a [u8]),
 }
 
-/// What is done at places.
+/// Receives the nodes of a walk.
 pub(crate) trait Visitor {
-    /// What is known of an open place.
+    /// The state of an open node.
     type Node;
 
-    /// A place is opened; all above it are open.
+    /// A node is opened; all nodes above it are open.
     fn open(&mut self, place: Place<'_>, parent: Option<&Self::Node>) -> Self::Node;
 
-    /// All at and below the place has been seen.
+    /// Everything at and below the node has been visited.
     fn close(&mut self, place: Place<'_>, node: Self::Node, parent: Option<&mut Self::Node>);
 }
 
@@ -99,16 +100,16 @@ struct Entry<N> {
 
 /// A walk over the tree.
 pub(crate) struct Walk<N> {
-    /// The text that all open places are prefixes of.
+    /// The text that all open nodes are prefixes of.
     text: Vec<u8>,
     stack: Vec<Entry<N>>,
-    /// An open place without a host. It is below the root and nothing is below it.
+    /// An open node without a host. It is below the root, and nothing is below it.
     bare: Option<(Vec<u8>, Entry<N>)>,
     next: usize,
 }
 
 impl<N> Walk<N> {
-    /// A walk that begins at the root.
+    /// Starts a walk at the root.
     pub(crate) fn new<V: Visitor<Node = N>>(visitor: &mut V) -> Walk<N> {
         let root = Place {
             stem: b"",
@@ -156,7 +157,8 @@ impl<N> Walk<N> {
             if is_border(entry.part, next) {
                 break;
             }
-            // Separators are all below this: what begins so lies behind the place's subtree.
+            // All separators are less than this: a key that continues so comes after the node's
+            // subtree.
             if next.is_some_and(|byte| byte > b'?') && above == self.stack.len() - 1 {
                 self.pop(visitor);
             }
@@ -173,7 +175,7 @@ impl<N> Walk<N> {
         &mut self.stack[last].node
     }
 
-    /// Opens all places between an open one and the end of the text.
+    /// Opens all nodes between an open one and the end of the text.
     fn open_below<V: Visitor<Node = N>>(&mut self, mut above: usize, visitor: &mut V) {
         loop {
             let Entry {
@@ -193,7 +195,7 @@ impl<N> Walk<N> {
                 },
                 _ if rest[0] == b'?' => (rest.len(), Part::Query, level),
                 _ => {
-                    // A slash in front belongs to the segment, a second one does not.
+                    // A leading slash belongs to the segment, a second one does not.
                     let behind = &rest[1..];
                     let length =
                         memchr::memchr2(b'/', b'?', behind).map_or(rest.len(), |at| at + 1);
@@ -250,7 +252,7 @@ impl<N> Walk<N> {
         }
         match &mut self.bare {
             Some((_, entry)) => &mut entry.node,
-            // Not reached: it was just put there.
+            // Unreachable: it was just put there.
             None => &mut self.stack[0].node,
         }
     }
@@ -289,7 +291,7 @@ impl<N> Walk<N> {
         }
     }
 
-    /// Closes everything.
+    /// Closes all open nodes.
     pub(crate) fn finish<V: Visitor<Node = N>>(mut self, visitor: &mut V) {
         self.close_bare(visitor);
         while !self.stack.is_empty() {
@@ -298,7 +300,7 @@ impl<N> Walk<N> {
     }
 }
 
-/// Whether what comes next, or the end, makes the text so far a place of its own.
+/// Whether the next byte, or the end, makes the text so far a node of its own.
 #[inline]
 pub(crate) fn is_border(part: Part, next: Option<u8>) -> bool {
     match (part, next) {
@@ -309,13 +311,13 @@ pub(crate) fn is_border(part: Part, next: Option<u8>) -> bool {
     }
 }
 
-/// How long the label at the start of `rest` is, whose first `skip` bytes are its separator.
+/// The length of the label at the start of `rest`, whose first `skip` bytes are its separator.
 #[inline]
 fn border_of_host(rest: &[u8], skip: usize) -> usize {
     memchr::memchr3(b',', b':', b')', &rest[skip..]).map_or(rest.len(), |at| at + skip)
 }
 
-/// How many bytes two texts begin with alike.
+/// The length of the common prefix of two texts.
 #[inline]
 pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     let length = a.len().min(b.len());
