@@ -47,7 +47,7 @@ pub enum ErrorKind {
         here: String,
     },
     /// Profiles can't be merged because their policies differ.
-    #[error("{first} has keys of {first_policy}, but {other} of {other_policy}")]
+    #[error("{first} has keys of policy {first_policy}, but {other} has keys of {other_policy}")]
     PoliciesDiffer {
         /// The first profile.
         first: String,
@@ -71,10 +71,10 @@ pub enum ErrorKind {
     #[error("{0}")]
     Table(&'static str),
     /// The rows of a map are out of order or not in canonical form.
-    #[error("its rows are not in order, or not spelled as maps spell them")]
+    #[error("its rows are out of order or not in canonical form")]
     Untidy,
     /// Maps with filters can't be merged without their holdings.
-    #[error("its rows have filters, and filters of two maps cannot be joined")]
+    #[error("its rows have filters, and filters of two maps cannot be merged")]
     FiltersToMerge,
     /// The holdings are not those that the map was built from.
     #[error("{0}")]
@@ -170,26 +170,26 @@ impl Error {
             }
             ErrorKind::NotSorted { .. } => Some("sort it by bytes: `LC_ALL=C sort`"),
             ErrorKind::PoliciesDiffer { .. } => Some(
-                "merge profiles of one policy, or bring finer ones to a coarser one with `--policy H3P0`",
+                "merge profiles of the same policy, or convert finer ones to a coarser one with `--policy H3P0`",
             ),
             ErrorKind::Companion(_) => Some(
-                "put the map and its filter side by side under the names they were written with, make them again with `waypost map compact --filters`, or read the rows alone with --ignore-filter",
+                "keep the map and its filter in one folder under their original names, rebuild them with `waypost map compact --filters`, or read the rows alone with --ignore-filter",
             ),
             ErrorKind::Table(_) => {
-                Some("make the table again with `waypost map index MAP`, or remove it")
+                Some("rebuild the table with `waypost map index MAP`, or remove it")
             }
-            ErrorKind::Untidy => Some("put it in order with `waypost map merge MAP -o ORDERED`"),
+            ErrorKind::Untidy => Some("sort it with `waypost map merge MAP -o ORDERED`"),
             ErrorKind::FiltersToMerge => Some(
-                "name what all the maps hold, to make the filters anew: --holdings INPUT; or merge the rows alone with --ignore-filter",
+                "rebuild the filters with --holdings INPUT, where INPUT is what all the maps hold, or merge only the rows with --ignore-filter",
             ),
             ErrorKind::Holdings(_) => {
-                Some("make the map from these holdings: `waypost map build HOLDINGS -o full.ukvs`")
+                Some("build the map from these holdings: `waypost map build HOLDINGS -o full.ukvs`")
             }
             ErrorKind::FilterAsHoldings(_) => Some(
                 "name the index or a list of URIs; lookups, `map compact --filters` and `map merge` take unkeyed hashes of whole URIs, too: `waypost filter build --kind hashes`",
             ),
             ErrorKind::LookupsTooLarge(_) => {
-                Some("raise --memory, or look at a random sample: `shuf -n 100000 LIST`")
+                Some("raise --memory, or use a random sample: `shuf -n 100000 LIST`")
             }
             ErrorKind::Format(_) | ErrorKind::Invalid(_) => None,
         }

@@ -155,9 +155,7 @@ impl Lookups {
             times, passed_over, ..
         } = tally;
         if times.len() > u32::MAX as usize {
-            return Err(
-                Error::format("more different lookups than can be told apart").in_file(source),
-            );
+            return Err(Error::format("too many distinct lookups").in_file(source));
         }
         Ok(Lookups::new(
             times,

@@ -73,7 +73,7 @@ impl Secret {
     /// On anything else.
     pub fn parse(text: &str) -> Result<Secret> {
         let digits = text.trim().as_bytes();
-        let wrong = || Error::invalid("a key is 32 hexadecimal digits");
+        let wrong = || Error::invalid("invalid secret key: expected 32 hexadecimal digits");
         if digits.len() != 32 {
             return Err(wrong());
         }

@@ -121,8 +121,7 @@ pub(crate) fn read(mut input: Input<'_>) -> Result<(Run, Reading)> {
             }
             Content::Summary => {
                 return Err(
-                    Error::invalid("this is a summary, not an index or a list of URIs")
-                        .in_file(source),
+                    Error::invalid("a summary, not an index or a list of URIs").in_file(source)
                 );
             }
             Content::List => true,
@@ -184,7 +183,7 @@ fn content(source: &Source) -> Result<(Content, Option<waypost_index::Error>)> {
         Ok(told) => Ok((told.content, told.damage)),
         Err(error) if matches!(error.kind(), ErrorKind::FilterAsHoldings(_)) => {
             Err(Error::invalid(
-                "this is a filter already: make another from hashes with `waypost filter merge`",
+                "already a filter: build another from hashes with `waypost filter merge`",
             )
             .in_file(source))
         }

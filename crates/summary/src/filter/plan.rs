@@ -52,7 +52,7 @@ impl Wish {
         let mut ways = Vec::new();
         let width = size::width(Budget::Rate(self.rate), 1)?;
         ways.push(Way {
-            name: format!("ribbon, {:.1} bits, made anew as it grows", width.bits()),
+            name: format!("ribbon, {:.1} bits, rebuilt as it grows", width.bits()),
             bytes: keys
                 .iter()
                 .map(|&keys| file_size(Kind::Ribbon, keys, width.bits()))
@@ -67,7 +67,7 @@ impl Wish {
             .map(|&keys| Ok((blocks(keys)?, keys)))
             .collect::<Result<Vec<(u64, u64)>>>()?;
         ways.push(Way {
-            name: "bloom, made anew as it grows".to_owned(),
+            name: "bloom, rebuilt as it grows".to_owned(),
             bytes: anew.iter().map(|&(blocks, _)| bloom_size(blocks)).collect(),
             rates: anew
                 .iter()
@@ -76,7 +76,7 @@ impl Wish {
         });
         let last = blocks(self.keys(self.years))?;
         ways.push(Way {
-            name: format!("bloom, made for {} years and added to", self.years),
+            name: format!("bloom, sized for {} years and added to", self.years),
             bytes: vec![bloom_size(last); keys.len()],
             rates: keys.iter().map(|&keys| rate(last, keys)).collect(),
         });

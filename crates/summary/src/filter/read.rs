@@ -178,7 +178,7 @@ impl Filter {
     /// When it is keyed and the secret was not given.
     pub fn hasher(&self) -> Result<Hasher> {
         self.hasher.ok_or_else(|| {
-            Error::invalid("made with a secret key, without which nothing can be looked up")
+            Error::invalid("built with a secret key, which is needed for lookups")
                 .in_file(&self.name)
         })
     }

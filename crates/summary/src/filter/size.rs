@@ -139,7 +139,9 @@ pub(crate) fn blocks(budget: Budget, keys: u64, metadata: u64) -> Result<u64> {
             let padding = if bytes >= PADDED_FROM { 63 } else { 0 };
             let blocks = room.saturating_sub(table + padding) / 64;
             if blocks == 0 {
-                return Err(Error::invalid(format!("{bytes} bytes hold no filter")));
+                return Err(Error::invalid(format!(
+                    "{bytes} bytes are too few for a filter"
+                )));
             }
             blocks
         }

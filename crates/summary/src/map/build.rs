@@ -1,8 +1,8 @@
-//! Making a map of what an archive holds: each place once, without wildcards.
+//! Building a map of exact keys from an archive's holdings.
 //!
-//! URI-Rs come in the order of their SURTs. Taking off queries and slashes breaks that order: `/a`,
-//! `/a-b`, `/a?x` are the keys `/a`, `/a-b`, `/a`. What is its own key stays in order; the rest is
-//! sorted by itself, and the two are merged.
+//! URI-Rs arrive in the order of their SURTs. Removing queries and trailing slashes breaks that
+//! order: `/a`, `/a-b`, `/a?x` have the keys `/a`, `/a-b`, `/a`. SURTs that equal their keys stay
+//! in order; the others are sorted separately, and the two are merged.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ use crate::holdings::{self, Content, Held, Input, Reading, Reduce, Run, reduce};
 use crate::scope::Scopes;
 use crate::ukvs::{Header, Headers, Reader, Value, push_digits};
 
-/// What was made.
+/// The result of building a map.
 #[derive(Debug)]
 pub struct Made {
     /// What was read.
@@ -30,11 +30,11 @@ pub struct Made {
     pub rows: u64,
     /// Bytes of the file.
     pub bytes: u64,
-    /// Profiles that were read.
+    /// Number of profiles read.
     pub profiles: usize,
 }
 
-/// Makes a map of captures, lists of URIs and `HxPx` profiles.
+/// Builds a map from captures, lists of URIs and `HxPx` profiles.
 ///
 /// # Errors
 /// When the input cannot be read, or the map cannot be written.
@@ -74,7 +74,7 @@ pub fn build(
     for (source, profile) in &profiles {
         if *profile != keys {
             return Err(Error::invalid(
-                "a profile with a second key needs --by, and one without none",
+                "a profile with a second key needs --by; one without a second key cannot have it",
             )
             .in_file(source));
         }
@@ -92,7 +92,7 @@ pub fn build(
     })
 }
 
-/// Makes a map of what was gathered, here or on many machines.
+/// Builds a map from gathered holdings.
 ///
 /// # Errors
 /// When the map cannot be written.
@@ -122,7 +122,7 @@ pub fn write_held(
     })
 }
 
-/// How many keys a row of an `HxPx` profile has. `None` if it is something else.
+/// The number of key fields in the rows of an `HxPx` profile. `None` if it is something else.
 fn profile_keys(source: &Source) -> Result<Option<usize>> {
     let mut start = [0];
     if source.open()?.read_full(&mut start).0 == 0 || !matches!(start[0], b'!' | b'@') {
@@ -217,7 +217,7 @@ fn about(input: &Input, archive: &Archive, reading: &Reading) -> About {
     }
 }
 
-/// The headers of a map, whose second key is called so.
+/// The headers of a map with this second key.
 pub(crate) fn headers(about: &About, second: Option<&str>) -> Headers {
     let mut headers = Headers::default();
     let mut keys: Vec<Value> = vec!["surt".into()];
@@ -257,7 +257,7 @@ pub(crate) fn headers(about: &About, second: Option<&str>) -> Headers {
     headers
 }
 
-/// Merges what came in order with what had to be sorted.
+/// Merges the rows that arrived in order with those that had to be sorted.
 fn write(
     mut main: Spooled,
     mut rest: Spooled,
@@ -307,15 +307,15 @@ fn write(
     Ok((rows, written.bytes_out))
 }
 
-/// Makes rows of URI-Rs.
+/// Turns URI-Rs into rows.
 struct Maker {
     by: bool,
 }
 
 struct State {
-    /// URI-Rs that are their own keys, in order.
+    /// URI-Rs that equal their keys, in order.
     main: Spool,
-    /// Keys of others.
+    /// Keys of the others.
     rest: Spool,
 }
 
@@ -327,7 +327,7 @@ impl State {
         })
     }
 
-    /// Takes in the rows of what is held.
+    /// Adds the rows of the holdings.
     fn take(&mut self, held: &mut Held, input: &Input) -> Result<()> {
         let maker = Maker {
             by: input.by.is_some(),
@@ -340,12 +340,12 @@ impl State {
     }
 }
 
-/// Rows of some URI-Rs, as lines to be written down.
+/// Rows of consecutive URI-Rs, as lines.
 #[derive(Default)]
 struct Rows {
     main: Vec<u8>,
     rest: Vec<u8>,
-    /// The last key of the rest, which may come again.
+    /// The last key of the others, which may recur.
     key: Vec<u8>,
     captures: u64,
     urirs: u64,

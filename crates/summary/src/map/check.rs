@@ -1,4 +1,4 @@
-//! Looking over a map: is it well formed, in order, free of rows that say nothing, and right?
+//! Checking a map: is it well formed, sorted, free of redundant rows, and correct?
 
 use waypost_index::Source;
 use waypost_index::rejects::printable;
@@ -20,28 +20,28 @@ use crate::ukvs::Headers;
 /// How many examples are kept.
 const EXAMPLES: usize = 5;
 
-/// What was found.
+/// The result of the check.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
     /// Rows.
     pub rows: u64,
-    /// Of them with a wildcard that hold something.
+    /// Wildcards among them that hold something.
     pub wildcards: u64,
-    /// Of them voids.
+    /// Voids among them.
     pub voids: u64,
-    /// Of them with a filter.
+    /// Rows with a filter among them.
     pub filtered: u64,
-    /// All that the rows count; `None` where a row does not say.
+    /// The total of the rows; `None` where a row does not state it.
     pub total: Option<Frequency>,
-    /// The first row that is out of order, twice there, or spelled in another way: line and key.
+    /// The first row that is out of order, duplicate or not in canonical form: line and key.
     pub disorder: Option<(u64, String, &'static str)>,
-    /// Rows that change no answer: positive below a wildcard, void below nothing.
+    /// Redundant rows: nonzero rows below a wildcard, voids that are not below anything.
     pub shadowed: u64,
-    /// The first of them, with their lines.
+    /// The first of them, with their line numbers.
     pub shadowed_examples: Vec<(u64, String)>,
-    /// Whether wildcards count what rows below them count.
+    /// Whether wildcards include the counts of rows below them.
     pub counting: Option<Counting>,
-    /// The captures that the header counts and those that the rows count, if rows are missing.
+    /// The captures according to the header and according to the rows, if rows are missing.
     pub lacking: Option<(u64, u64)>,
 }
 
@@ -52,10 +52,10 @@ struct Above {
     says: Said,
 }
 
-/// Looks over the format, the order and the sense of a map.
+/// Checks the format and the order of a map, and finds redundant rows.
 ///
 /// # Errors
-/// When a line is no row, with its place.
+/// If a line is malformed, with its position.
 pub fn check(source: &Source) -> Result<Checked> {
     let mut rows = Rows::open(source, Order::Watch)?;
     let mut checked = Checked::default();
@@ -88,7 +88,7 @@ pub fn check(source: &Source) -> Result<Checked> {
         first = false;
         above.retain(|other| covers(other, &key));
         let nearest = above.last().map(|other| other.says);
-        // A wildcard may stand behind rows that it covers; those few are not looked at.
+        // A wildcard may come after rows that it covers; those few are not checked.
         if nearest == Some(says) || (nearest.is_none() && void) {
             checked.shadowed += 1;
             if checked.shadowed_examples.len() < EXAMPLES {
@@ -117,7 +117,8 @@ pub fn check(source: &Source) -> Result<Checked> {
     Ok(checked)
 }
 
-/// The captures that a header counts and those that the rows count, if these are fewer: the map was cut.
+/// The captures according to the header and according to the rows, if the rows count fewer: the map
+/// was truncated.
 fn lacking(headers: &Headers, checked: &Checked) -> Option<(u64, u64)> {
     let exact = |number: Number| (number.sureness == Sureness::Exact).then_some(number.value);
     let counted = About::from_headers(headers)
@@ -149,9 +150,9 @@ fn covers(above: &Above, key: &Key<'_>) -> bool {
 /// Held URIs that a map calls absent.
 #[derive(Debug, Default)]
 pub struct Missed {
-    /// URI-Rs looked at.
+    /// URI-Rs looked up.
     pub urirs: u64,
-    /// Of them called absent.
+    /// Those called absent.
     pub missed: u64,
     /// The first of them.
     pub examples: Vec<String>,
@@ -159,7 +160,7 @@ pub struct Missed {
     pub reading: Reading,
 }
 
-/// Looks every held URI up.
+/// Looks up every held URI.
 ///
 /// # Errors
 /// When the map or the holdings cannot be read.
@@ -188,7 +189,7 @@ impl Reduce for Prover {
 
     fn run(&self, part: &mut Missed, run: &Run) {
         part.urirs += 1;
-        // The filter was verified when the map was opened; should it fail now, nothing is proved.
+        // The filter was verified when the map was opened. If it fails now, nothing is proved.
         let answer = self.map.lookup(&Lookup::spelled(&run.surt, &run.surt));
         if answer.map_or(true, |answer| answer == Answer::Absent) {
             part.missed += 1;

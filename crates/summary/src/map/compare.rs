@@ -1,4 +1,4 @@
-//! What one map holds that another does not.
+//! What one map holds and another does not.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,16 +11,16 @@ use super::store::Map;
 use super::tidy::Room;
 use crate::error::Result;
 
-/// A domain of which something is only in the first map.
+/// A domain with keys that are only in the first map.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Domain {
-    /// The registered domain, as labels from the top.
+    /// The registered domain, with the top label first.
     pub name: Vec<u8>,
     /// Keys of the first map.
     pub keys: u64,
-    /// Of them those that no row of the second speaks of.
+    /// Those that no row of the second map matches.
     pub only: u64,
-    /// The captures of those.
+    /// Their captures.
     pub captures: u64,
 }
 
@@ -29,14 +29,14 @@ pub struct Domain {
 pub struct Compared {
     /// Keys of the first map.
     pub keys: u64,
-    /// Of them those that no row of the second speaks of.
+    /// Those that no row of the second map matches.
     pub only: u64,
-    /// Domains, those with most captures first.
+    /// The domains, in descending order of captures.
     pub domains: Vec<Domain>,
 }
 
-/// Looks the keys of `a` up in `b`. A wildcard of `a` is in `b` if `b` holds anything at or below
-/// its place.
+/// Looks up the keys of `a` in `b`. A wildcard of `a` is in `b` if `b` holds anything at or below
+/// its node.
 ///
 /// # Errors
 /// When a map cannot be read.

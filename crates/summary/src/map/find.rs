@@ -1,9 +1,9 @@
-//! Looking SURTs up in a map, one by one or many at once.
+//! Looking up SURTs in a map, one by one or in batches.
 //!
-//! Each SURT has several keys that may speak of it, each a prefix of the next. One walk over its
-//! bytes hashes all of them; keys of a reach and depth that the map has none of are left out. Of a
-//! batch, first the slots of all keys are read, then the rows that their fingerprints lead to, and only
-//! then is anything compared: the memory answers all of them together, not one behind the other.
+//! Several keys may match a SURT, each a prefix of the next. One scan over the SURT's bytes hashes
+//! all of them, skipping keys of a reach and depth that do not occur in the map. In a batch, first
+//! the slots of all keys are read, then the rows that their fingerprints point to, and only then
+//! are keys compared, so that memory accesses overlap.
 
 use std::borrow::Cow;
 use std::hint::black_box;
@@ -16,20 +16,20 @@ use super::table::{Levels, Prefix, Table};
 use crate::frequency::Frequency;
 use crate::lookup::Lookup;
 
-/// What a map says of a lookup.
+/// The row that decides a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found<'m> {
-    /// The key that decides, as it is spelled in the map.
+    /// The matching key, as spelled in the map.
     pub key: Cow<'m, [u8]>,
-    /// What is known under it. A void is an answer, too: absent.
+    /// Its frequency. A void is a match, too; it means absent.
     pub frequency: Frequency,
-    /// The width of the filter, in bits, if one decides what of it is present:
-    /// [`Map::confirms`] asks it.
+    /// The width in bits of the filter that decides what is present, if there is one: see
+    /// [`Map::confirms`].
     pub filter: Option<u8>,
 }
 
 impl Found<'_> {
-    /// How many labels and segments of the lookup the key speaks of.
+    /// How many labels and segments of the lookup the key contains.
     pub fn depth(&self) -> usize {
         let stem = Key::new(&self.key).stem();
         if stem.is_empty() {
@@ -42,7 +42,7 @@ impl Found<'_> {
         }
     }
 
-    /// How many keys more specific than this one speak of the lookup, and are not in the map.
+    /// How many keys more specific than this one would match the lookup but are not in the map.
     pub fn distance(&self, surt: &Surt<'_>) -> usize {
         let found = Key::new(&self.key);
         let keys = surt.candidates();
@@ -50,26 +50,26 @@ impl Found<'_> {
             surt.query().is_some(),
             { keys }.position(|key| key == found),
         );
-        // The key with its query is looked at only in maps that have such keys.
+        // The key with its query is tried only in maps that have such keys.
         found_at.map_or(0, |at| at.saturating_sub(usize::from(with_query)))
     }
 }
 
-/// A key that may speak of a lookup.
+/// A key that may match a lookup.
 #[derive(Clone, Copy)]
 struct Candidate {
     hash: u64,
-    /// What its home slot holds.
+    /// The content of its home slot.
     entry: u64,
-    /// How much of the SURT is its stem.
+    /// The length of its stem in the SURT.
     end: u32,
     reach: Reach,
 }
 
-/// How many SURTs are looked up together.
+/// The number of SURTs in a batch.
 const BATCH: usize = 64;
 
-/// Looks many SURTs up, taking no memory for each.
+/// Looks up many SURTs without allocating for each.
 pub struct Finder<'m> {
     map: &'m Map,
     candidates: Vec<Candidate>,
@@ -87,8 +87,8 @@ impl<'m> Finder<'m> {
         }
     }
 
-    /// Gives `take` the row that decides on each lookup, in order; at a time, if one is given and the
-    /// map knows times.
+    /// Passes the row that decides each lookup to `take`, in order; at a time, if one is given and
+    /// the map has times.
     pub fn find_all(
         &mut self,
         lookups: &[Lookup<'_>],
@@ -105,12 +105,12 @@ impl<'m> Finder<'m> {
         }
     }
 
-    /// The row that decides on one lookup.
+    /// The row that decides a lookup.
     pub fn find(&mut self, lookup: &Lookup<'_>, at: Option<&Span>) -> Option<Found<'m>> {
         self.find_surt(lookup.surt(), at)
     }
 
-    /// The row that decides on a SURT that is spelled as rows are.
+    /// The row that decides a SURT in the map's spelling.
     pub(crate) fn find_surt(&mut self, surt: &Surt<'_>, at: Option<&Span>) -> Option<Found<'m>> {
         self.prepare([surt].into_iter());
         self.decide(surt, &self.candidates, at)
@@ -155,8 +155,8 @@ impl<'m> Finder<'m> {
     }
 }
 
-/// The hash of the wildcard of a host, if its text reads as an exact key: `5:-1,4,*` might also be a URI
-/// behind the scheme `5:`. As text they are one row, and the row covers the host.
+/// The hash of the wildcard of a host, if its text could also be an exact key: `5:-1,4,*` might be
+/// a URI with the scheme `5:`. Both are the same row, which covers the host.
 #[cold]
 fn bare_wildcard(stem: &[u8]) -> Option<u64> {
     let text = [stem, b",*"].concat();
@@ -165,7 +165,7 @@ fn bare_wildcard(stem: &[u8]) -> Option<u64> {
     (Key::new(&text).reach() == Reach::Exact).then(|| prefix.key(Reach::Exact))
 }
 
-/// Appends the keys that may speak of a SURT, the most specific last.
+/// Appends the keys that may match a SURT, the most specific last.
 fn push_candidates(surt: &Surt<'_>, table: &Table, out: &mut Vec<Candidate>) {
     let place = trim_slashes(surt.without_query());
     let levels = table.levels();

@@ -1,4 +1,4 @@
-//! What a map takes when it is gzipped: all rows of it, in the order in which they are written.
+//! The gzipped size of a map, measured on all rows in the order in which they are written.
 
 use std::io::Read;
 
@@ -13,10 +13,10 @@ use super::tidy::write_spooled;
 use super::write::{Style, Summed, Writer};
 use crate::error::{Error, Result};
 
-/// How much is gzipped at once: the size of a gzip member in files that we write.
+/// How much is gzipped at once: the size of a gzip member in the files that we write.
 const MEMBER: usize = 1 << 20;
 
-/// The bytes of a map by some choices when it is gzipped, and what its rows count.
+/// The gzipped size in bytes of the map of some choices, and the statistics of its rows.
 pub(super) fn measure(
     given: &Given,
     choices: &Choices<'_>,
@@ -44,8 +44,8 @@ pub(super) fn measure(
             };
         }
     }
-    // Too many rows wait for their wildcard, or their order breaks: they are sorted first, as they are
-    // when they are written.
+    // Too many rows are queued, or their order is broken: they are sorted first, as they are when
+    // the map is written.
     let (finished, written) = walk(Queue::to_spool(&given.room, style)?)?.finish()?;
     let Finished::Spool(spool) = finished else {
         return Err(Error::invalid("rows were not measured"));
@@ -59,7 +59,7 @@ pub(super) fn measure(
     Ok((gzipped(&file).map_err(failed)?, written))
 }
 
-/// The bytes of a file when it is gzipped, member by member.
+/// The gzipped size of a file in bytes, member by member.
 fn gzipped(path: &std::path::Path) -> std::io::Result<u64> {
     let mut file = std::fs::File::open(path)?;
     let mut compressor = libdeflater::Compressor::new(libdeflater::CompressionLvl::default());
@@ -72,7 +72,7 @@ fn gzipped(path: &std::path::Path) -> std::io::Result<u64> {
         if block.is_empty() {
             return Ok(bytes);
         }
-        // The bound is enough by its definition.
+        // The bound is sufficient by definition.
         bytes += compressor
             .gzip_compress(&block, &mut packed)
             .unwrap_or(packed.len()) as u64;

@@ -1,10 +1,9 @@
-//! Two or more maps made one: what either calls present stays present.
+//! Merging maps: what any of them calls present stays present.
 //!
-//! Rows of one key add up. A void stays only where no map holds anything: where one map says that
-//! nothing is there and another has holdings at, above or below that place, the void is dropped,
-//! because it would win over the other's wildcard. URI-Rs that several maps hold are counted more
-//! than once, so their sums are upper bounds. Filters of two maps cannot be joined, only made anew from
-//! all that is held.
+//! Rows of the same key are added up. A void stays only where no map holds anything: if another map
+//! has holdings at, above or below the void's node, the void is dropped, because it would override
+//! the other map's wildcard. URI-Rs held by several maps are counted more than once, so their sums
+//! are upper bounds. Filters of two maps can't be merged, only rebuilt from all holdings.
 
 use std::path::Path;
 
@@ -22,35 +21,35 @@ use crate::frequency::{Frequency, Number};
 use crate::holdings::Input;
 use crate::ukvs::{Header, Value};
 
-/// What was merged.
+/// The result of merging maps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
     /// Rows read.
     pub rows_in: u64,
     /// Rows written.
     pub rows: u64,
-    /// Voids that another map speaks against.
+    /// Voids that another map contradicts.
     pub dropped: u64,
-    /// Bytes of the filter that was made anew, if one was.
+    /// The size in bytes of the rebuilt filter, if there is one.
     pub filter_bytes: Option<u64>,
 }
 
-/// What becomes of filters that rows have.
+/// What to do with the filters of rows.
 #[derive(Clone, Copy, Debug)]
 pub enum Filters<'a> {
-    /// They cannot be merged: rows with filters are refused.
+    /// Reject rows with filters.
     Refuse,
-    /// Rows lose them, and call everything present.
+    /// Drop the filters, so that rows call everything present.
     Drop,
-    /// They are made anew from all that is held.
+    /// Rebuild the filters from all holdings.
     Rebuild(&'a Input),
 }
 
 /// Merges maps.
 ///
 /// # Errors
-/// When a map cannot be read, they have different second keys or dialects, or rows have filters that
-/// are neither to be dropped nor made anew.
+/// If a map can't be read, if second keys or dialects differ, or if rows have filters that are
+/// neither dropped nor rebuilt.
 pub fn merge(
     maps: &[std::path::PathBuf],
     filters: Filters<'_>,
@@ -72,7 +71,7 @@ pub fn merge(
     for (at, path) in maps.iter().enumerate() {
         let source = Source::new(path.clone());
         let mut rows = Rows::open(&source, Order::Any)?;
-        // Maps from elsewhere name their second key, but not what we call it by.
+        // Maps of other tools name their second key, but not by our name for it.
         let second = second_key(rows.headers())?;
         let said =
             About::from_headers(rows.headers()).map_err(|error| error.in_file(path.display()))?;
@@ -81,7 +80,7 @@ pub fn merge(
             Some((before, of)) => {
                 if of != second || before.by != said.by || before.dialect != said.dialect {
                     return Err(Error::invalid(
-                        "its second key or its dialect is not that of the maps before",
+                        "its second key or dialect differs from that of the maps before it",
                     )
                     .in_file(path.display()));
                 }
@@ -148,7 +147,7 @@ fn speaks_against(map: &Map, void: &Row<'_>) -> bool {
     map.holds_at_or_below(&key)
 }
 
-/// URI-Rs of several maps may be the same.
+/// Several maps may hold the same URI-Rs.
 fn bounded(frequency: Frequency) -> Frequency {
     Frequency {
         urirs: frequency.urirs.map(|urirs| urirs.plus(Number::at_most(0))),

@@ -1,4 +1,5 @@
-//! A row of a map: `com,example)/a/* 54321/20000`, perhaps with a second key before the frequency.
+//! A row of a map: `com,example)/a/* 54321/20000`, optionally with a second key before the
+//! frequency.
 
 use std::borrow::Cow;
 
@@ -11,28 +12,28 @@ use crate::ukvs::{self, Line, digits, push_digits};
 /// A row of a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row<'a> {
-    /// The key as it is spelled.
+    /// The key as spelled.
     pub key: Cow<'a, [u8]>,
     /// The second key, if there is one.
     pub second: Option<Cow<'a, [u8]>>,
-    /// What is known under it.
+    /// Its frequency.
     pub frequency: Frequency,
-    /// How wide the filter is, in bits, that says which of what it covers is present: `{"filter": 8}`.
-    /// Without one, all of it is.
+    /// The width in bits of the filter that decides which of the covered URIs are present:
+    /// `{"filter": 8}`. Without it, all of them are.
     pub filter: Option<u8>,
 }
 
 impl<'a> Row<'a> {
-    /// Reads a line of `keys` key fields, 1 or 2.
+    /// Parses a line with `keys` key fields, 1 or 2.
     ///
     /// # Errors
-    /// When it is no row of a map.
+    /// If it is not a row of a map.
     #[inline]
     pub fn parse(line: &'a [u8], keys: usize) -> Result<Row<'a>> {
         Row::parse_from(line, keys, 0)
     }
 
-    /// Reads a line whose first bytes are known to be of its key.
+    /// Parses a line whose first bytes are known to belong to its key.
     #[inline]
     pub(crate) fn parse_from(line: &'a [u8], keys: usize, known: usize) -> Result<Row<'a>> {
         if keys == 1
@@ -47,7 +48,7 @@ impl<'a> Row<'a> {
     fn parse_any(line: &'a [u8], keys: usize) -> Result<Row<'a>> {
         let Line::Row(row) = Line::parse(line)? else {
             return Err(Error::syntax(
-                "a header or nothing where a row should be",
+                "found a header or an empty line, expected a row",
                 1,
             ));
         };
@@ -91,7 +92,8 @@ impl<'a> Row<'a> {
         })
     }
 
-    /// How many URI-Rs it counts. What does not say is one, or as many as captures below a wildcard.
+    /// The number of URI-Rs. If it is not stated, it is 1, or for a wildcard the number of
+    /// captures.
     #[inline]
     pub(crate) fn urirs(&self) -> u64 {
         match (self.frequency.urirs, self.key.last()) {
@@ -149,7 +151,7 @@ pub(crate) fn write_head(key: &[u8], second: Option<&[u8]>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a frequency as it is written in rows.
+/// Appends a frequency in the format of rows.
 pub fn write_frequency(frequency: &Frequency, out: &mut Vec<u8>) {
     let number = |number: Number, out: &mut Vec<u8>| {
         push_digits(number.value, out);
@@ -170,8 +172,8 @@ fn text_of(field: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(field)
 }
 
-/// `key captures[/urirs]` with one space and nothing odd, without a detour. The first `known` bytes are
-/// of the key.
+/// Fast path for `key captures[/urirs]` with a single space and no special characters. The first
+/// `known` bytes belong to the key.
 #[inline]
 fn usual(line: &[u8], known: usize) -> Option<Row<'_>> {
     let space = known + memchr::memchr2(b' ', b'\t', line.get(known..)?)?;
@@ -210,8 +212,8 @@ fn usual(line: &[u8], known: usize) -> Option<Row<'_>> {
     })
 }
 
-/// A key without its query and without slashes at its end; wildcards as they are. Appended as maps
-/// spell it.
+/// Appends a key without its query and trailing slashes, in the map's spelling; wildcards are kept
+/// as they are.
 pub(crate) fn tidy_key(text: &[u8], out: &mut Vec<u8>) {
     let key = Key::new(text);
     match key.reach() {
@@ -220,7 +222,7 @@ pub(crate) fn tidy_key(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The exact key of a place, as maps spell it: no slash at the end but of a root.
+/// The exact key of a node in the map's spelling: no trailing slash except for a root.
 #[inline]
 pub(crate) fn write_exact(place: &[u8], out: &mut Vec<u8>) {
     let place = trim_slashes(place);
@@ -230,7 +232,7 @@ pub(crate) fn write_exact(place: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A place without the slashes at its end.
+/// A node without its trailing slashes.
 #[inline]
 pub(crate) fn trim_slashes(mut place: &[u8]) -> &[u8] {
     while let [rest @ .., b'/'] = place {

@@ -1,8 +1,8 @@
-//! The rows of a map file, one after the other, with their order watched.
+//! Reading the rows of a map file in sequence, checking their order.
 //!
-//! Every walk over a map needs its rows tidy: sorted by the bytes of their keys, none twice, keys
-//! spelled in one way and without query. Maps that we wrote are. A map that is not is found out on
-//! the first walk and [made tidy](super::tidy) before another.
+//! Every pass over a map needs tidy rows: sorted by the bytes of their keys, without duplicates,
+//! with keys in canonical form and without queries. Maps written by Waypost are tidy. Any other map
+//! is detected in the first pass and [tidied](super::tidy) before the next.
 
 use std::cmp::Ordering;
 
@@ -16,16 +16,17 @@ use super::tree::common_prefix;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ukvs::{Headers, Line, Lines, Value};
 
-/// What to do with rows that are not tidy.
+/// What to do about rows that are not tidy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Say so: [`Rows::is_tidy`].
+    /// Report them: [`Rows::is_tidy`].
     Watch,
-    /// It does not matter.
+    /// Ignore it.
     Any,
 }
 
-/// Refuses files of other kinds: they have lines, too, whose numbers would be taken for frequencies.
+/// Rejects files of other kinds: they have lines, too, whose numbers would be taken for
+/// frequencies.
 pub(crate) fn check_kind(source: &Source) -> Result<()> {
     match kind::tell(source)?.kind {
         FileKind::Empty | FileKind::List | FileKind::Summary | FileKind::Text => Ok(()),
@@ -40,11 +41,11 @@ pub(crate) struct Rows {
     headers: Headers,
     keys: usize,
     order: Order,
-    /// The first row was met while the headers were read.
+    /// Whether the first row was already read, along with the headers.
     waiting: bool,
     last: Vec<u8>,
     last_second: Vec<u8>,
-    /// The last key has neither white space nor a query.
+    /// Whether the last key has neither white space nor a query.
     last_is_plain: bool,
     any: bool,
     untidy: Option<Untidy>,
@@ -59,14 +60,14 @@ pub(crate) struct Untidy {
     pub(crate) here: Vec<u8>,
 }
 
-/// What is not tidy about a row.
+/// Why a row is not tidy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
-    /// It comes after a larger one.
+    /// Its key is less than the one before.
     Order,
-    /// It comes a second time.
+    /// Its key is a duplicate.
     Twice,
-    /// Its key has another spelling, or a query.
+    /// Its key is not in canonical form, or has a query.
     Spelling,
 }
 
@@ -92,22 +93,22 @@ impl Rows {
         Ok(rows)
     }
 
-    /// The headers met so far.
+    /// The headers read so far.
     pub(crate) fn headers(&self) -> &Headers {
         &self.headers
     }
 
-    /// How many key fields rows have: 1 or 2.
+    /// The number of key fields in a row: 1 or 2.
     pub(crate) fn keys(&self) -> usize {
         self.keys
     }
 
-    /// The line of the current row.
+    /// The line number of the current row.
     pub(crate) fn line_number(&self) -> u64 {
         self.lines.number()
     }
 
-    /// The first row that was not tidy, if there was one.
+    /// The first row that is not tidy, if any.
     pub(crate) fn untidy(&self) -> Option<&Untidy> {
         self.untidy.as_ref()
     }
@@ -118,8 +119,8 @@ impl Rows {
         Ok(self.next_after_last()?.map(|(row, _)| row))
     }
 
-    /// The next row, and how many bytes of its key are those of the one before. Only rows whose order is
-    /// watched are compared.
+    /// The next row, and the length of the prefix that its key shares with the one before. Keys are
+    /// compared only if the order is checked.
     #[inline]
     pub(crate) fn next_after_last(&mut self) -> Result<Option<(Row<'_>, usize)>> {
         if !std::mem::take(&mut self.waiting) && !self.advance()? {
@@ -127,7 +128,7 @@ impl Rows {
         }
         let line = self.lines.line();
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        // What is as in a plain key is of a key, and needs no second look.
+        // Bytes shared with a plain key are plain, and need no second check.
         let known = match self.last_is_plain {
             true => common_prefix(line, &self.last),
             false => 0,
@@ -179,7 +180,7 @@ impl Rows {
         Ok(Some((row, 0)))
     }
 
-    /// Moves on to the next row, taking in headers.
+    /// Advances to the next row, collecting headers.
     #[inline]
     fn advance(&mut self) -> Result<bool> {
         loop {
@@ -198,7 +199,7 @@ impl Rows {
         }
     }
 
-    /// Takes in a header or an empty line. `true` if it is a row.
+    /// Handles a header or an empty line. `true` if the line is a row.
     #[cold]
     fn take_odd_line(&mut self) -> Result<bool> {
         let number = self.lines.number();
@@ -216,12 +217,12 @@ impl Rows {
     }
 }
 
-/// How many key fields the headers speak of: `!fields {keys: […]}`, or `!keys […]`.
+/// The number of key fields according to the headers: `!fields {keys: […]}` or `!keys […]`.
 pub(crate) fn key_fields(headers: &Headers) -> Result<usize> {
     Ok(1 + usize::from(second_key(headers)?.is_some()))
 }
 
-/// What the headers call the second key, if there is one.
+/// The name of the second key in the headers, if any.
 pub(crate) fn second_key(headers: &Headers) -> Result<Option<String>> {
     let fields = headers.get("fields");
     let keys = fields
@@ -241,13 +242,13 @@ pub(crate) fn second_key(headers: &Headers) -> Result<Option<String>> {
     }
 }
 
-/// Whether a key is spelled as we spell it, and has no query unless it is a void.
+/// Whether a key is in canonical form and has no query, unless it is a void.
 #[inline]
 pub(crate) fn is_tidy(row: &Row<'_>) -> bool {
     is_tidy_plain(row, memchr::memchr(b'?', &row.key).is_none())
 }
 
-/// The same for a key of which it is known that it has no query, if it is plain.
+/// The same for a key that is known to have no query if it is plain.
 #[inline]
 fn is_tidy_plain(row: &Row<'_>, plain: bool) -> bool {
     let key = row.key.as_ref();
@@ -276,13 +277,13 @@ fn is_tidy_slowly(row: &Row<'_>) -> bool {
     tidy == row.key.as_ref()
 }
 
-/// Voids of single queries are kept as they are: without their query they would say more.
+/// Voids of single queries are kept as they are: without the query they would cover more.
 pub(crate) fn is_void_of_query(key: &Key<'_>, row: &Row<'_>) -> bool {
     row.frequency.is_void() && waypost_surt::Surt::new(key.stem()).query().is_some()
 }
 
 impl Untidy {
-    /// As an error.
+    /// Converts it into an error.
     pub(crate) fn error(&self, source: &Source) -> Error {
         let text = |bytes: &[u8]| waypost_index::rejects::printable(bytes);
         Error::new(ErrorKind::NotSorted {

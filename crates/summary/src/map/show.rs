@@ -9,24 +9,24 @@ use super::tidy::{Room, tidied};
 use super::tree::{Part, Place, Visitor};
 use crate::error::Result;
 
-/// A place and what is below it.
+/// A node and its subtree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
     /// Its key, as a wildcard.
     pub name: Vec<u8>,
-    /// Captures here and below.
+    /// Captures at and below the node.
     pub captures: u64,
-    /// Rows here and below.
+    /// Rows at and below the node.
     pub keys: u64,
-    /// Of them with a filter.
+    /// Rows with a filter among them.
     pub filtered: u64,
     /// The largest children.
     pub children: Vec<Tree>,
-    /// Children that are not shown.
+    /// Number of children that are not shown.
     pub left_out: u64,
 }
 
-/// The largest subtrees, `depth` levels down, `top` children each.
+/// The largest subtrees, `depth` levels deep, with up to `top` children each.
 ///
 /// # Errors
 /// When the map cannot be read.
@@ -46,7 +46,7 @@ pub fn tree(source: &Source, depth: usize, top: usize, room: &Room) -> Result<Tr
 }
 
 impl Tree {
-    /// Keeps the largest subtrees only, so many of them, and each with all above it.
+    /// Keeps only this many of the largest subtrees, each with its ancestors.
     pub fn keep_largest(&mut self, places: usize) {
         let mut sizes = Vec::new();
         self.sizes(u64::MAX, &mut sizes);
@@ -107,7 +107,7 @@ impl Visitor for Grow {
         parent.tree.keys += node.tree.keys;
         parent.tree.filtered += node.tree.filtered;
         if place.part == Part::Site {
-            // What is below the site is shown beside the hosts below the host.
+            // What is below the site is shown next to the subdomains.
             for child in node.tree.children {
                 keep(&mut parent.tree, child, self.top);
             }

@@ -1,7 +1,7 @@
-//! Where the rows of a map are, by the hash of their keys.
+//! The lookup table of a map: offsets of rows by the hash of their keys.
 //!
-//! A slot has a fingerprint of the key and says where its row begins. Only a slot whose fingerprint
-//! fits leads to the text, where the key itself is compared.
+//! A slot contains a fingerprint of the key and the offset of its row. Only if the fingerprint
+//! matches is the key in the text compared.
 //!
 //! ```text
 //! magic  version  flags  text length  text hash  rows  slots  levels  checksum   72 bytes
@@ -9,10 +9,10 @@
 //! └ fingerprint, 24 bits │ where the row begins in the text, + 1, 40 bits
 //! ```
 //!
-//! A table is made in memory when a map is opened, or once and for all by [`index`], which writes it
-//! beside the map. Such a table is used only if it is whole and was made from exactly this text:
-//! opening a map hashes both, at about the speed of memory. Anything else is an error, because a
-//! table that leads past a row would call a held URI absent.
+//! A table is built in memory when a map is opened, or once by [`index`], which writes it next to
+//! the map. Such a table is used only if it is intact and was built from exactly this text: opening
+//! a map hashes both, at about memory speed. Any other table is an error, because a table that
+//! misses a row would call a held URI absent.
 
 use std::cmp::Ordering;
 use std::io::Write;
@@ -35,16 +35,16 @@ const MAGIC: &[u8; 8] = b"WAYPMAP\n";
 const VERSION: u32 = 3;
 const HEADER: usize = 72;
 
-/// Where the checksum is, the last field of the header.
+/// The offset of the checksum, the last field of the header.
 const CHECKSUM: usize = 64;
 
 /// Some keys have a query.
 const HAS_QUERIES: u32 = 1;
 
-/// Flags from here on say which widths of filters rows have, from 1 bit up.
+/// The flags from here on tell which widths of filters occur in rows, from 1 bit up.
 const WIDTHS: u32 = 15;
 
-/// The hash of a prefix, which the next byte continues.
+/// The hash of a prefix, to be continued with the next byte.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prefix(u64);
 
@@ -82,7 +82,7 @@ fn hash_of(key: &Key<'_>) -> u64 {
     prefix.key(key.reach())
 }
 
-/// Which kinds of wildcards a map has, by reach and depth: a bit each.
+/// The kinds of wildcards in a map, by reach and depth, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Levels(u64);
 
@@ -90,13 +90,13 @@ impl Levels {
     /// `*`.
     pub(crate) const ALL: Levels = Levels(1 << 32);
 
-    /// Wildcards of hosts with so many separators of labels.
+    /// Host wildcards with this many label separators.
     #[inline]
     pub(crate) fn hosts(separators: usize) -> Levels {
         Levels(1 << separators.min(15))
     }
 
-    /// Wildcards of paths with so many slashes.
+    /// Path wildcards with this many slashes.
     #[inline]
     pub(crate) fn paths(slashes: usize) -> Levels {
         Levels(1 << (16 + slashes.min(15)))
@@ -128,12 +128,12 @@ pub(crate) struct Table {
     levels: Levels,
 }
 
-/// How many rows are put into their slots together: the memory brings the slots of all of them.
+/// How many rows are inserted together, so that the accesses to their slots overlap.
 const TOGETHER: usize = 64;
 
 impl Table {
-    /// Reads all rows of a text and notes where they are. Rows of one key follow each other, and the
-    /// first is noted. `None` if the text is not tidy, unless that need not be checked.
+    /// Reads all rows of a text and records their offsets. Rows of the same key are adjacent, and
+    /// the first is recorded. `None` if the text is not tidy, unless that need not be checked.
     pub(crate) fn build(text: &Mapped, keys: usize, order: Tidiness) -> Result<Option<Vec<u8>>> {
         let slots = (count(text, keys)? * 3 / 2).max(8);
         let mut bytes = vec![0; HEADER + 8 * slots as usize];
@@ -154,7 +154,7 @@ impl Table {
             let end = memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |at| start + at);
             let line = &text[start..end];
             line_number += 1;
-            // Headers behind rows, blank lines that are not empty, rows behind white space.
+            // Headers after rows, blank lines that are not empty, rows with leading white space.
             let odd = match line.first() {
                 Some(b'!' | b'@') => rows > 0,
                 Some(b' ' | b'\t' | b'\r') => true,
@@ -202,7 +202,7 @@ impl Table {
         Ok(Some(bytes))
     }
 
-    /// Takes a table that was written to a file, if it is whole and was made from this text.
+    /// Opens a table file, if it is intact and was built from this text.
     fn verified(bytes: Mapped, text: &[u8]) -> Result<Table> {
         let wrong = |what| Err(Error::new(ErrorKind::Table(what)));
         if !bytes.starts_with(MAGIC) || bytes.len() < HEADER {
@@ -219,16 +219,16 @@ impl Table {
         }
         match Table::new(bytes) {
             Some(table) => Ok(table),
-            None => wrong("the table is damaged: it has not the length that it should have"),
+            None => wrong("the table is damaged: wrong length"),
         }
     }
 
-    /// Whether the file was not truncated while it was in use.
+    /// Whether the file is still intact, that is, was not truncated while in use.
     pub(crate) fn check_intact(&self) -> Result<()> {
         Ok(self.bytes.check()?)
     }
 
-    /// Takes a table as it was built.
+    /// Uses a table as it was built.
     pub(crate) fn new(bytes: Mapped) -> Option<Table> {
         let number = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
         let small = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
@@ -246,13 +246,13 @@ impl Table {
         })
     }
 
-    /// Which wildcards the map has.
+    /// The kinds of wildcards in the map.
     #[inline]
     pub(crate) fn levels(&self) -> Levels {
         self.levels
     }
 
-    /// The widths of filters that rows have, a bit for each.
+    /// The widths of filters in the rows, as a bit set.
     pub(crate) fn widths(&self) -> u32 {
         (self.flags >> (WIDTHS + 1)) << 1
     }
@@ -262,13 +262,13 @@ impl Table {
         self.flags & HAS_QUERIES != 0
     }
 
-    /// What the first slot holds where a key may be.
+    /// The content of the home slot of a key.
     #[inline]
     pub(crate) fn home_entry(&self, hash: u64) -> u64 {
         self.entry(home(hash, self.slots))
     }
 
-    /// Where the row begins that a slot leads to, if it is likely to have the key.
+    /// The offset of the row that a slot points to, if it probably has the key.
     #[inline]
     pub(crate) fn leads_to(entry: u64, hash: u64) -> Option<usize> {
         let likely = entry != 0 && entry >> 40 == fingerprint(hash);
@@ -285,7 +285,7 @@ impl Table {
             .map_or(0, u64::from_le_bytes)
     }
 
-    /// Where the row with a key begins, whose home slot holds `entry`.
+    /// The offset of the row with a key whose home slot contains `entry`.
     #[inline]
     pub(crate) fn find(
         &self,
@@ -314,13 +314,13 @@ impl Table {
 /// Whether a text is known to be tidy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tidiness {
-    /// It must be checked.
+    /// To be checked.
     Check,
-    /// It was made so.
+    /// Known to be tidy.
     Known,
 }
 
-/// Whether a row may come behind another.
+/// Whether a row may follow another.
 fn ascends(before: &Row<'_>, row: &Row<'_>) -> bool {
     match row.key.cmp(&before.key) {
         Ordering::Greater => true,
@@ -332,7 +332,7 @@ fn ascends(before: &Row<'_>, row: &Row<'_>) -> bool {
     }
 }
 
-/// How many bytes of a text are kept in memory while a table is made of it.
+/// How much of a text is kept in memory while its table is built.
 const WINDOW: usize = 16 << 20;
 
 /// Whether a line of a tidy map is a row.
@@ -340,15 +340,15 @@ fn is_row(line: &[u8]) -> bool {
     !matches!(line.first(), None | Some(b'!' | b'@'))
 }
 
-/// A line up to its first space.
+/// The part of a line before its first space.
 fn first_field(line: &[u8]) -> &[u8] {
     &line[..memchr::memchr2(b' ', b'\t', line).unwrap_or(line.len())]
 }
 
-/// How many keys a text has, each counted once however many rows it has.
+/// The number of distinct keys in a text.
 ///
 /// # Errors
-/// When a line is too long to be one.
+/// If a line is too long.
 fn count(text: &Mapped, keys: usize) -> Result<u64> {
     let mut lines = 1;
     let mut line_start = 0;
@@ -379,7 +379,7 @@ fn count(text: &Mapped, keys: usize) -> Result<u64> {
     Ok(count)
 }
 
-/// Puts rows into the slots of a table, and forgets them.
+/// Inserts rows into the slots of a table and clears the list.
 fn put(rows: &mut Vec<(u64, u64)>, slots: u64, bytes: &mut [u8]) {
     let mut touched = 0;
     for &(hash, _) in rows.iter() {
@@ -407,18 +407,18 @@ fn home(hash: u64, slots: u64) -> u64 {
 
 #[inline]
 fn fingerprint(hash: u64) -> u64 {
-    // The home is taken from the high bits.
+    // The home slot depends on the high bits.
     (hash & 0xff_ffff).max(1)
 }
 
-/// Where the table of a text is kept.
+/// The path of the table of a text.
 pub(crate) fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".wmap");
     PathBuf::from(name)
 }
 
-/// What tells a text from every other: its length, and the hash of all of it.
+/// Identifies a text: its length and the hash of all of it.
 fn stamp(text: &[u8]) -> [u8; 24] {
     let mut stamp = [0; 24];
     stamp[..8].copy_from_slice(&(text.len() as u64).to_le_bytes());
@@ -426,7 +426,7 @@ fn stamp(text: &[u8]) -> [u8; 24] {
     stamp
 }
 
-/// The hash of a table, but for where it is kept.
+/// The hash of a table, excluding the checksum itself.
 fn checksum(table: &[u8]) -> [u8; 8] {
     let mut hash = Xxh3::new();
     hash.update(&table[..CHECKSUM]);
@@ -434,17 +434,17 @@ fn checksum(table: &[u8]) -> [u8; 8] {
     hash.digest().to_le_bytes()
 }
 
-/// Makes a table fit to be kept: it says which text it was made from, and what it must be itself.
+/// Completes a table for storage with the identity of its text and its own checksum.
 fn seal(table: &mut [u8], text: &[u8]) {
     table[16..40].copy_from_slice(&stamp(text));
     let checksum = checksum(table);
     table[CHECKSUM..HEADER].copy_from_slice(&checksum);
 }
 
-/// The table beside a text, if there is one.
+/// The table next to a text, if there is one.
 ///
 /// # Errors
-/// When it is damaged, or was not made from this text.
+/// If it is damaged or was not built from this text.
 pub(crate) fn load(path: &Path, text: &[u8]) -> Result<Option<Table>> {
     let place = beside(path);
     match place.try_exists() {
@@ -458,33 +458,31 @@ pub(crate) fn load(path: &Path, text: &[u8]) -> Result<Option<Table>> {
         .map_err(|error| error.in_file(place.display()))
 }
 
-/// A table that was written beside its map.
+/// A table that was written next to its map.
 #[derive(Clone, Debug)]
 pub struct TableReport {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// Rows of the map.
+    /// Number of rows in the map.
     pub rows: u64,
-    /// Bytes of the table.
+    /// Size of the table in bytes.
     pub bytes: u64,
 }
 
-/// Whether there is a table beside a map.
+/// Whether there is a table next to a map.
 pub fn is_indexed(path: &Path) -> bool {
     beside(path).exists()
 }
 
-/// Writes the table of a map beside it, so that opening the map need not make one: `a.ukvs.wmap` beside
-/// `a.ukvs`. A table that was there is replaced.
+/// Writes the table of a map next to it, so that it need not be built when the map is opened:
+/// `a.ukvs.wmap` for `a.ukvs`. An existing table is replaced.
 ///
 /// # Errors
-/// When the map is compressed or not tidy, cannot be read, or the table cannot be written.
+/// If the map is compressed, not tidy or unreadable, or if the table can't be written.
 pub fn index(path: &Path) -> Result<TableReport> {
     let name = |error: Error| error.in_file(path.display());
     if Source::new(path).open()?.compression() != Compression::Plain {
-        return Err(name(Error::invalid(
-            "a table leads to the rows of a plain map, and this one is compressed",
-        )));
+        return Err(name(Error::invalid("a compressed map cannot have a table")));
     }
     let text = Mapped::open(path)?;
     let keys = key_fields(&headers_of(&text).map_err(name)?).map_err(name)?;

@@ -1,5 +1,5 @@
-//! Chunks of bytes that are written once and read again: beyond a megabyte they are in a file without
-//! a name, so that what is kept of a map takes no memory, however large the map is.
+//! Chunks of bytes that are written once and read again. Beyond a megabyte they spill to an unnamed
+//! temporary file, so memory use does not depend on the size of the map.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -14,14 +14,14 @@ const KEPT: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Tape {
     folder: PathBuf,
-    /// Where each chunk ends.
+    /// The end of each chunk.
     ends: Vec<u64>,
     memory: Vec<u8>,
     file: Option<File>,
 }
 
 impl Tape {
-    /// Nothing yet. The file is made in `folder` when it is needed.
+    /// An empty tape. The file is created in `folder` when it is needed.
     pub(crate) fn new(folder: &Path) -> Tape {
         Tape {
             folder: folder.to_owned(),
@@ -31,7 +31,7 @@ impl Tape {
         }
     }
 
-    /// How many chunks there are.
+    /// The number of chunks.
     pub(crate) fn chunks(&self) -> usize {
         self.ends.len()
     }
@@ -57,7 +57,7 @@ impl Tape {
         Ok(())
     }
 
-    /// Reads a chunk into `out`, instead of what is there.
+    /// Reads a chunk into `out`, replacing its content.
     pub(crate) fn read(&self, number: usize, out: &mut Vec<u8>) -> Result<()> {
         let start = match number {
             0 => 0,

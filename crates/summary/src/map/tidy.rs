@@ -1,7 +1,7 @@
-//! Rows in any order, and several of one key, made into a tidy map.
+//! Turning rows in any order, possibly with duplicate keys, into a tidy map.
 //!
-//! Rows are written down as lines whose bytes sort as their keys do, sorted within the memory that
-//! is granted, and those of one key added up: what either calls present stays present.
+//! Rows are written as lines whose bytes sort like their keys, sorted within the memory limit, and
+//! the rows of each key are added up: what any of them calls present stays present.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::ukvs::{LONGEST, Lines, push_digits};
 
 pub use waypost_io::Resources as Room;
 
-/// Lines that are written down to be sorted.
+/// Lines to be sorted.
 pub(crate) struct Spool {
     file: BufWriter<NamedTempFile>,
     room: Room,
@@ -42,7 +42,7 @@ impl Spool {
         })
     }
 
-    /// Writes down lines that [`push_head`] began, which are in order or not.
+    /// Adds lines that [`push_head`] started, in any order.
     pub(crate) fn push_lines(&mut self, lines: &[u8], in_order: bool) -> Result<()> {
         self.in_order &= in_order;
         self.file
@@ -50,7 +50,7 @@ impl Spool {
             .map_err(|source| Error::io("write", &self.room.temporary, source))
     }
 
-    /// Writes down a row.
+    /// Adds a row.
     pub(crate) fn push(
         &mut self,
         key: &[u8],
@@ -83,8 +83,8 @@ impl Spool {
             .map_err(|source| Error::io("write", &self.room.temporary, source))
     }
 
-    /// Sorts what was written down, if it must be. The rows come in order, those of one key
-    /// behind each other.
+    /// Sorts the lines, if necessary. The rows are returned in order, with rows of the same key
+    /// adjacent.
     pub(crate) fn finish(self) -> Result<Spooled> {
         let folder = self.room.temporary.clone();
         let failed = |source| Error::io("write", &folder, source);
@@ -118,7 +118,7 @@ impl Spool {
     }
 }
 
-/// Sorted rows, those of one key added up.
+/// Sorted rows, with those of the same key added up.
 pub(crate) struct Spooled {
     lines: Lines<waypost_index::input::Stream>,
     _file: TempPath,
@@ -130,7 +130,7 @@ pub(crate) struct Spooled {
 }
 
 impl Spooled {
-    /// Goes to the next key. `false` at the end.
+    /// Advances to the next key. `false` at the end.
     pub(crate) fn advance(&mut self) -> Result<bool> {
         if !self.waiting && !self.lines.advance()? {
             return Ok(false);
@@ -159,7 +159,7 @@ impl Spooled {
     }
 }
 
-/// What is known of a key of which two rows speak: a void says nothing against holdings.
+/// The frequency of a key with two rows: a void does not override holdings.
 pub(crate) fn joined(a: Frequency, b: Frequency) -> Frequency {
     match (a.is_void(), b.is_void()) {
         (true, false) => b,
@@ -168,8 +168,8 @@ pub(crate) fn joined(a: Frequency, b: Frequency) -> Frequency {
     }
 }
 
-/// The filter of a key of which two rows speak: the wider, unless one of them calls everything
-/// present. A void has none and says nothing against that of another.
+/// The filter of a key with two rows: the wider one, unless one of the rows calls everything
+/// present. A void has no filter and does not override that of the other row.
 pub(crate) fn joined_filter(a: (Frequency, Option<u8>), b: (Frequency, Option<u8>)) -> Option<u8> {
     match (a.0.is_void(), b.0.is_void()) {
         (true, false) => b.1,
@@ -178,7 +178,7 @@ pub(crate) fn joined_filter(a: (Frequency, Option<u8>), b: (Frequency, Option<u8
     }
 }
 
-/// Appends what stands before the frequency in a line.
+/// Appends the part of a line before the frequency.
 #[inline]
 pub(crate) fn push_head(key: &[u8], second: &[u8], out: &mut Vec<u8>) {
     escape(key, out);
@@ -187,11 +187,11 @@ pub(crate) fn push_head(key: &[u8], second: &[u8], out: &mut Vec<u8>) {
     out.push(END);
 }
 
-/// Ends a key in a line. Below every byte of an escaped key.
+/// Terminates the key in a line. Less than every byte of an escaped key.
 const END: u8 = 1;
 const ESCAPE: u8 = 2;
 
-/// Bytes that lines cannot have become two, without changing the order.
+/// Escapes bytes that lines can't contain, without changing the order.
 fn escape(text: &[u8], out: &mut Vec<u8>) {
     if text.iter().all(|&byte| byte > b'\n') {
         return out.extend_from_slice(text);
@@ -230,7 +230,7 @@ fn said_in(line: &[u8]) -> Result<(Frequency, Option<u8>)> {
     Ok((frequency.parse().map_err(|_| changed())?, filter))
 }
 
-/// A map with its rows made tidy, as a temporary file.
+/// A map with tidy rows, as a temporary file.
 pub(crate) fn tidied(source: &Source, room: &Room) -> Result<TempPath> {
     let mut rows = Rows::open(source, Order::Any)?;
     let keys = rows.keys();
@@ -247,7 +247,7 @@ pub(crate) fn tidied(source: &Source, room: &Room) -> Result<TempPath> {
     Ok(out)
 }
 
-/// Writes down a row with its key spelled in the one way.
+/// Adds a row with its key in canonical form.
 pub(crate) fn push_tidy(spool: &mut Spool, row: &Row<'_>, key: &mut Vec<u8>) -> Result<()> {
     key.clear();
     if row.key.len() > LONGEST / 4 {

@@ -1,18 +1,18 @@
-//! How far up wildcards may stand.
+//! The highest level at which wildcards are allowed.
 
 use super::papers::is_public_suffix;
 use super::tree::{Part, Place};
 
-/// Where wildcards may stand.
+/// The highest level at which wildcards are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Top {
-    /// At registered domains and below: public suffixes are kept.
+    /// Registered domains: public suffixes are kept.
     Domains,
-    /// At hosts of two labels and below.
+    /// Hosts of two labels.
     SecondLevel,
-    /// At top-level domains, too.
+    /// Top-level domains.
     TopLevel,
-    /// Anywhere: `*` is a map.
+    /// Anywhere, even `*`.
     Everything,
 }
 
@@ -24,8 +24,9 @@ impl Top {
         Top::Everything,
     ];
 
-    /// How far up wildcards must be allowed to stand for one at a node. Telling domains from public
-    /// suffixes is slow: without `domains`, all hosts of two labels and more are the same.
+    /// The level that has to be allowed for a wildcard at a node. Distinguishing domains from
+    /// public suffixes is slow: without `domains`, all hosts of two or more labels are treated the
+    /// same.
     pub(crate) fn of(place: &Place<'_>, domains: bool) -> Option<Top> {
         let top = match place.part {
             Part::Root => Top::Everything,

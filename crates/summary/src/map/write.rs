@@ -1,7 +1,7 @@
-//! Writing a map by the decisions of an earlier walk.
+//! Writing a map by the decisions of an earlier pass.
 //!
-//! Rows [wait](super::queue) while a wildcard is open. Should too many wait, or should an odd key break
-//! the order, everything is written down and sorted instead.
+//! Rows [are queued](super::queue) while a wildcard is open. If too many are queued, or an unusual
+//! key breaks the order, all rows are written to a temporary file and sorted instead.
 
 use waypost_surt::Reach;
 
@@ -15,20 +15,20 @@ use super::tree::{Part, Place, Visitor};
 use crate::error::Result;
 use crate::frequency::Frequency;
 
-/// How keys and frequencies are spelled.
+/// The style of keys and frequencies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
-    /// As the format is published: headers, `com,x)/` for a root, `captures/URI-Rs`.
+    /// As in the published format: headers, `com,x)/` for a root, `captures/URI-Rs`.
     #[default]
     Published,
-    /// As the papers' tool writes: no headers, `com,x)` for a root, captures alone.
+    /// As written by the papers' tool: no headers, `com,x)` for a root, captures only.
     Reference,
 }
 
-/// Whether wildcard rows count what more specific rows below them count, too.
+/// Whether wildcard rows include the counts of more specific rows below them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Counting {
-    /// Each URI-R is counted in one row: rows add up to the whole.
+    /// Each URI-R is counted in exactly one row: the rows add up to the total.
     Partition,
     /// A wildcard row counts everything it covers.
     #[default]
@@ -46,35 +46,35 @@ const VOID: Frequency = Frequency {
 /// What the nearest row says.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Nothing, or a void that was found to pay.
+    /// Nothing, or a void that pays off.
     Absent,
     /// A wildcard.
     Open,
     /// A wildcard with a filter.
     Filter(u8),
-    /// A wildcard that the map came with: nothing was learned about what is below it.
+    /// A wildcard of the input map: nothing was learned about what is below it.
     Given,
-    /// A void that the map came with: all below it stays as it is.
+    /// A void of the input map: everything below it stays as it is.
     Locked,
 }
 
-/// A place on the way.
+/// An open node.
 pub(crate) struct Passed {
     state: State,
-    /// What its parent's row says.
+    /// The verdict of its parent's row.
     above: State,
-    /// A wildcard row is written for it.
+    /// Whether a wildcard row is written for it.
     written: bool,
-    /// The filter that decides for what is below it, and that of its wildcard row, if one is written.
+    /// The filter that decides what is below it, and that of its wildcard row, if one is written.
     filter: Option<u8>,
-    /// An exact row is written for it, and says this.
+    /// The verdict of its exact row, if one is written.
     exact: Option<Verdict>,
-    /// What rows that are not written count.
+    /// The counts of rows that are not written.
     total: Totals,
     given: Totals,
 }
 
-/// What is done at a place.
+/// The rows to write at a node.
 struct Step {
     state: State,
     written: bool,
@@ -100,7 +100,7 @@ impl State {
     }
 }
 
-/// What is done at a node, given what is said above it and by which filter.
+/// The rows to write at a node, given the verdict and the filter above it.
 #[inline]
 fn step(choices: &Choices<'_>, id: usize, above: State, filter: Option<u8>) -> Step {
     let step = |state, written| Step {
@@ -145,30 +145,30 @@ pub(crate) struct Writer<'a> {
     counting: Counting,
     pub(crate) queue: Queue,
     names: Names,
-    /// URI-Rs for each width of filters, by the width.
+    /// URI-Rs by width of filter.
     keys: [u64; 18],
-    /// Wildcard rows whose places are open.
+    /// Wildcard rows whose nodes are open.
     open: usize,
     pub(crate) trace: Option<Vec<(u64, u64)>>,
     read: u64,
 }
 
-/// What was written.
+/// Statistics of the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summed {
     /// Rows.
     pub rows: u64,
-    /// Of them voids.
+    /// Voids among them.
     pub voids: u64,
-    /// Of them wildcards that hold something.
+    /// Wildcards among them that hold something.
     pub wildcards: u64,
-    /// Captures, as far as rows say.
+    /// Captures, as far as rows state them.
     pub captures: u64,
     /// Bytes of the rows.
     pub bytes: u64,
     /// Rows with a filter.
     pub filtered: u64,
-    /// URI-Rs for each width of filters, by the width.
+    /// URI-Rs by width of filter.
     pub keys: [u64; 18],
 }
 
@@ -185,7 +185,7 @@ impl Summed {
 }
 
 impl<'a> Writer<'a> {
-    /// Writes into a queue.
+    /// Writes to a queue.
     pub(crate) fn new(
         choices: &'a Choices<'a>,
         style: Style,
@@ -205,7 +205,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Puts a file in its place.
+    /// Moves the file to its final path.
     pub(crate) fn finish(self) -> Result<(Finished, Summed)> {
         let (finished, written) = self.queue.finish()?;
         let keys = self.keys;
@@ -219,7 +219,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Appends the exact key of a place.
+/// Appends the exact key of a node.
 fn write_exact(place: &Place<'_>, style: Style, out: &mut Vec<u8>) {
     out.extend_from_slice(place.stem);
     if place.part == Part::Site && style == Style::Published {

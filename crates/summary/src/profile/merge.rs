@@ -53,10 +53,10 @@ pub fn merge(
         let about =
             About::from_headers(reader.headers()).map_err(|error| error.in_file(path.display()))?;
         if about.policy.is_none() {
-            return Err(Error::format(
-                "no header names the policy of its keys, so it is no profile",
-            )
-            .in_file(path.display()));
+            return Err(
+                Error::format("not a profile: no header names the policy of its keys")
+                    .in_file(path.display()),
+            );
         }
         abouts.push(about);
     }

@@ -45,11 +45,11 @@ impl Row {
             return Ok(row);
         }
         let Line::Row(row) = Line::parse(line)? else {
-            return Err(Error::syntax("a header where a row should be", 1));
+            return Err(Error::syntax("found a header, expected a row", 1));
         };
         if row.fields.len() < fields {
             return Err(Error::syntax(
-                format!("a row has {fields} keys, but here are {}", row.fields.len()),
+                format!("expected {fields} keys, found {}", row.fields.len()),
                 1,
             ));
         }
@@ -74,7 +74,7 @@ impl Row {
         if let Some(urirs) = json.and_then(|json| json.get("urirs")) {
             let number = match urirs {
                 Value::Number(text) | Value::Text(text) => text.parse::<Number>(),
-                _ => return Err(Error::syntax("the number of URI-Rs is none", column)),
+                _ => return Err(Error::syntax("invalid number of URI-Rs", column)),
             };
             frequency.urirs =
                 Some(number.map_err(|error| Error::syntax(error.to_string(), column))?);

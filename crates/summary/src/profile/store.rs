@@ -68,10 +68,10 @@ impl Profile {
         let about =
             About::from_headers(reader.headers()).map_err(|error| error.in_file(path.display()))?;
         let Some(policy) = about.policy else {
-            return Err(Error::format(
-                "this is not a profile: no header names the policy of its keys",
-            )
-            .in_file(path.display()));
+            return Err(
+                Error::format("not a profile: no header names the policy of its keys")
+                    .in_file(path.display()),
+            );
         };
         let fields = 1 + usize::from(about.by.is_some());
         // Rows of a pipe, or behind a byte-order mark, are kept in memory like those of a compressed file.

@@ -174,7 +174,7 @@ fn parse_quoted(line: &[u8], start: usize) -> Result<(Vec<u8>, usize)> {
             (None, _) => return Err(Error::syntax("the closing quote is missing", start + 1)),
             (Some(b'"'), None | Some(b' ' | b'\t' | b'\r')) => return Ok((field, at + 1)),
             (Some(b'"'), Some(_)) => {
-                return Err(Error::syntax("a space is missing behind the quote", at + 2));
+                return Err(Error::syntax("a space is missing after the quote", at + 2));
             }
             (Some(b'\\'), Some(&escaped)) => {
                 field.push(match escaped {

@@ -44,7 +44,7 @@ impl Value {
         parser.skip_white();
         match parser.peek() {
             None => Ok(value),
-            Some(_) => Err(parser.error("the value ends here, but the line goes on")),
+            Some(_) => Err(parser.error("unexpected text after the value")),
         }
     }
 
@@ -209,7 +209,7 @@ impl Parser<'_> {
             };
             self.skip_white();
             if self.peek() != Some(b':') {
-                return Err(self.error("a colon is missing behind the name"));
+                return Err(self.error("a colon is missing after the name"));
             }
             self.at += 1;
             members.push((name, self.value(depth + 1)?));
@@ -277,7 +277,7 @@ impl Parser<'_> {
             number if is_number(number) => {
                 Value::Number(String::from_utf8_lossy(number).into_owned())
             }
-            _ => return Err(self.error("this is no value")),
+            _ => return Err(self.error("invalid value")),
         };
         self.at += length;
         Ok(value)
@@ -336,7 +336,7 @@ impl Parser<'_> {
                 return char::from_u32(code)
                     .ok_or_else(|| self.error("half of a surrogate pair is missing"));
             }
-            _ => return Err(self.error("this escape is none")),
+            _ => return Err(self.error("invalid escape")),
         };
         self.at += 2;
         Ok(character)

@@ -159,7 +159,7 @@ impl Head {
     /// Reads a head without its checksum, which is there to be checked when the rest is.
     pub(crate) fn decode(bytes: &[u8; LENGTH]) -> Result<(Head, Extent)> {
         if bytes[..8] != MAGIC {
-            return Err(Error::format("this is no filter"));
+            return Err(Error::format("not a filter"));
         }
         let version = u16::from_le_bytes(array(bytes, 8));
         if version != VERSION {
@@ -172,22 +172,22 @@ impl Head {
             2 => Kind::Bloom,
             3 => Kind::Hashes,
             4 => Kind::Ribbon,
-            _ => return Err(damaged("no such kind")),
+            _ => return Err(damaged("unknown kind")),
         };
         let hash = match bytes[11] {
             1 => HashFunction::Xxh3,
             2 => HashFunction::SipHash,
-            _ => return Err(damaged("no such hash")),
+            _ => return Err(damaged("unknown hash")),
         };
         let dialect = match bytes[12] {
             1 => Dialect::Ia,
             2 => Dialect::CommonCrawl,
             3 => Dialect::CommonCrawlLegacy,
-            _ => return Err(damaged("no such dialect")),
+            _ => return Err(damaged("unknown dialect")),
         };
         let reserved = [&bytes[14..16], &bytes[100..CHECKSUM]].concat();
         if bytes[13] & !3 != 0 || reserved.iter().any(|&byte| byte != 0) {
-            return Err(damaged("what must be zero is not"));
+            return Err(damaged("reserved bytes are not zero"));
         }
         let fingerprint = Fingerprint(array(bytes, 40));
         let keyed = fingerprint != Fingerprint::NONE;
@@ -203,10 +203,10 @@ impl Head {
         let policy = std::str::from_utf8(name)
             .ok()
             .and_then(|name| name.parse().ok())
-            .ok_or_else(|| damaged("no such policy"))?;
+            .ok_or_else(|| damaged("unknown policy"))?;
         let rate = f64::from_le_bytes(array(bytes, 32));
         if !(0.0..=1.0).contains(&rate) {
-            return Err(damaged("a rate that is none"));
+            return Err(damaged("invalid false positive rate"));
         }
         let extent = Extent {
             metadata: u32::from_le_bytes(array(bytes, 56)),
@@ -215,7 +215,7 @@ impl Head {
             padded: bytes[13] & 2 != 0,
         };
         if extent.metadata > LONGEST_METADATA {
-            return Err(damaged("metadata of more than a mebibyte"));
+            return Err(damaged("more than 1 MiB of metadata"));
         }
         let head = Head {
             kind,

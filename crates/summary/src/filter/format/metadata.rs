@@ -43,7 +43,7 @@ impl Metadata {
             )));
         }
         if value.is_empty() {
-            return Err(Error::invalid(format!("`{element}` says nothing")));
+            return Err(Error::invalid(format!("`{element}` is empty")));
         }
         let values = self.0.entry(element.to_owned()).or_default();
         if !values.iter().any(|known| known == value) {
@@ -102,7 +102,7 @@ impl Metadata {
         if bytes.is_empty() {
             return Ok(metadata);
         }
-        let damaged = || Error::format("the metadata are no Dublin Core in JSON");
+        let damaged = || Error::format("the metadata is not Dublin Core in JSON");
         let object: serde_json::Map<String, Value> =
             serde_json::from_slice(bytes).map_err(|_| damaged())?;
         for (element, value) in object {

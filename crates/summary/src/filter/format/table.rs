@@ -120,7 +120,7 @@ impl Layout {
     pub(crate) fn prefix(start: &[u8]) -> Result<u64> {
         let head = start
             .first_chunk::<LENGTH>()
-            .ok_or_else(|| Error::format("this is no filter: it is too short"))?;
+            .ok_or_else(|| Error::format("not a filter: too short"))?;
         Ok(Head::decode(head)?.1.end())
     }
 
@@ -129,7 +129,7 @@ impl Layout {
     pub(crate) fn decode(prefix: &[u8], length: u64) -> Result<Layout> {
         let start = prefix
             .first_chunk::<LENGTH>()
-            .ok_or_else(|| Error::format("this is no filter: it is too short"))?;
+            .ok_or_else(|| Error::format("not a filter: too short"))?;
         let (head, extent) = Head::decode(start)?;
         let rest = usize::try_from(extent.end())
             .ok()
@@ -137,7 +137,7 @@ impl Layout {
             .ok_or_else(|| Error::format("the filter is cut short before its shards"))?;
         if head::checksum(start, &[rest]) != head::stated_checksum(start) {
             return Err(Error::format(
-                "the checksum of the head does not hold: the filter is damaged",
+                "the filter is damaged: checksum mismatch in the head",
             ));
         }
         let (metadata, rest) = rest.split_at(extent.metadata as usize);
@@ -202,9 +202,9 @@ impl Layout {
             }
             let length = entry
                 .length(kind)
-                .ok_or_else(|| damaged("a shard of no size"))?;
+                .ok_or_else(|| damaged("a shard without a size"))?;
             if entry.offset != end {
-                return Err(damaged("shards do not follow each other"));
+                return Err(damaged("shards are not contiguous"));
             }
             end = end
                 .checked_add(length)
@@ -212,7 +212,7 @@ impl Layout {
             count += u64::from(entry.count);
         }
         if extent.padded != is_padded(kind, end) {
-            return Err(damaged("padding where there should be none"));
+            return Err(damaged("unexpected padding"));
         }
         if end != self.length {
             return Err(Error::format(format!(
@@ -234,7 +234,7 @@ impl Layout {
                     .last()
                     .is_some_and(|entry| u64::from(entry.extent) > most)
             {
-                return Err(damaged("blocks are not spread evenly"));
+                return Err(damaged("blocks are unevenly distributed"));
             }
             self.blocks_per_shard = most;
             self.first_block = self
@@ -294,7 +294,7 @@ fn parts(kind: Kind, entries: &[Entry]) -> Result<Vec<Part>> {
             .any(|entry| entry.width != 0 || entry.narrow != 0)
     {
         return Err(Error::format(
-            "the table of shards is damaged: widths where there are none",
+            "the table of shards is damaged: unexpected widths",
         ));
     }
     Ok(parts)

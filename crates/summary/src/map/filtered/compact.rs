@@ -77,7 +77,7 @@ pub struct Built {
 pub fn compact_filtered(given: &mut Given, filtered: &Filtered, out: &Path) -> Result<Built> {
     if out.as_os_str() == "-" {
         return Err(Error::invalid(
-            "a map with filters is two files and cannot go to standard output",
+            "a map with filters consists of two files and cannot be written to standard output",
         ));
     }
     let mut within = filtered.clone();

@@ -76,7 +76,7 @@ impl Companion {
             .iter()
             .fold(0, |set, width| set | 1 << width);
         if widths & !there != 0 {
-            return Err(wrong("it lacks a width that rows of the map have"));
+            return Err(wrong("it lacks a width that occurs in the map"));
         }
         if let Some(damage) = filter::check::check(&filter).damaged.pop() {
             return Err(damage.into_companion());
@@ -196,10 +196,7 @@ fn make_of_hashes(
     out: &Path,
 ) -> Result<Made> {
     if hashes.head().dialect != holdings.dialect {
-        return Err(
-            Error::invalid("its hashes are of another dialect than the map's")
-                .in_file(hashes.name()),
-        );
+        return Err(Error::invalid("its dialect differs from the map's").in_file(hashes.name()));
     }
     must_be_whole(map, hashes.head().count)?;
     let memory = holdings.memory / 2 / (widths.len() + 2);

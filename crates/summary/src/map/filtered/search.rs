@@ -416,7 +416,7 @@ impl<'a> Search<'a> {
             .map_or(0.0, |sample| sample.weight());
         if lookups <= 0.0 {
             return Err(Error::invalid(
-                "how often a map will be right cannot be told without lookups",
+                "the Accuracy of a map cannot be estimated without lookups",
             ));
         }
         let allowed = (1.0 - accuracy) * lookups;
