@@ -254,7 +254,7 @@ fn only_plain_and_tidy_maps_have_tables() {
         map::index(&untidy)
             .unwrap_err()
             .to_string()
-            .contains("not in order")
+            .contains("out of order")
     );
     // The map itself is put in order when it is opened.
     assert!(is_present(&open(&untidy), "com,a)/"));
