@@ -4,9 +4,9 @@
 //! what it is, the next reads it, and some read it twice. So every pipe that is opened is remembered
 //! by its device and inode for as long as the process lives:
 //!
-//! - A reader that has looked at no more than [`KEPT`] bytes gives them back when it is dropped, and
+//! - A reader that has looked at no more than 32 MiB gives them back when it is dropped, and
 //!   the next one sees them again.
-//! - [`keep`] writes all of it to a temporary file without a name. From then on, whoever opens the
+//! - [`Source::keep`](crate::Source::keep) writes all of it to a temporary file without a name. From then on, whoever opens the
 //!   pipe gets that file.
 //! - Opening a pipe of which more was read than is kept is an error. Nothing is ever lost silently.
 
