@@ -37,7 +37,7 @@
 //!
 //! - [`holdings`]: sorted URI-Rs with their captures, from indexes and lists of any size;
 //! - [`profile`](mod@profile): build profiles for all policies in one pass, merge them, look URIs
-//! up;
+//!   up;
 //! - [`ukvs`] and [`frequency`]: the text formats, read leniently and written strictly;
 //! - [`Summary`]: the common interface of all kinds of summaries;
 //! - [`evaluate`]: cost, accuracy, precision and recall on real lookups.
