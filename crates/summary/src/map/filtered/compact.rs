@@ -1,4 +1,4 @@
-//! Making a filtered map: rows and the filter beside them, both there or neither.
+//! Building a filtered map: the rows and their companion, both or neither.
 
 use std::path::{Path, PathBuf};
 
@@ -17,63 +17,63 @@ use crate::map::top::Top;
 use crate::map::write::Style;
 use crate::ukvs::{Headers, Value};
 
-/// How large a filtered map may be, or how good it is to be.
+/// The maximum size of a filtered map, or its target Accuracy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FilteredBudget {
-    /// Bytes of the gzipped rows and the filter together.
+    /// Total size in bytes of the gzipped rows and the filter.
     Bytes(u64),
-    /// The share of lookups to be answered rightly.
+    /// The share of lookups to be answered correctly.
     Accuracy(f64),
-    /// What a false positive costs, in bytes.
+    /// The price of a false positive, in bytes.
     Lambda(f64),
 }
 
-/// How to make a filtered map.
+/// Options for a filtered map.
 #[derive(Clone, Debug)]
 pub struct Filtered {
-    /// How large, or how good.
+    /// The maximum size or the target Accuracy.
     pub budget: FilteredBudget,
-    /// Lookups to price false positives by.
+    /// Lookups that price false positives.
     pub sample: Option<Sample>,
-    /// What to expect where no lookup is known. Learned from the lookups if there are any.
+    /// Expected misses where there are no lookups. Learned from the lookups, if there are any.
     pub prior: Option<Prior>,
-    /// How far up wildcards may stand; anywhere, if not given.
+    /// The highest level at which wildcards are allowed; by default, anywhere.
     pub top: Option<Top>,
     /// The widest filter, in bits.
     pub max_width: u8,
-    /// Newcomers to be expected.
+    /// Expected newcomers.
     pub growth: Option<Growth>,
-    /// What a newcomer that is missed costs, in false positives.
+    /// The price of a newcomer that is called absent, in false positives.
     pub miss_price: f64,
-    /// What is held, to fill the filters.
+    /// The holdings, to fill the filters.
     pub holdings: Input,
 }
 
-/// What was made.
+/// The result of building a filtered map.
 #[derive(Debug, Default)]
 pub struct Built {
-    /// What was made of the rows.
+    /// The result for the rows.
     pub report: Report,
-    /// The gzipped rows, in bytes.
+    /// The size of the gzipped rows, in bytes.
     pub row_bytes: u64,
-    /// The filter, in bytes; none if no row has one.
+    /// The size of the filter in bytes; zero if no row has a filter.
     pub filter_bytes: u64,
-    /// Where the filter is.
+    /// The path of the filter.
     pub filter: Option<PathBuf>,
     /// URI-Rs in filters.
     pub filter_keys: u64,
-    /// The share of lookups that should be answered rightly, if there were lookups.
+    /// The expected share of correct answers, if there were lookups.
     pub accuracy: Option<f64>,
-    /// Newcomers that will be missed, if they had a price.
+    /// Expected newcomers called absent, if they have a price.
     pub missed: Option<f64>,
     /// What was read of the holdings.
     pub reading: Reading,
 }
 
-/// Makes a filtered map.
+/// Builds a filtered map.
 ///
 /// # Errors
-/// When the map or the holdings cannot be read, do not fit together, or nothing can be written.
+/// If the map or the holdings can't be read or don't match, or the output can't be written.
 pub fn compact_filtered(given: &mut Given, filtered: &Filtered, out: &Path) -> Result<Built> {
     if out.as_os_str() == "-" {
         return Err(Error::invalid(
@@ -87,7 +87,7 @@ pub fn compact_filtered(given: &mut Given, filtered: &Filtered, out: &Path) -> R
         if let (FilteredBudget::Bytes(allowed), FilteredBudget::Bytes(tried)) =
             (filtered.budget, within.budget)
         {
-            // How large filters are is known for sure when they are built.
+            // The exact size of filters is known only once they are built.
             let shipped = made.shipped();
             if shipped > allowed {
                 smallest = smallest.min(shipped);
@@ -103,10 +103,10 @@ pub fn compact_filtered(given: &mut Given, filtered: &Filtered, out: &Path) -> R
     )))
 }
 
-/// How often a map that came out larger than allowed is made again.
+/// How often a map that exceeds its budget is rebuilt.
 const TRIES: usize = 6;
 
-/// A map that has no place yet.
+/// A map that is not published yet.
 struct Unpublished {
     built: Built,
     rows: TempPath,
@@ -116,7 +116,7 @@ struct Unpublished {
 }
 
 impl Unpublished {
-    /// Bytes of all files.
+    /// Total size of all files in bytes.
     fn shipped(&self) -> u64 {
         self.built.row_bytes + self.built.filter_bytes
     }
@@ -130,17 +130,17 @@ impl Unpublished {
     }
 }
 
-/// The headers of a map, given what tells its filter from others.
+/// The headers of a map for the identity of its filter.
 fn head_of(headers: &Headers, mut how: Vec<(String, Value)>, filter: Option<u64>) -> Vec<u8> {
     how.extend(filter.map(|identity| ("filter".into(), Value::Text(spelled(identity)))));
     head_with(headers, how)
 }
 
-/// Chooses a map, and makes its rows and its filter.
+/// Chooses a map, and builds its rows and its filter.
 fn make(given: &mut Given, filtered: &Filtered) -> Result<Unpublished> {
     let lookups = filtered.sample.as_ref().map(Sample::lookups);
     let how = |lambda: f64| how_of(Some(lambda), lookups);
-    // The first walk finds out whether the rows are tidy.
+    // The first pass detects whether the rows are tidy.
     let wide = head_of(&given.headers, how(12.345_67), Some(0x0123_4567_89ab_cdef));
     let mut search = Search::new(given, filtered, &wide)?;
     let chosen = search.find()?;
@@ -179,7 +179,7 @@ fn make(given: &mut Given, filtered: &Filtered) -> Result<Unpublished> {
     })
 }
 
-/// Writes the rows alone, plain.
+/// Writes only the rows, uncompressed.
 fn write_rows(search: &mut Search<'_>, chosen: &Chosen, built: &mut Built) -> Result<TempPath> {
     let rows = temporary(&search.given.room)?;
     let folder = &search.given.room.temporary;

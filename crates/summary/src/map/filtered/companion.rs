@@ -1,8 +1,9 @@
-//! The filter beside a map: which of what its rows cover is present.
+//! The companion of a map: the filter that decides which of the URIs covered by its rows are
+//! present.
 //!
-//! One ribbon filter for each width that rows have, all in one file, over the whole SURTs of the held
-//! URIs that a row of that width decides. The map's headers name the filter by its identity, so that
-//! a filter of another map, or of an earlier state, is never taken for it.
+//! It has one ribbon filter for each width that occurs in rows, all in one file, over the whole
+//! SURTs of the held URIs that a row of that width decides. The map's headers contain the identity
+//! of the filter, so a filter of another map or of an earlier state is never mistaken for it.
 
 use std::path::Path;
 
@@ -25,7 +26,7 @@ use crate::map::tidy::Room;
 use crate::summary::Summary;
 use crate::ukvs::Headers;
 
-/// The filter of a map, open.
+/// The open companion of a map.
 pub(crate) struct Companion {
     filter: Filter,
 }
@@ -39,7 +40,7 @@ impl std::fmt::Debug for Companion {
 }
 
 impl Companion {
-    /// Opens the filter of a map whose rows have these widths, a bit for each.
+    /// Opens the companion of a map whose rows have these widths, given as a bit set.
     pub(crate) fn open(
         map: &Path,
         headers: &Headers,
@@ -84,7 +85,7 @@ impl Companion {
         Ok(Companion { filter })
     }
 
-    /// Whether a SURT may be held, by the filter of a row's width.
+    /// Whether a SURT may be held, according to the filter of a row's width.
     pub(crate) fn contains(&self, width: u8, surt: &Surt<'_>) -> Result<bool> {
         let surt = surt.as_bytes();
         let spelled = escaped(surt);
@@ -94,11 +95,11 @@ impl Companion {
         {
             return Ok(true);
         }
-        // Files of hashes have SURTs as they were.
+        // Files of hashes have SURTs without this encoding.
         Ok(spelled != surt && self.filter.contains_at(width, Hasher::Public.hash(surt))?)
     }
 
-    /// Bytes of its file.
+    /// The size of its file in bytes.
     pub(crate) fn length(&self) -> u64 {
         self.filter.length()
     }
@@ -109,10 +110,10 @@ impl Companion {
     }
 }
 
-/// What was made.
+/// The result of building a companion.
 #[derive(Debug, Default)]
 pub(crate) struct Made {
-    /// Its bytes, and what tells it from others. `None` if no row has a filter.
+    /// Its bytes and its identity. `None` if no row has a filter.
     pub(crate) file: Option<(u64, u64)>,
     /// URI-Rs in filters.
     pub(crate) keys: u64,
@@ -120,15 +121,15 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    /// What tells the filter from others.
+    /// The identity of the filter.
     pub(crate) fn identity(&self) -> Option<u64> {
         self.file.map(|(_, identity)| identity)
     }
 }
 
-/// Makes the filter for the rows of a map from what is held.
+/// Builds the companion for the rows of a map from the holdings.
 ///
-/// `full` is the map that they were chosen for.
+/// `full` is the map that the rows were chosen for.
 pub(crate) fn make(
     rows: &Path,
     full: &Source,
@@ -169,8 +170,8 @@ pub(crate) fn make(
     encode(&runs, holdings, room, reading, out)
 }
 
-/// What is missing from the holdings would be missing from the filter, and called absent. How much the
-/// map has is known if it was made of one reading; counts of merged maps are bounds.
+/// URIs missing from the holdings would be missing from the filter, and called absent. The number
+/// of URI-Rs in the map is known if it was built in one run; counts of merged maps are bounds.
 fn must_be_whole(map: &Map, held: u64) -> Result<()> {
     match map.about().urirs {
         Some(urirs) if urirs.sureness == Sureness::Exact && urirs.value > held => {
@@ -183,9 +184,9 @@ fn must_be_whole(map: &Map, held: u64) -> Result<()> {
     }
 }
 
-/// Hashes do not tell which row decides. But the exact keys of the map that rows were chosen for can be
-/// hashed: what is found so is decided by the row of its key. What is not, such as what has a query,
-/// goes to the filters of all widths.
+/// A hash does not show which row decides it. But the exact keys of the map that the rows were
+/// chosen for can be hashed: a hash that matches is decided by the row of its key. Hashes that
+/// don't match, such as those of URIs with queries, go into the filters of all widths.
 fn make_of_hashes(
     map: &Map,
     widths: &[u8],
@@ -246,7 +247,7 @@ fn make_of_hashes(
     encode(&runs, holdings, room, reading, out)
 }
 
-/// Writes the filters, narrow ones first.
+/// Writes the filters in ascending order of width.
 fn encode(
     runs: &[(u8, filter::Run)],
     holdings: &Input,
@@ -290,7 +291,7 @@ struct Router<'a> {
 struct Found {
     /// By width, from 1.
     partitions: Vec<Partitions>,
-    /// Held, but no row of the map says so.
+    /// Held, but no row of the map calls it present.
     lost: u64,
     example: String,
 }
@@ -308,7 +309,7 @@ impl Found {
     }
 }
 
-/// Hashes of some URIs, by width from 0, which stands for no filter.
+/// Hashes of some URIs by width; width 0 means no filter.
 #[derive(Default)]
 struct Routed {
     hashes: Vec<Vec<Hash>>,

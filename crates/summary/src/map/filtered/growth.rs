@@ -1,8 +1,8 @@
-//! Which subtrees of an archive grow: learned from an earlier state of it.
+//! Which subtrees of an archive grow, learned from an earlier state.
 //!
-//! What is held now and was not earlier is a newcomer. It speaks for its kind: the nearest place above
-//! it that held something earlier will get others like it. As many as came since are expected to come
-//! again.
+//! A newcomer is a URI-R that is held now and was not held earlier. It is evidence for more of its
+//! kind: the nearest node above it that held something earlier is expected to get others. As many
+//! newcomers are expected as have arrived since.
 
 use std::path::Path;
 
@@ -22,12 +22,12 @@ use crate::map::tree::{Place, Visitor, Walk};
 
 use super::publish::temporary;
 
-/// How many newcomers to expect, and where.
+/// The expected newcomers.
 #[derive(Clone, Debug, Default)]
 pub struct Growth {
-    /// Wildcard keys of places, in order, and the newcomers of each.
+    /// Wildcard keys of nodes, in order, with the newcomers of each.
     pub(crate) places: Vec<(Vec<u8>, f64)>,
-    /// All newcomers.
+    /// The total of newcomers.
     pub newcomers: f64,
 }
 
@@ -38,7 +38,7 @@ pub struct Growth {
 pub fn growth(given: &mut Given, earlier: &Input, room: &Room) -> Result<Growth> {
     let before = temporary(room)?;
     build(earlier, &Archive::default(), None, &before)?;
-    // A walk finds out whether the map is tidy, and makes it so.
+    // A pass detects whether the map is tidy, and tidies it if necessary.
     given.walk(None, Nothing::default)?;
     compare(&given.source, &before)
 }
@@ -66,7 +66,7 @@ fn compare(now: &Source, before: &Path) -> Result<Growth> {
     Ok(growth)
 }
 
-/// The rows of a map, one ahead.
+/// The rows of a map, with one row of lookahead.
 struct Counts {
     rows: Rows,
     key: Vec<u8>,
@@ -107,14 +107,14 @@ struct Compare {
     growth: Growth,
 }
 
-/// What was and is held at a place.
+/// The earlier and the current holdings of a node.
 #[derive(Default)]
 struct Compared {
     now: f64,
     before: f64,
-    /// Something was held here or below.
+    /// Whether something was held at or below the node.
     was: bool,
-    /// Newcomers that no place below stands for.
+    /// Newcomers that are not assigned to a node below.
     fresh: f64,
 }
 
@@ -143,7 +143,7 @@ impl Visitor for Compare {
     }
 }
 
-/// Looks at nothing but the order.
+/// Ignores everything but the order.
 #[derive(Default)]
 struct Nothing;
 

@@ -1,5 +1,5 @@
-//! Filtered maps: rows that say of what they cover that only part of it is present, and a filter
-//! beside the map that says which.
+//! Filtered maps: rows that call only part of what they cover present, and a companion filter that
+//! says which part.
 //!
 //! ```text
 //! map of exact keys ─► cost: the least cost of every place under every state, bottom up
@@ -9,8 +9,8 @@
 //! holdings ─► which row decides each URI ────┴─► companion: one ribbon filter a width
 //! ```
 //!
-//! Who reads the rows alone sees a map that calls a little more present. Nothing held is ever called
-//! absent.
+//! Readers that don't support filters can still read the rows, as a map that calls a little more
+//! present. Nothing held is ever called absent.
 
 mod compact;
 mod companion;

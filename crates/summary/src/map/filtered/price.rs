@@ -1,9 +1,9 @@
-//! What rows and filters take, in bytes.
+//! The sizes of rows and filters, in bytes.
 //!
-//! A row takes what gzip makes of it, which depends on the rows around it. A shape is assumed (a row
-//! costs something, and more if its last label or segment is long), and how much that comes to is
-//! measured on the map at hand. A URI in a filter takes its width and what a filter of as many keys
-//! adds to it: few keys take more each, and every width has an entry in the table.
+//! The size of a gzipped row depends on the rows around it. A simple model is assumed (a constant,
+//! plus a part that grows with the last label or segment) and scaled to the size measured on the
+//! current map. A URI in a filter takes its width plus the overhead of a filter with that many
+//! keys: the fewer keys, the more each takes, and every width has an entry in the table.
 
 use crate::filter::part_size;
 use crate::filter::ribbon::Width;
@@ -14,29 +14,29 @@ use super::choice::{OPEN, STATES, WIDEST};
 /// The head of a companion.
 pub(crate) const HEAD: u64 = 128;
 
-/// What a row takes beside its last label or segment, and what each byte of that takes, before it is
-/// known what gzip makes of the map at hand.
+/// The size of a row without its last label or segment, and the size of each byte of that, before
+/// anything has been measured.
 const ROW: f64 = 5.0;
 const BYTE: f64 = 0.6;
 
-/// Keys that a width is thought to have as long as nothing is known.
+/// The assumed number of keys of a width before anything is known.
 const MANY: u64 = 1 << 17;
 
-/// What things take.
+/// The sizes of rows and keys.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Prices {
-    /// What gzip makes of rows, against the shape that is assumed.
+    /// The measured gzipped size of rows relative to the model.
     scale: f64,
-    /// Bytes for each key more, by state: none if nothing or everything is present.
+    /// Marginal bytes per key, by state: zero if nothing or everything is present.
     keys: [f64; STATES],
-    /// Widths that are not worth their entry in the table, as far as was last measured, and whether
-    /// they are left out.
+    /// Widths that were not worth their table entry in the last measurement, and whether they are
+    /// dropped.
     dropped: u32,
     settled: bool,
 }
 
 impl Prices {
-    /// Nothing is known of the map.
+    /// Nothing has been measured yet.
     pub(crate) fn new() -> Prices {
         Prices {
             scale: 1.0,
@@ -49,7 +49,7 @@ impl Prices {
         }
     }
 
-    /// What a row takes.
+    /// The price of a row.
     pub(crate) fn row(&self) -> RowPrice {
         RowPrice {
             row: self.scale * ROW,
@@ -57,33 +57,33 @@ impl Prices {
         }
     }
 
-    /// Bytes for each key more, by state.
+    /// Marginal bytes per key, by state.
     pub(crate) fn keys(&self) -> &[f64; STATES] {
         &self.keys
     }
 
-    /// Whether rows may have filters of a width.
+    /// Whether rows may have filters of this width.
     pub(crate) fn allows(&self, width: u8) -> bool {
         !self.settled || self.dropped & 1 << width == 0
     }
 
-    /// Leaves out the widths that are not worth it. As long as prices are learned none is left out: one
-    /// that nobody needs at first may be the best in the end.
+    /// Drops the widths that are not worth their entry. None is dropped while prices are being
+    /// learned: one that is unused at first may be the best in the end.
     pub(crate) fn settle(&mut self, settled: bool) {
         self.settled = settled;
     }
 
-    /// Takes in what was measured: what rows were thought to take, what they took, and how many keys each
-    /// width had.
+    /// Updates the sizes from a measurement: the estimated and the measured size of the rows, and
+    /// the number of keys of each width.
     pub(crate) fn learn(&mut self, thought: f64, rows: f64, keys: &[u64; STATES]) {
         if thought > 0.0 && rows > 0.0 {
             self.scale *= (rows / thought).clamp(0.2, 5.0);
         }
         let mut keys = *keys;
         let mut kept: Vec<usize> = (1..OPEN).filter(|&width| keys[width] > 0).collect();
-        // Widths with the fewest keys first: what each takes for itself against what it costs when
-        // its keys go to the nearest other. Near the best width, one more or less costs about a
-        // quarter of a bit for each key, and further off it grows with the square.
+        // Starting with the width with the fewest keys, compares its overhead with the cost of
+        // moving its keys to the nearest other width. Near the best width, one more or less costs
+        // about a quarter of a bit per key; further away, the cost grows with the square.
         let mut order = kept.clone();
         order.sort_by_key(|&width| (keys[width], width));
         for width in order {
@@ -110,7 +110,7 @@ impl Prices {
     }
 }
 
-/// What a companion takes with so many keys of each width.
+/// The size of a companion with these numbers of keys by width.
 pub(crate) fn companion(keys: &[u64; STATES]) -> u64 {
     let parts: u64 = (1..OPEN)
         .filter(|&width| keys[width] > 0)
@@ -119,13 +119,13 @@ pub(crate) fn companion(keys: &[u64; STATES]) -> u64 {
     if parts == 0 { 0 } else { HEAD + parts }
 }
 
-/// What a width with so many keys takes, with its entries in the table.
+/// The size of a width with this many keys, including its table entries.
 fn bytes(width: u8, count: u64) -> u64 {
     part_size(count, Width::whole(width))
 }
 
-/// What each key more takes if there are so many of a width. Sizes go in steps, so a wide one is
-/// looked at.
+/// The marginal size of a key in a width with this many keys. Sizes grow in steps, so it is
+/// averaged over a wide range.
 fn key(width: u8, count: u64) -> f64 {
     let (less, more) = (count * 2 / 3, count * 3 / 2 + 2);
     (bytes(width, more) as f64 - bytes(width, less) as f64) / (more - less) as f64

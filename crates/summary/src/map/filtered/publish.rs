@@ -1,14 +1,14 @@
-//! Putting a map and its filter in their places, so that whoever reads them sees two files of one run.
+//! Publishing a map and its companion so that readers always see two files of the same run.
 //!
-//! Two files cannot be replaced at once. So the filter has a name of its own, which the map's headers
-//! give by its identity, and the new map is what commits both:
+//! Two files can't be replaced atomically. So the filter has a unique name, which contains the
+//! identity given in the map's headers, and replacing the map commits both:
 //!
-//! 1. the new filter is written; the old one stays as it is
-//! 2. the new map takes the place of the old one
-//! 3. filters that no map names any more are removed
+//! 1. write the new filter; the old one stays
+//! 2. replace the old map by the new one
+//! 3. remove filters that no map refers to
 //!
-//! A run that ends before step 2 leaves the old map with the old filter, one that ends later the new
-//! map with the new filter. A filter that is left over is removed by the next run.
+//! A run that ends before step 2 leaves the old map with the old filter, one that ends later the
+//! new map with the new filter. The next run removes a leftover filter.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -28,7 +28,7 @@ use crate::map::rows::{Order, Rows};
 use crate::map::tidy::Room;
 use crate::ukvs::{Headers, Lines, Value};
 
-/// Suffixes of compressed maps, which the names of their filters do not have.
+/// Suffixes of compressed maps, which are not part of the names of their filters.
 const COMPRESSED: [&str; 3] = ["gz", "zst", "bz2"];
 
 /// The name of a map without the suffix of its compression.
@@ -39,7 +39,7 @@ fn base_of(map: &Path) -> PathBuf {
     }
 }
 
-/// Where the filter of a map is: `small.ukvs.0123456789abcdef.filter` beside `small.ukvs` and
+/// The path of a map's filter: `small.ukvs.0123456789abcdef.filter` for `small.ukvs` and
 /// `small.ukvs.gz`.
 pub(crate) fn companion_path(map: &Path, identity: u64) -> PathBuf {
     let mut name = OsString::from(base_of(map));
@@ -47,7 +47,7 @@ pub(crate) fn companion_path(map: &Path, identity: u64) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The filter that the headers of a map name, if they name one.
+/// The filter named in the headers of a map, if any.
 ///
 /// # Errors
 /// When the map cannot be read.
@@ -56,7 +56,7 @@ pub fn companion_of(map: &Path) -> Result<Option<PathBuf>> {
     Ok(identity_in(rows.headers()).map(|identity| companion_path(map, identity)))
 }
 
-/// The identity of the filter that the headers of a map name.
+/// The identity of the filter named in the headers of a map.
 pub(crate) fn identity_in(headers: &Headers) -> Option<u64> {
     match headers.get("meta")?.get("filter")? {
         Value::Text(text) => parsed(text),
@@ -64,7 +64,7 @@ pub(crate) fn identity_in(headers: &Headers) -> Option<u64> {
     }
 }
 
-/// How headers and file names spell the identity of a filter.
+/// Formats the identity of a filter for headers and file names.
 pub(crate) fn spelled(identity: u64) -> String {
     format!("{identity:016x}")
 }
@@ -74,8 +74,8 @@ fn parsed(text: &str) -> Option<u64> {
     (spelled(identity) == text).then_some(identity)
 }
 
-/// Makes the filter for rows, and puts both in their places. `head` gives the headers, given the
-/// identity of the filter.
+/// Builds the filter for rows, and publishes both. `head` returns the headers for the identity of
+/// the filter.
 pub(crate) fn publish(
     rows: &Path,
     full: &Source,
@@ -90,8 +90,8 @@ pub(crate) fn publish(
     Ok(made)
 }
 
-/// Puts rows and their filter in their places. Returns the bytes of the map itself, and where its
-/// filter is.
+/// Publishes rows and their filter. Returns the size of the map in bytes, and the path of its
+/// filter.
 pub(crate) fn place(
     rows: &Path,
     made: &Made,
@@ -115,8 +115,8 @@ pub(crate) fn place(
     Ok((written?.bytes_out, companion))
 }
 
-/// Removes filters beside a map that neither it nor the same map under another compression names. What
-/// cannot be read or removed stays: it does no harm.
+/// Removes filters next to a map that neither it nor a copy with another compression refers to.
+/// Files that can't be read or removed are left alone; they do no harm.
 fn remove_stale(map: &Path) {
     let base = base_of(map);
     let mut named = BTreeSet::new();
@@ -155,12 +155,12 @@ fn remove_stale(map: &Path) {
     }
 }
 
-/// A place for a temporary file, which is gone when it is dropped.
+/// The path of a temporary file, which is removed on drop.
 pub(crate) fn temporary(room: &Room) -> Result<TempPath> {
     Ok(waypost_io::temporary::file_in(&room.temporary)?.into_temp_path())
 }
 
-/// Copies rows below other headers. The file is there when the writer is finished.
+/// Copies rows below other headers. The file exists once the writer is finished.
 fn copy(rows: &Path, head: &[u8], out: &Path) -> Result<LineWriter> {
     let mut writer = LineWriter::create(out, &Format::of_name(out), 1)?;
     for line in head

@@ -1,8 +1,8 @@
-//! The price that spends a budget of bytes.
+//! The search for the price that spends a budget of bytes.
 //!
-//! What rows and keys take is known only when the map is there, and which map is best depends on what
-//! they take. So a map is chosen on the outline, measured, and chosen again with the prices that it
-//! showed. The map that is taken was measured, all rows of it.
+//! The sizes of rows and keys are known only once the map is built, and which map is best depends
+//! on these sizes. So a map is chosen on the outline, measured, and chosen again at the measured
+//! prices. The final map was measured with all its rows.
 
 use super::compact::{Filtered, FilteredBudget};
 use super::price::{self, Prices};
@@ -20,7 +20,7 @@ use crate::map::solve::{
 use crate::map::top::Top;
 use crate::map::write::{Style, Summed};
 
-/// How prices are looked for: roughly while it is learned what things take, then finely.
+/// Tolerances of the search: coarse while sizes are being learned, then fine.
 const ROUGH: Range = Range {
     smallest: 1e-6,
     largest: 1e6,
@@ -32,31 +32,31 @@ const FINE: Range = Range {
     spent: 0.002,
     ..ROUGH
 };
-/// How often what things take is measured before that is left as it is.
+/// How often sizes are measured before they are considered settled.
 const LEARNING: usize = 2;
-/// How much the mean of similar nodes counts against what was seen at a node: the first is tried
-/// first, and which is best is found out by lookups set aside.
+/// The weight of the mean of similar nodes against the misses at a node: the first is tried first,
+/// and the best is determined on held-out lookups.
 const STRENGTHS: [f64; 3] = [1.0, 0.3, 3.0];
-/// Half of the lookups teach the prior.
+/// Half of the lookups train the prior.
 const SCALE: f64 = 2.0;
-/// How much of what was seen once is held to be chance.
+/// How much of what was seen once is attributed to chance.
 const LUCK: f64 = 1.0;
 /// How often a map is chosen and measured for a budget of bytes, at most.
 const ROUNDS: usize = 6;
-/// A node with a larger share of the URI-Rs than this is a large one: tried one behind the other.
+/// A node with more than this share of the URI-Rs is large; large nodes are tried one by one.
 const LARGE: [f64; 3] = [0.1, 0.01, 0.001];
-/// How much of a budget of bytes is used when it is as good as spent, and how much is aimed at.
+/// The share of a budget of bytes at which it counts as spent, and the share to aim at.
 const USED: f64 = 0.995;
 const GOAL: f64 = 0.998;
 
-/// Rows of a map of which every candidate is assessed.
+/// In maps with at most this many rows, every candidate is assessed.
 const SMALL: u64 = 50_000;
 
-/// Bytes by which headers may turn out longer than those that were measured: they name the price and
-/// the filter in digits.
+/// How many bytes longer headers may become than when they were measured: they contain the price
+/// and the identity of the filter in digits.
 const SLACK: u64 = 16;
 
-/// A map as the outline tells of it.
+/// A map as estimated from the outline.
 struct Thought {
     solution: Solution,
     totals: Totals,
@@ -71,7 +71,7 @@ pub(crate) struct Chosen {
     /// Bytes of the gzipped rows and of the filter.
     pub(crate) rows: u64,
     pub(crate) filter: u64,
-    /// How many lookups it is expected to answer wrongly.
+    /// Expected number of wrong answers.
     pub(crate) wrong: f64,
     pub(crate) written: Summed,
 }
@@ -85,7 +85,7 @@ impl Chosen {
 pub(crate) struct Search<'a> {
     pub(crate) given: &'a mut Given,
     filtered: &'a Filtered,
-    /// The headers that the map will have.
+    /// The headers of the map.
     head: &'a [u8],
     prior: Prior,
     learning: Option<Learning>,
@@ -96,7 +96,7 @@ pub(crate) struct Search<'a> {
     pub(crate) rows: u64,
     /// Lookups and newcomers.
     pub(crate) sample: Option<Sample>,
-    /// What filters take beyond what each key more takes, as last seen.
+    /// The overhead of filters beyond their marginal size per key, as last measured.
     fixed: f64,
 }
 
@@ -183,7 +183,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The best map for a price. What was chosen before for large nodes stays, if that is given.
+    /// The best map at a price. Large nodes keep their previous choices, if those are given.
     fn think(&self, lambda: f64, frozen: Option<Frozen<'_>>) -> Result<Thought> {
         let terms = self.terms(lambda);
         let folder = &self.given.room.temporary;
@@ -198,7 +198,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// About how many bytes rows and filter take at a price.
+    /// The approximate size of rows and filter at a price, in bytes.
     fn bytes_at(&self, lambda: f64) -> Result<(f64, Value)> {
         let value = solve(&self.outline, &self.terms(lambda), None, None)?.value;
         Ok((value.size + self.fixed, value))
@@ -234,7 +234,7 @@ impl<'a> Search<'a> {
         self.measure(self.think(lambda, None)?)
     }
 
-    /// Takes in what was measured.
+    /// Updates the prices from a measurement.
     fn learn(&mut self, chosen: &Chosen) {
         let rows = chosen.rows as f64 - self.head_bytes() as f64;
         self.prices
@@ -246,15 +246,15 @@ impl<'a> Search<'a> {
         self.fixed = chosen.filter as f64 - each;
     }
 
-    /// Finds out how much the mean of similar nodes should count: one half of the lookups chooses maps,
-    /// the other judges them.
+    /// Determines the weight of the mean of similar nodes: one half of the lookups chooses maps,
+    /// the other half scores them.
     fn pick_strength(&mut self, lambda: f64) -> Result<()> {
         let Some(learning) = self.learning.clone() else {
             return Ok(());
         };
         let mut best = (f64::INFINITY, STRENGTHS[0]);
         for strength in STRENGTHS {
-            // In half as many lookups each stands for two.
+            // With half as many lookups, each counts twice.
             let prior = learning.finish(1.0, strength);
             let terms = Terms {
                 prior: &prior,
@@ -273,7 +273,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// What the headers take.
+    /// The size of the headers.
     fn head_bytes(&self) -> u64 {
         let mut compressor = libdeflater::Compressor::new(libdeflater::CompressionLvl::default());
         let mut out = vec![0; compressor.gzip_compress_bound(self.head.len())];
@@ -282,11 +282,11 @@ impl<'a> Search<'a> {
             .map_or(0, |bytes| bytes as u64)
     }
 
-    /// The largest price whose map takes no more than the target, about.
+    /// The highest price whose map has about the target size at most.
     fn price_of(&self, target: f64, range: Range, near: Option<f64>) -> Result<f64> {
         let found = search(range, near, |lambda| {
-            // What each width takes for itself is much of a small map, and next to nothing of a large
-            // one, where it is taken to be what it was last.
+            // The overhead of each width is a large part of a small map and negligible in a large
+            // one, where the last measured value is used.
             let bytes = match self.rows <= SMALL {
                 true => self.think(lambda, None)?.bytes,
                 false => self.bytes_at(lambda)?.0,
@@ -296,7 +296,7 @@ impl<'a> Search<'a> {
         Ok(found.low.unwrap_or(range.smallest))
     }
 
-    /// The best map that takes no more bytes, all files together.
+    /// The best map of at most this many bytes, all files together.
     fn of_bytes(&mut self, allowed: u64) -> Result<Chosen> {
         let within = allowed.saturating_sub(SLACK);
         let smallest = self.choose(ROUGH.smallest)?;
@@ -319,8 +319,8 @@ impl<'a> Search<'a> {
             lambda = Some(at);
         }
         let mut best = None;
-        // Of few keys one width may be all that pays, and no price spends the budget with it: then all
-        // widths are tried.
+        // With few keys, one width may be all that pays off, and no price spends the budget with
+        // it. In that case all widths are tried.
         for settled in [true, false] {
             self.prices.settle(settled);
             best = self.spend(best, within, target, lambda)?;
@@ -334,7 +334,7 @@ impl<'a> Search<'a> {
         Ok(best.unwrap_or(smallest))
     }
 
-    /// Looks for a map that spends a budget and is better than the best one so far.
+    /// Searches for a map that spends a budget and is better than the best one so far.
     fn spend(
         &self,
         mut best: Option<Chosen>,
@@ -358,7 +358,7 @@ impl<'a> Search<'a> {
             if fits && (bytes >= USED * within as f64 || at >= FINE.largest) {
                 break;
             }
-            // By as much as it came out otherwise than expected.
+            // Corrects by the deviation from the estimate.
             let off = (bytes - head).max(1.0) / expected.max(1.0);
             let next = (GOAL * within as f64 - head) / off;
             if fits && next <= target * 1.001 {
@@ -369,9 +369,9 @@ impl<'a> Search<'a> {
         Ok(best)
     }
 
-    /// Spends what is left. Between two prices that differ by nothing a large node may change, so that
-    /// no price gives a map of the size that is allowed. Then large nodes stay as they are, and the
-    /// price goes up for the others: at first only the largest stay.
+    /// Spends the rest of the budget. A large node may change state between two nearly equal
+    /// prices, so that no price gives a map of the allowed size. In that case large nodes are fixed
+    /// and the price is raised for the others, starting with only the largest fixed.
     fn fill(&self, mut best: Thought, target: f64) -> Result<Thought> {
         let spent = |thought: &Thought| thought.bytes >= USED * target && thought.bytes <= target;
         for large in LARGE {
@@ -407,7 +407,7 @@ impl<'a> Search<'a> {
         Ok(best)
     }
 
-    /// The smallest map that is right as often as asked for, as far as the lookups tell.
+    /// The smallest map that reaches this Accuracy, as far as the lookups tell.
     fn of_accuracy(&mut self, accuracy: f64) -> Result<Chosen> {
         let lookups = self
             .filtered
@@ -426,7 +426,7 @@ impl<'a> Search<'a> {
                 self.prices.settle(true);
             }
             let range = if round < LEARNING { ROUGH } else { FINE };
-            // The largest price that is still wrong too often, and the next one.
+            // The highest price that is still wrong too often, and the next one.
             let Bracket { low, high } = search(
                 Range {
                     spent: 0.0,

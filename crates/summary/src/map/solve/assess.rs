@@ -1,39 +1,41 @@
-//! What a solution comes to: its rows, the URI-Rs of every filter, and the lookups it answers wrongly.
+//! The totals of a solution: its rows, the URI-Rs of every filter, and the lookups it answers
+//! wrongly.
 //!
-//! The outline is read backwards, so that parents come before their children and what is said above a
-//! node is known. Of groups it is added up how many are below each state, and then each is taken once.
+//! The outline is read backwards, so that parents come before their children and the state above a
+//! node is known. For groups, the number of occurrences below each state is added up first, and
+//! then each group is handled once.
 
 use super::choice::{ABSENT, CHANCES, Choice, NO_ROW, STATES};
 use super::outline::{HELD, LABELLED, Outline, Own, Reader, VOID, VOID_BELOW, WILDCARD};
 use super::solver::{Solution, Terms};
 use crate::error::{Error, Result};
 
-/// Sums over a map.
+/// Totals of a map.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Totals {
-    /// What rows take, by their price.
+    /// The size of the rows, by their price.
     pub(crate) rows: f64,
     /// URI-Rs by the state that decides them.
     pub(crate) keys: [f64; STATES],
-    /// Misses that are expected and called present.
+    /// Expected misses that are called present.
     pub(crate) wrong: f64,
-    /// Misses that were set aside and are called present.
+    /// Held-out misses that are called present.
     pub(crate) judged: f64,
-    /// Newcomers to be missed.
+    /// Expected newcomers that are called absent.
     pub(crate) missed: f64,
 }
 
-/// What is said above a node.
+/// The state above a node.
 #[derive(Clone, Copy)]
 enum Above {
     State(usize),
-    /// By a wildcard that the map came with.
+    /// Set by a wildcard of the input map.
     Given(usize),
-    /// A void that the map came with: all rows stay.
+    /// A void of the input map: all rows stay.
     Locked,
 }
 
-/// Adds up what a solution comes to.
+/// Adds up the totals of a solution.
 pub(crate) fn assess(outline: &Outline, solution: &Solution, terms: &Terms<'_>) -> Result<Totals> {
     let mut assess = Assess {
         outline,
@@ -93,7 +95,7 @@ struct Assess<'a> {
 }
 
 impl Assess<'_> {
-    /// Takes in a group of equal subtrees.
+    /// Adds a group of identical subtrees.
     fn group(&mut self, group: u32, times: f64, above: Above) {
         match above {
             Above::State(state) => self.below[group as usize][state] += times,
@@ -113,7 +115,7 @@ impl Assess<'_> {
         }
     }
 
-    /// Takes in so many equal nodes, and says what is said below them.
+    /// Adds this many identical nodes, and returns the state below them.
     fn node(&mut self, own: &Own, above: Above, choice: &Choice, times: f64) -> Above {
         let terms = self.terms;
         let totals = &mut self.totals;

@@ -1,8 +1,8 @@
-//! What was decided for each node, whatever the rows above it say.
+//! The decision at each node, for every possible state above it.
 //!
-//! The solver works from the leaves up and does not know yet what the rows above a node will say, so it
-//! decides for every case. Few of these decisions are different: each is kept once, and nodes name
-//! theirs by a number.
+//! The solver works from the leaves up and does not yet know the rows above a node, so it decides
+//! for every state. Few of these decisions are distinct: each is stored once, and nodes refer to it
+//! by number.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,8 +11,8 @@ use super::numbers::Numbers;
 use super::outline::Outline;
 use crate::error::Result;
 
-/// What a row can say, and what is the case where there is none: nothing is present, what a filter of
-/// so many bits knows, everything.
+/// The states: what a row says, and what holds where there is no row. Nothing is present, a filter
+/// of this many bits decides, or everything is present.
 pub(crate) const STATES: usize = 18;
 pub(crate) const ABSENT: usize = 0;
 pub(crate) const OPEN: usize = 17;
@@ -36,7 +36,7 @@ pub(crate) const CHANCES: [f64; STATES] = {
 pub(crate) enum Verdict {
     /// Nothing is present: a void.
     Absent,
-    /// What the filter of this width knows.
+    /// What is in the filter of this width is present.
     Filter(u8),
     /// Everything is present.
     Open,
@@ -71,14 +71,14 @@ impl Verdict {
 /// No row is written.
 pub(crate) const NO_ROW: u8 = u8::MAX;
 
-/// What is done at a node.
+/// The rows to write at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Choice {
-    /// By what is said above: the state that a wildcard row says, if one is written.
+    /// By the state above: the state of the wildcard row, if one is written.
     pub(crate) wildcard: [u8; STATES],
-    /// By what is said here: the state that an exact row says, if one is written.
+    /// By the state here: the state of the exact row, if one is written.
     pub(crate) exact: [u8; STATES],
-    /// The map came with a wildcard, or with a void for all here and below.
+    /// The input map has a wildcard here, or a void for everything at and below the node.
     pub(crate) given_wildcard: bool,
     pub(crate) given_void: bool,
 }
@@ -95,32 +95,32 @@ impl Default for Choice {
 }
 
 impl Choice {
-    /// Rolls the node up if nothing is said above it.
+    /// Rolls up the node if nothing is said above it.
     pub(crate) fn roll() -> Choice {
         let mut choice = Choice::default();
         choice.wildcard[ABSENT] = OPEN as u8;
         choice
     }
 
-    /// What the wildcard row of the node says, if one is written below `above`.
+    /// The state of the node's wildcard row, if one is written below `above`.
     pub(crate) fn below(&self, above: Verdict) -> Option<Verdict> {
         let state = self.wildcard[above.state()];
         (state != NO_ROW).then(|| Verdict::of(usize::from(state)))
     }
 
-    /// What the exact row of the node says, if one is written where `verdict` is said.
+    /// The state of the node's exact row, if one is written where the state is `verdict`.
     pub(crate) fn here(&self, verdict: Verdict) -> Option<Verdict> {
         let state = self.exact[verdict.state()];
         (state != NO_ROW).then(|| Verdict::of(usize::from(state)))
     }
 }
 
-/// Different choices, each once.
+/// Distinct choices.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     different: Vec<Choice>,
     known: HashMap<Choice, u32>,
-    /// The last one: many similar nodes follow each other.
+    /// The last one: adjacent nodes are often similar.
     last: u32,
 }
 
@@ -158,17 +158,17 @@ impl Table {
     }
 }
 
-/// The choices of all nodes, by their ids.
+/// The choices of all nodes, by id.
 #[derive(Debug)]
 pub(crate) struct Choices<'a> {
     table: Table,
     numbers: Numbers,
-    /// For nodes that are grouped with others: the outline that knows which, and the choices of groups.
+    /// For grouped nodes: the outline, which knows the groups, and the choices of groups.
     groups: Option<(&'a Outline, Vec<u32>)>,
 }
 
 impl<'a> Choices<'a> {
-    /// None yet. What does not fit into memory is put in `folder`.
+    /// No choices yet. Data that exceeds the memory limit spills to `folder`.
     pub(crate) fn new(folder: &Path) -> Choices<'a> {
         Choices {
             table: Table::default(),
@@ -177,7 +177,7 @@ impl<'a> Choices<'a> {
         }
     }
 
-    /// With choices that were numbered before, and those of groups of nodes.
+    /// With choices that are already numbered, and those of groups.
     pub(crate) fn of(
         table: Table,
         numbers: Numbers,
@@ -191,7 +191,7 @@ impl<'a> Choices<'a> {
         }
     }
 
-    /// Keeps the choice of a node, once for each.
+    /// Stores the choice of a node; each distinct choice only once.
     pub(crate) fn set(&mut self, id: usize, choice: &Choice) {
         let number = self.table.number(choice);
         self.numbers.set(id, number);
@@ -209,10 +209,10 @@ impl<'a> Choices<'a> {
         self.table.get(self.numbers.get(id))
     }
 
-    /// Whether all that was set and got is right.
+    /// Whether everything was stored and read without errors.
     ///
     /// # Errors
-    /// When a temporary file could not be written or read.
+    /// If a temporary file could not be written or read.
     pub(crate) fn intact(&self) -> Result<()> {
         if let Some((outline, _)) = &self.groups {
             outline.intact()?;
@@ -239,7 +239,7 @@ mod tests {
         };
         let of = |id: usize| choice(if id.is_multiple_of(3) { 0 } else { id % 4000 });
         let mut choices = Choices::new(&std::env::temp_dir());
-        // A node is decided when it is closed: what is below before what is above.
+        // A node is decided when it is closed: children before parents.
         for id in (1..200_000).chain([0]) {
             choices.set(id, &of(id));
         }

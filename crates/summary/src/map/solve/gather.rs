@@ -1,4 +1,5 @@
-//! One walk over a map and its lookups gathers what the map of least cost depends on, but for the price.
+//! One pass over a map and its lookups collects everything that the least-cost map depends on,
+//! except the price.
 
 use std::path::Path;
 
@@ -19,58 +20,60 @@ use crate::map::sites::Sites;
 use crate::map::top::Top;
 use crate::map::tree::{Part, Place, Visitor};
 
-/// What is known of an open node.
+/// The state of an open node.
 #[derive(Default)]
 pub(crate) struct Gathered {
     /// Rows of the node itself, one for each second key.
     rows: u32,
-    /// URI-Rs of the node itself, each counted once, and in all rows.
+    /// URI-Rs of the node itself, counted once each, and summed over all rows.
     urirs: u64,
     held_urirs: u64,
-    /// URI-Rs of a wildcard that the map came with.
+    /// URI-Rs of a wildcard of the input map.
     given_urirs: u64,
-    /// Second keys here and below.
+    /// Second keys at and below the node.
     seconds: Seconds,
     held: bool,
     wildcard: bool,
     void: bool,
     void_below: bool,
-    /// Something is held here or below.
+    /// Whether something is held at or below the node.
     holds: bool,
     labelled: bool,
     /// Children that hold something.
     children: u32,
-    /// Misses at the node itself, and at and below children that hold nothing: those that teach and
-    /// those set aside.
+    /// Misses at the node itself, and at and below children that hold nothing: training and
+    /// held-out.
     asked: f64,
     aside: f64,
     stray: f64,
     stray_aside: f64,
     fresh: f64,
     outlined: Children,
-    /// For the papers' rule: rows below a void and below a wildcard that the map came with.
+    /// For the papers' rule: rows below a void and below a wildcard of the input map.
     locked: Size,
     given: Size,
     papers: Sums,
 }
 
-/// Gathers.
+/// Collects the outline.
 pub(crate) struct Gather<'a> {
     prior: &'a Prior,
     sites: &'a Sites,
-    /// Domains are told from public suffixes.
+    /// Whether domains are distinguished from public suffixes.
     domains: bool,
-    /// Misses below nodes that hold nothing are noted at the nearest node that holds something, too.
+    /// Whether misses below nodes that hold nothing are also recorded at the nearest node that
+    /// holds something.
     pub(crate) strays: bool,
     outline: Option<Outline>,
-    /// What the papers' rule would give is found on the way.
+    /// Computes on the way what the papers' rule would achieve.
     pub(crate) beside: Option<Beside>,
-    /// What to expect is learned from the lookups set aside.
+    /// Learns the prior from the held-out lookups.
     pub(crate) learning: Option<Learning>,
     pub(crate) has_ports: bool,
     pub(crate) urirs: u64,
     names: Names,
-    /// Sites opened, and how much the last one is asked for: by lookups that teach, and by all.
+    /// Number of sites opened, and how often the last one is looked up: by training lookups, and by
+    /// all.
     opened: usize,
     taught: u8,
     density: u8,
@@ -78,7 +81,7 @@ pub(crate) struct Gather<'a> {
 }
 
 impl<'a> Gather<'a> {
-    /// Gathers nothing but the number of URI-Rs.
+    /// Collects only the number of URI-Rs.
     pub(crate) fn new(prior: &'a Prior, sites: &'a Sites) -> Gather<'a> {
         Gather {
             prior,
@@ -98,7 +101,7 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// With an outline, whose file is put in `folder`.
+    /// Also builds an outline, whose file is in `folder`.
     pub(crate) fn with_outline(self, domains: bool, folder: &Path) -> Gather<'a> {
         Gather {
             domains,
@@ -110,7 +113,7 @@ impl<'a> Gather<'a> {
     /// The outline.
     ///
     /// # Errors
-    /// When there is none, or its file could not be written.
+    /// If no outline was built, or its file could not be written.
     pub(crate) fn outline(&mut self) -> Result<Outline> {
         if let Some(error) = self.error.take() {
             return Err(error);
@@ -123,7 +126,7 @@ impl<'a> Gather<'a> {
         Ok(outline)
     }
 
-    /// What the outline notes of a node.
+    /// The outline's record of a node.
     fn note(&self, place: &Place<'_>, node: &Gathered) -> Noted {
         let mut flags = 0;
         let by_power = node.holds && !self.prior.is_to_learn();
@@ -169,7 +172,7 @@ impl<'a> Gather<'a> {
         class(place.part, place.level, node.children, density)
     }
 
-    /// What the node is to the papers' rule.
+    /// The node's role in the papers' rule.
     fn compare(&mut self, place: &Place<'_>, node: &mut Gathered, parent: Option<&mut Gathered>) {
         let rows = u8::from(node.held || node.void) + u8::from(node.wildcard || node.void_below);
         node.locked.rows += f64::from(rows);
@@ -205,7 +208,7 @@ impl<'a> Gather<'a> {
 }
 
 impl Gathered {
-    /// Misses of the node itself.
+    /// Misses at the node itself.
     #[inline]
     fn misses(&self) -> f64 {
         match self.labelled || !self.held {
@@ -214,7 +217,7 @@ impl Gathered {
         }
     }
 
-    /// What the node costs beside what is below it, as the papers' rule has it.
+    /// The cost of the node without what is below it, under the papers' rule.
     fn own(&self, prior: f64) -> Own {
         if self.void_below {
             return Own::Given(self.locked);
@@ -250,7 +253,7 @@ impl Visitor for Gather<'_> {
     fn open(&mut self, place: Place<'_>, _: Option<&Gathered>) -> Gathered {
         self.has_ports |= place.part == Part::Port;
         if place.part == Part::Site {
-            // Sites follow each other: nothing of another is open.
+            // Sites don't overlap: no other site is open.
             let of = |densities: &[u8]| densities.get(self.opened).copied().unwrap_or(0);
             (self.taught, self.density) = (of(&self.sites.taught), of(&self.sites.all));
             self.opened += 1;
@@ -322,7 +325,7 @@ impl Pass for Gather<'_> {
         let urirs = row.frequency.urirs.map_or(1, |urirs| urirs.value.max(1));
         if let Some(second) = &row.second {
             node.seconds.insert(self.names.number(second));
-            // The same URI-Rs may be of several years.
+            // The same URI-Rs may occur in several years.
             node.urirs = node.urirs.max(urirs);
         } else if !void {
             node.urirs += urirs;
@@ -343,7 +346,8 @@ impl Pass for Gather<'_> {
     }
 }
 
-/// How long the last label or segment is, to the next even number: similar nodes are grouped.
+/// The length of the last label or segment, rounded up to an even number so that similar nodes are
+/// grouped.
 #[inline]
 fn last_part(place: &Place<'_>) -> u8 {
     let stem = place.stem;

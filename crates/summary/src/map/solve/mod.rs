@@ -1,4 +1,4 @@
-//! The map of least cost, with filters and without.
+//! The least-cost map, with or without filters.
 //!
 //! ```text
 //! rows, lookups ─► gather: one walk ─► outline: nodes with counts, misses and row lengths
@@ -8,10 +8,10 @@
 //!                                      choices by node ─► the walk that writes
 //! ```
 //!
-//! A map costs its size, and λ for every false positive that is to be expected. The state of a node is
-//! what the nearest row above it says: nothing is present, what a filter of so many bits knows, or
-//! everything. A plain map has the first and the last of these, a filtered map all of them; the
-//! programme is the same. Only the outline is read while prices are tried.
+//! The cost of a map is its size plus λ for every expected false positive. The state of a node is
+//! what the nearest row above it says: nothing is present, a filter of some width decides, or
+//! everything is present. A plain map has the first and the last of these, a filtered map all of
+//! them; the dynamic programme is the same. Only the outline is read while prices are tried.
 
 mod assess;
 pub(crate) mod choice;

@@ -1,21 +1,21 @@
-//! A number for each node, kept compressed: a byte of it at a time, since most are small and the same
-//! as their neighbours'.
+//! A compressed array with a number for each node. It is split by bytes, because most numbers are
+//! small and equal to their neighbours.
 
 use std::path::Path;
 
 use super::packed::PackedBytes;
 use crate::error::Result;
 
-/// Numbers by the ids of nodes; 0 where none was set.
+/// Numbers by node id; 0 where none is set.
 #[derive(Debug)]
 pub(crate) struct Numbers {
-    /// The bytes of the numbers, the lowest first.
+    /// The bytes of the numbers, lowest first.
     planes: [PackedBytes; 4],
     largest: u32,
 }
 
 impl Numbers {
-    /// None yet. What does not fit into memory is put in `folder`.
+    /// Nothing set yet. Data that exceeds the memory limit spills to `folder`.
     pub(crate) fn new(folder: &Path) -> Numbers {
         Numbers {
             planes: std::array::from_fn(|_| PackedBytes::new(folder)),
@@ -43,10 +43,10 @@ impl Numbers {
         number
     }
 
-    /// Whether all that was set and got is right.
+    /// Whether everything was stored and read without errors.
     ///
     /// # Errors
-    /// When a temporary file could not be written or read.
+    /// If a temporary file could not be written or read.
     pub(crate) fn intact(&self) -> Result<()> {
         self.planes.iter().try_for_each(PackedBytes::intact)
     }

@@ -1,10 +1,10 @@
 //! The outline of a map: what the solver reads instead of the map.
 //!
-//! Each node with its counts, in the order in which nodes are closed, a few bytes each. Most subtrees
-//! are small and similar to thousands of others: a page of one URI-R that nobody asked for, a site with
-//! one page. Equal small subtrees are a group, kept and solved once. What is not grouped is on a tape,
-//! which is in a temporary file beyond a megabyte; the number of groups is bounded. So the outline takes
-//! no more memory for a larger map.
+//! It contains each node with its counts, in the order in which nodes are closed, a few bytes each.
+//! Most subtrees are small and similar to thousands of others: a page with one URI-R and no
+//! lookups, a site with one page. Identical small subtrees form a group, which is stored and solved
+//! once. All other nodes are on a tape, which spills to a temporary file beyond a megabyte; the
+//! number of groups is limited. So the outline takes no more memory for a larger map.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,50 +17,50 @@ use crate::map::top::Top;
 /// How many bytes are written at once.
 const CHUNK: usize = 1 << 18;
 
-/// How many groups there may be, and how many nodes and different children one of them may have.
+/// The maximum number of groups, and of nodes and distinct children in a group.
 const MOST_GROUPS: usize = 1 << 16;
 const MOST_NODES: u32 = 64;
 const MOST_CHILDREN: usize = 12;
 
-/// Something is held at exactly the node.
+/// Something is held at exactly this node.
 pub(crate) const HELD: u16 = 1;
-/// The map came with a wildcard here, a void here, a void for all here and below.
+/// The input map has a wildcard here, a void here, a void for everything at and below.
 pub(crate) const WILDCARD: u16 = 2;
 pub(crate) const VOID: u16 = 4;
 pub(crate) const VOID_BELOW: u16 = 8;
-/// Something is held here or below.
+/// Something is held at or below the node.
 pub(crate) const HOLDS: u16 = 16;
-/// Whether lookups of the node were misses is known.
+/// It is known whether lookups of the node were misses.
 pub(crate) const LABELLED: u16 = 32;
-/// The node of everything. It has no exact row and is no void.
+/// The root. It has no exact row and is not a void.
 pub(crate) const ROOT: u16 = 64;
-/// Expected misses are given as they are, not by class.
+/// Expected misses are given directly, not by class.
 pub(crate) const BY_POWER: u16 = 128;
 
-/// What a node has of its own.
+/// A node's own data.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Own {
     pub(crate) flags: u16,
-    /// How far up wildcards must be allowed to stand for one here. `None`: no wildcard can.
+    /// The level that has to be allowed for a wildcard here. `None`: no wildcard is possible.
     pub(crate) top: Option<Top>,
-    /// URI-Rs held at exactly the node, and those of a wildcard that the map came with.
+    /// URI-Rs held at exactly this node, and those of a wildcard of the input map.
     pub(crate) held: u64,
     pub(crate) given: u64,
     /// Rows of the node alone, and of a wildcard here: one for each second key.
     pub(crate) exact_rows: u64,
     pub(crate) wildcard_rows: u64,
-    /// Misses seen at exactly the node: those that teach and those set aside.
+    /// Misses at exactly this node: training and held-out.
     pub(crate) asked: f64,
     pub(crate) aside: f64,
     /// The same at and below children that hold nothing.
     pub(crate) stray: f64,
     pub(crate) stray_aside: f64,
-    /// URI-Rs to come here and below that no node below stands for.
+    /// Newcomers expected at and below the node, excluding those assigned to a node below.
     pub(crate) fresh: f64,
-    /// The class of similar nodes, by which misses are expected; or how many are.
+    /// The class of similar nodes, which gives the expected misses, or their number.
     pub(crate) class: u16,
     pub(crate) expected: f64,
-    /// How long the last label or segment is, about.
+    /// The approximate length of the last label or segment.
     pub(crate) length: u8,
 }
 
@@ -79,17 +79,17 @@ pub(crate) struct Node {
     pub(crate) slot: usize,
     pub(crate) parent: usize,
     pub(crate) own: Own,
-    /// Children that are grouped, and how many of each group.
+    /// Grouped children, and how many there are of each group.
     pub(crate) groups: Vec<(u32, u32)>,
 }
 
-/// The children of an open node that are grouped.
+/// The grouped children of an open node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Children {
     groups: Vec<(u32, u32)>,
-    /// Nodes below.
+    /// Number of nodes below.
     nodes: u32,
-    /// Some child is on the tape.
+    /// Whether some child is on the tape.
     on_tape: bool,
 }
 
@@ -106,11 +106,11 @@ impl Children {
     }
 }
 
-/// A group of equal subtrees.
+/// A group of identical subtrees.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     pub(crate) own: Own,
-    /// Its children, which are groups of lower numbers, and how many of each.
+    /// Its children, which are groups with lower numbers, and how many there are of each.
     pub(crate) children: Vec<(u32, u32)>,
 }
 
@@ -119,7 +119,7 @@ pub(crate) struct Group {
 pub(crate) struct Outline {
     tape: Tape,
     chunk: Vec<u8>,
-    /// The id of the last node in the chunk, from which the next one's is not far.
+    /// The id of the last node in the chunk; ids are stored as differences.
     last: usize,
     slots: usize,
     groups: Vec<Group>,
@@ -130,7 +130,7 @@ pub(crate) struct Outline {
 }
 
 impl Outline {
-    /// Nothing yet. What does not fit into memory is put in `folder`.
+    /// An empty outline. Data that exceeds the memory limit spills to `folder`.
     pub(crate) fn new(folder: &Path) -> Outline {
         Outline {
             tape: Tape::new(folder),
@@ -144,7 +144,7 @@ impl Outline {
         }
     }
 
-    /// Keeps a node that is closed, and tells its parent's children of it.
+    /// Adds a node that is closed, and records it with its parent.
     pub(crate) fn push(
         &mut self,
         (id, slot, parent): (usize, usize, usize),
@@ -183,7 +183,8 @@ impl Outline {
         Ok(())
     }
 
-    /// The group of subtrees like this one. `None`: there is none, and no room for another.
+    /// The group of subtrees identical to this one. `None` if there is no such group and no room
+    /// for a new one.
     fn group(&mut self, own: &Own, children: &Children) -> Option<u32> {
         self.key.clear();
         push_own(own, &mut self.key);
@@ -203,7 +204,7 @@ impl Outline {
         Some(group)
     }
 
-    /// Writes down the last of it.
+    /// Writes the last chunk.
     pub(crate) fn finish(&mut self) -> Result<()> {
         self.tape.push(&self.chunk)?;
         self.chunk = Vec::new();
@@ -211,7 +212,7 @@ impl Outline {
         self.intact()
     }
 
-    /// The groups, each behind those that are its children.
+    /// The groups, each after its children.
     pub(crate) fn groups(&self) -> &[Group] {
         &self.groups
     }
@@ -222,17 +223,17 @@ impl Outline {
         self.group_of.get(id).checked_sub(1)
     }
 
-    /// How many nodes may be open at once.
+    /// The maximum number of nodes open at once.
     pub(crate) fn slots(&self) -> usize {
         self.slots
     }
 
-    /// How many chunks of nodes there are.
+    /// The number of chunks.
     pub(crate) fn chunks(&self) -> usize {
         self.tape.chunks()
     }
 
-    /// Goes to the start of a chunk of nodes.
+    /// Seeks to the start of a chunk.
     pub(crate) fn read(&self, chunk: usize, reader: &mut Reader) -> Result<()> {
         self.tape.read(chunk, &mut reader.bytes)?;
         reader.at = 0;
@@ -240,16 +241,16 @@ impl Outline {
         Ok(())
     }
 
-    /// Whether all that was kept could be read again.
+    /// Whether everything was stored and read without errors.
     ///
     /// # Errors
-    /// When a temporary file could not be written or read.
+    /// If a temporary file could not be written or read.
     pub(crate) fn intact(&self) -> Result<()> {
         self.group_of.intact()
     }
 }
 
-/// Reads the nodes of a chunk, in the order in which they were closed: children before parents.
+/// Reads the nodes of a chunk in the order in which they were closed: children before parents.
 #[derive(Default)]
 pub(crate) struct Reader {
     bytes: Vec<u8>,
@@ -262,7 +263,7 @@ impl Reader {
     /// The next node of the chunk.
     ///
     /// # Errors
-    /// When the temporary file was changed.
+    /// If the temporary file was modified.
     #[inline]
     pub(crate) fn next(&mut self, slots: usize) -> Result<Option<&Node>> {
         let mut rest = &self.bytes[self.at..];
@@ -277,19 +278,19 @@ impl Reader {
         Ok(Some(&self.node))
     }
 
-    /// Where the next node is in the chunk.
+    /// The position of the next node in the chunk.
     pub(crate) fn position(&self) -> usize {
         self.at
     }
 
-    /// Goes to where a node is in the chunk. Its id is not known then.
+    /// Seeks to a node in the chunk. Its id is then unknown.
     pub(crate) fn seek(&mut self, position: usize) {
         self.at = position;
         self.last = 0;
     }
 }
 
-/// Whether parts of a node's own are not the usual ones.
+/// Whether parts of a node's own data differ from the defaults.
 const TOP: u16 = 1 << 8;
 const GIVEN: u16 = 1 << 9;
 const ROWS: u16 = 1 << 10;
@@ -351,7 +352,7 @@ fn push_groups(groups: &[(u32, u32)], out: &mut Vec<u8>) {
     }
 }
 
-/// The next node. `None` if the bytes are not what was written.
+/// Decodes the next node. `None` if the bytes are invalid.
 #[inline]
 fn read_node(rest: &mut &[u8], last: &mut usize, node: &mut Node) -> Option<()> {
     let step = number(rest)?;
@@ -428,7 +429,7 @@ fn byte(rest: &mut &[u8]) -> Option<u8> {
     Some(byte)
 }
 
-/// Seven bits a byte, the lowest first.
+/// A variable-length integer: seven bits per byte, lowest first.
 #[inline]
 fn number(rest: &mut &[u8]) -> Option<u64> {
     let mut number = 0;

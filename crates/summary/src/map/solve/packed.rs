@@ -1,10 +1,10 @@
-//! A byte for each node of a map.
+//! A compressed array with a byte for each node of a map.
 //!
-//! A node is decided when it is closed; the walk that writes must know when it is opened. So what was
-//! decided is kept by the ids of nodes. Most bytes are the same as their neighbours, so blocks of them
-//! are compressed and put on a [`Tape`] as the walk goes on: a node is decided soon after those below
-//! it, only the last blocks are still changed, and the few nodes that stay open for longer are kept
-//! apart.
+//! A node is decided when it is closed, but the pass that writes needs the decision when it is
+//! opened. So decisions are stored by node id. Most bytes equal their neighbours, so blocks of them
+//! are compressed and put on a [`Tape`] as the pass proceeds: a node is decided soon after the
+//! nodes below it, so only the last blocks still change, and the few nodes that stay open longer
+//! are stored separately.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -18,16 +18,16 @@ use crate::map::tape::Tape;
 /// How many bytes are compressed at once.
 const BLOCK: usize = 1 << 19;
 
-/// The bytes, by the id of the node; 0 where none was set.
+/// The bytes, by node id; 0 where none is set.
 #[derive(Debug)]
 pub(crate) struct PackedBytes {
     /// Compressed blocks.
     tape: Tape,
-    /// The bytes behind those in blocks.
+    /// The bytes after those in blocks.
     last: Vec<u8>,
-    /// Bytes that came when theirs was in a block already.
+    /// Bytes that were set after their block was compressed.
     late: HashMap<usize, u8>,
-    /// The block that was looked at last.
+    /// The block that was accessed last.
     open: RefCell<Open>,
 }
 
@@ -36,12 +36,12 @@ struct Open {
     number: usize,
     bytes: Vec<u8>,
     packed: Vec<u8>,
-    /// What went wrong with the tape. Walks cannot stop for it, so it is asked for at their end.
+    /// The first error of the tape. A pass can't stop for it, so it is checked at the end.
     error: Option<Error>,
 }
 
 impl PackedBytes {
-    /// None yet. What does not fit into memory is put in `folder`.
+    /// Nothing set yet. Data that exceeds the memory limit spills to `folder`.
     pub(crate) fn new(folder: &Path) -> PackedBytes {
         PackedBytes {
             tape: Tape::new(folder),
@@ -72,12 +72,12 @@ impl PackedBytes {
         }
     }
 
-    /// Compresses what is more than a block behind a node.
+    /// Compresses everything more than a block behind a node.
     #[cold]
     fn compress(&mut self, id: usize) {
         let mut compressor = Compressor::new(CompressionLvl::new(1).unwrap_or_default());
         let mut packed = vec![0; compressor.deflate_compress_bound(BLOCK)];
-        // Behind the last byte there may be many blocks without any.
+        // After the last byte there may be many empty blocks.
         let mut block = Vec::with_capacity(BLOCK);
         while self.tape.chunks() < id / BLOCK - 1 {
             block.clear();
@@ -123,10 +123,10 @@ impl PackedBytes {
         open.bytes[id % BLOCK]
     }
 
-    /// Whether all that was set and got is right.
+    /// Whether everything was stored and read without errors.
     ///
     /// # Errors
-    /// When a temporary file could not be written or read.
+    /// If a temporary file could not be written or read.
     pub(crate) fn intact(&self) -> Result<()> {
         match self.open.borrow_mut().error.take() {
             Some(error) => Err(error),

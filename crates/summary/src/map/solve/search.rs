@@ -2,31 +2,32 @@
 
 use crate::error::Result;
 
-/// Between which prices the wanted one lies.
+/// The interval that contains the wanted price.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Bracket {
-    /// The largest price that was found to fit, if any does.
+    /// The highest price known to fit, if any does.
     pub(crate) low: Option<f64>,
-    /// The smallest that was found not to.
+    /// The lowest price known not to fit.
     pub(crate) high: Option<f64>,
 }
 
-/// How prices are looked for.
+/// The parameters of the search.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {
     pub(crate) smallest: f64,
     pub(crate) largest: f64,
-    /// How near two prices are as good as the same, as logarithms.
+    /// The distance, in logarithms, at which two prices count as equal.
     pub(crate) near: f64,
-    /// How much is as good as spent: by how much `over` may be below zero.
+    /// The tolerance: how far below zero `over` may be.
     pub(crate) spent: f64,
 }
 
-/// How often a price is tried, at most.
+/// The maximum number of prices to try.
 const TRIES: usize = 64;
 
-/// Looks for the largest price at which `over` is not positive. It says by how much the map of a price
-/// is too large, as a logarithm, and grows with the price. `near` is a price to begin with.
+/// Searches for the highest price at which `over` is not positive. `over` is the logarithm of how
+/// much the map of a price exceeds the budget, and grows with the price. `near` is the price to
+/// start with.
 pub(crate) fn search(
     range: Range,
     near: Option<f64>,
@@ -54,7 +55,7 @@ pub(crate) fn search(
                 if width <= range.near {
                     break;
                 }
-                // By their sizes, but never at the ends, and by halves now and then.
+                // Interpolates by size, but never at the ends, and bisects now and then.
                 let share = match (width > 3.0) || turn % 3 == 2 {
                     true => 0.5,
                     false => (-low.1 / (high.1 - low.1)).clamp(0.08, 0.92),

@@ -1,7 +1,7 @@
-//! Optimal pruning of the tree, with what the nearest row above says as the state.
+//! Optimal pruning of the tree; the state is what the nearest row above says.
 //!
-//! With `g` URI-Rs held at a node and `a` misses to be expected there, and `p(s)` the chance that a miss
-//! is called present where `s` is said (0, 2^-bits, 1):
+//! With `g` URI-Rs held at a node, `a` misses expected there, and `p(s)` the probability that a
+//! miss is called present in state `s` (0, 2^-bits, 1):
 //!
 //! ```text
 //! own(s)  = keys(s)·g + λ·a·p(s), impossible if nothing is said and something held;
@@ -10,17 +10,18 @@
 //! cost(s) = min( stay(s), a wildcard row + min over t of stay(t) )
 //! ```
 //!
-//! A plain map has the states absent and open, its size is its rows; a filtered map has widths of 1 to
-//! 16 bits between them, its size is in bytes. A row may be a void: it says that nothing is there. Rows
-//! that the map came with bind: a wildcard cannot be undone, and a void is kept, with everything below
-//! it as it is.
+//! A plain map has the states absent and open, and its size is its number of rows; a filtered map
+//! has widths of 1 to 16 bits between them, and its size is in bytes. A row may be a void, which
+//! says that nothing is held. Rows of the input map are binding: a wildcard can't be undone, and a
+//! void is kept, with everything below it unchanged.
 //!
-//! Where a row stands that turns misses away was chosen because of these misses, so the next sample has
-//! fewer of them there: of `k`, as of things whose numbers fall with their square, k²/(k+1) are to be
-//! expected, and the rest came by chance. A row that says less than what is said above it pays for that.
+//! A row that turns misses away was placed because of these misses, so the next sample will have
+//! fewer of them there: of `k`, k²/(k+1) are expected again (for counts that follow an
+//! inverse-square law), and the rest were chance. A row that calls less present than the row above
+//! it pays for that.
 //!
-//! Newcomers are what an archive will hold tomorrow. What is said `s` misses them with the chance
-//! 1 - p(s), and each that is missed has a price, too.
+//! Newcomers are what an archive will add. In state `s`, a newcomer is called absent with
+//! probability 1 - p(s), and that has a price, too.
 
 use super::choice::{ABSENT, CHANCES, Choice, Choices, NO_ROW, OPEN, STATES, Table};
 use super::numbers::Numbers;
@@ -33,7 +34,7 @@ use crate::map::tape::Tape;
 use crate::map::top::Top;
 use crate::map::write::Counting;
 
-/// What a row costs: something, and more if its last label or segment is long.
+/// The price of a row: a constant, plus a part that grows with its last label or segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RowPrice {
     pub(crate) row: f64,
@@ -41,7 +42,7 @@ pub(crate) struct RowPrice {
 }
 
 impl RowPrice {
-    /// Rows are counted.
+    /// Every row costs 1.
     pub(crate) const ONE: RowPrice = RowPrice {
         row: 1.0,
         byte: 0.0,
@@ -53,40 +54,40 @@ impl RowPrice {
     }
 }
 
-/// What a void costs.
+/// The price of a void.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum VoidPrice {
-    /// There are none but those that the map came with.
+    /// No voids except those of the input map.
     Never,
-    /// As much as any row.
+    /// The price of any other row.
     Row,
-    /// So much, though it is one row.
+    /// This price, though its size is one row.
     Fixed(f64),
 }
 
-/// What everything is priced by.
+/// The prices and weights of an optimisation.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms<'a> {
-    /// What a false positive costs.
+    /// The price of a false positive.
     pub(crate) lambda: f64,
-    /// What rows can say, in the order of the chance that a miss is called present.
+    /// The available states, in order of the probability that a miss is called present.
     pub(crate) states: Vec<usize>,
     pub(crate) row: RowPrice,
     pub(crate) void: VoidPrice,
-    /// What a URI-R takes in a filter, by state.
+    /// The size of a URI-R in a filter, by state.
     pub(crate) keys: [f64; STATES],
     pub(crate) prior: &'a Prior,
-    /// Whether misses are drawn towards the mean where they were seen: those at held nodes have a floor,
-    /// and others count by the trust in them. If not, they count as they were seen, and the nearest node
-    /// that holds something expects fewer.
+    /// Whether misses are shrunk towards the mean where they were seen: those at held nodes have a
+    /// floor, and the others are weighted by the trust in them. If not, they count as seen, and the
+    /// nearest node that holds something expects fewer.
     pub(crate) smooth: bool,
-    /// How much misses that were set aside count.
+    /// The weight of held-out misses.
     pub(crate) aside: f64,
     pub(crate) top: Top,
     pub(crate) counting: Counting,
-    /// What a newcomer that is missed costs, in false positives.
+    /// The price of a newcomer that is called absent, in false positives.
     pub(crate) miss: f64,
-    /// How much of what was seen once is held to be chance.
+    /// How much of what was seen once is attributed to chance.
     pub(crate) luck: f64,
 }
 
@@ -97,7 +98,7 @@ pub(crate) fn states(widths: impl DoubleEndedIterator<Item = u8>) -> Vec<usize> 
 }
 
 impl Terms<'_> {
-    /// Misses to be expected at a node itself, and beside those that were seen at and below it.
+    /// Expected misses at a node itself, and in addition to those seen at and below it.
     #[inline]
     pub(crate) fn misses(&self, own: &Own) -> (f64, f64) {
         let mut asked = own.asked + self.aside * own.aside;
@@ -106,11 +107,11 @@ impl Terms<'_> {
                 asked = 0.0;
             }
             if self.smooth {
-                // However little: else keys without a filter would be free of false positives.
+                // However few: otherwise keys without a filter would have no false positives.
                 asked += self.prior.here();
             }
         } else if self.smooth {
-            // The rest is in what is expected at the nearest node that holds something.
+            // The rest is included in the expectation of the nearest node that holds something.
             asked *= self.prior.trust();
         }
         let mut prior = match (own.is(BY_POWER), own.is(HOLDS)) {
@@ -125,33 +126,33 @@ impl Terms<'_> {
         (asked, prior)
     }
 
-    /// How many of some misses came by chance to where a row now turns them away.
+    /// How many of these misses are attributed to chance where a row turns them away.
     #[inline]
     fn luck(&self, misses: f64) -> f64 {
         self.lambda * self.luck * misses / (misses + 1.0)
     }
 }
 
-/// The least that something costs, and the size of the map that costs it.
+/// The least cost, and the size of the map that has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Value {
     pub(crate) cost: f64,
     pub(crate) size: f64,
 }
 
-/// What is known of what is below a node, or of it with what is below, for `N` states.
+/// The totals below a node, or at and below it, for `N` states.
 #[derive(Clone, Copy, Debug)]
 struct Below<const N: usize> {
-    /// By what is said above.
+    /// By the state above.
     values: [Value; N],
-    /// URI-Rs, but for those below voids that the map came with.
+    /// URI-Rs, excluding those below voids of the input map.
     count: f64,
     /// Misses, as far as they were seen, and all that are expected.
     misses: f64,
     expected: f64,
-    /// Rows below a void that the map came with, which all stay, and the misses they get.
+    /// Rows below a void of the input map, all of which stay, and their misses.
     locked: Value,
-    /// The same below a wildcard that the map came with: only its voids stay.
+    /// The same below a wildcard of the input map: only its voids stay.
     given: Value,
 }
 
@@ -196,25 +197,25 @@ impl<const N: usize> Below<N> {
 /// A row that may be written.
 struct Row {
     price: f64,
-    /// What it costs as a void, and takes.
+    /// Its cost and size as a void.
     void: f64,
     void_size: f64,
-    /// What it pays for saying less than what is said above it.
+    /// What it pays for calling less present than the row above it.
     luck: f64,
 }
 
-/// What was chosen before stays for nodes with more URI-Rs than `most`.
+/// Nodes with more URI-Rs than `most` keep their previous choices.
 #[derive(Clone, Copy)]
 pub(crate) struct Frozen<'a> {
     pub(crate) solution: &'a Solution,
     pub(crate) most: f64,
 }
 
-/// The states that are solved for, by their rank: the order of the chance that a miss is called present.
-/// The first is absent, the last open.
+/// The states to solve for, by rank, in order of the probability that a miss is called present. The
+/// first is absent, the last open.
 struct Solver<'a, const N: usize> {
     terms: &'a Terms<'a>,
-    /// Ranks that there are.
+    /// Number of ranks.
     ranks: usize,
     chances: [f64; N],
     keys: [f64; N],
@@ -252,7 +253,7 @@ impl<'a, const N: usize> Solver<'a, N> {
         0..self.ranks
     }
 
-    /// What was chosen by rank, by state.
+    /// Converts choices from ranks to states.
     fn choice(&self, chosen: &Chosen<N>) -> Choice {
         let states = &self.terms.states;
         let mut choice = Choice {
@@ -268,7 +269,7 @@ impl<'a, const N: usize> Solver<'a, N> {
         choice
     }
 
-    /// What was chosen before, by rank.
+    /// The previous choices, by rank.
     fn frozen(&self, rows: &[u8; STATES]) -> [u8; N] {
         let states = &self.terms.states;
         let rank_of = |state: u8| states.iter().position(|&s| s == usize::from(state));
@@ -279,7 +280,7 @@ impl<'a, const N: usize> Solver<'a, N> {
         frozen
     }
 
-    /// The least cost of a node by what is said above it, given what is below it.
+    /// The least cost of a node for each state above it, given what is below it.
     #[inline]
     fn node(&self, own: &Own, below: &mut Below<N>, frozen: Option<&Choice>) -> Chosen<N> {
         let terms = self.terms;
@@ -296,7 +297,7 @@ impl<'a, const N: usize> Solver<'a, N> {
         below.count += own.held as f64;
         let exact_row = terms.row.of(own, own.exact_rows.max(1));
         let wildcard_row = terms.row.of(own, own.wildcard_rows);
-        // Rows that are there already, below a void or a wildcard.
+        // Existing rows below a void or a wildcard.
         let there = u64::from(own.is(HELD) || own.is(VOID))
             + u64::from(own.is(WILDCARD) || own.is(VOID_BELOW));
         let there = terms.row.of(own, there);
@@ -317,7 +318,8 @@ impl<'a, const N: usize> Solver<'a, N> {
             below.values = [below.locked; N];
             return chosen;
         }
-        // Misses below a given wildcard are kept as a cost where everything is present.
+        // Misses below an existing wildcard are kept as a cost of the state in which everything is
+        // present.
         if own.is(VOID) {
             below.given.size += exact_row;
             below.given.cost += exact_row;
@@ -360,7 +362,7 @@ impl<'a, const N: usize> Solver<'a, N> {
                 value.cost += lambda * terms.miss * (1.0 - self.chances[rank]) * own.fresh;
             }
         }
-        // A row for all below it.
+        // A row for everything below the node.
         if let Some(top) = own.top {
             let opens = own.is(HOLDS) && terms.top >= top;
             let row = self.row(wildcard_row, opens, !own.is(ROOT), terms.luck(below.misses));
@@ -375,7 +377,7 @@ impl<'a, const N: usize> Solver<'a, N> {
         chosen
     }
 
-    /// A wildcard that the map came with: it says the best there is.
+    /// A wildcard of the input map: it gets the best state.
     fn given_wildcard(&self, below: &mut Below<N>, prior: f64, row: f64, chosen: &mut Chosen<N>) {
         let misses = below.given.cost - below.given.size + self.terms.lambda * prior;
         let mut says = [Value::default(); N];
@@ -418,10 +420,10 @@ impl<'a, const N: usize> Solver<'a, N> {
         }
     }
 
-    /// Where a row is cheaper than none, it is written, and says the cheapest there is.
+    /// Writes a row where that is cheaper than none, with the cheapest state.
     ///
-    /// A row that says less than `s` pays `luck·(p(s) - p(t))`, one that says more pays nothing. So the
-    /// best of each kind is a minimum over the states before `s` and over those from `s` on.
+    /// A row with less than `s` pays `luck·(p(s) - p(t))`, one with more pays nothing. So the best
+    /// of each kind is a minimum over the states before `s` and over those from `s` on.
     #[inline]
     fn rows(
         &self,
@@ -483,11 +485,11 @@ impl<'a, const N: usize> Solver<'a, N> {
     }
 }
 
-/// A map of least cost.
+/// A least-cost map.
 pub(crate) struct Solution {
     pub(crate) lambda: f64,
     pub(crate) value: Value,
-    /// All misses that are expected.
+    /// All expected misses.
     pub(crate) misses: f64,
     table: Table,
     /// The choices of the nodes on the tape, chunk by chunk, if they were kept.
@@ -511,7 +513,7 @@ impl Solution {
         }
     }
 
-    /// The choice of a node, given those of its chunk and its place in it.
+    /// The choice of a node, given those of its chunk and its position in it.
     pub(crate) fn choice(&self, chunk: &[u8], at: usize) -> &Choice {
         let mut number = [0; 4];
         if let Some(bytes) = chunk.get(4 * at..4 * at + 4) {
@@ -520,7 +522,7 @@ impl Solution {
         self.table.get(u32::from_le_bytes(number))
     }
 
-    /// The choices by the ids of nodes, for the walk that writes.
+    /// The choices by node id, for the pass that writes.
     pub(crate) fn choices<'a>(
         &self,
         outline: &'a Outline,
@@ -545,7 +547,7 @@ impl Solution {
     }
 }
 
-/// Finds the map of least cost. Choices are kept if there is a folder to put them in.
+/// Finds the least-cost map. Choices are kept if there is a folder for them.
 pub(crate) fn solve(
     outline: &Outline,
     terms: &Terms<'_>,
