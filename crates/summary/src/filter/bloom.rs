@@ -1,16 +1,16 @@
-//! A blocked Bloom filter: blocks of 512 bits, of which a hash sets eight, one in each word.
+//! A blocked Bloom filter: blocks of 512 bits, in which a hash sets eight bits, one in each word.
 //!
-//! All bits of a hash lie in one cache line, so a lookup costs one access to memory, or one range of
-//! 64 bytes over a network. Filters of the same number of blocks can be joined by `or`. The price is
-//! that blocks fill unevenly: a little more space than a Bloom filter without blocks at one false
-//! positive in a hundred, much more below one in two thousand.
+//! All bits of a hash are in one cache line, so a lookup costs one memory access, or one range of
+//! 64 bytes over a network. Filters with the same number of blocks can be merged by bitwise or. The
+//! drawback is that blocks fill unevenly: that takes a little more space than an unblocked Bloom
+//! filter at one false positive in a hundred, and much more below one in two thousand.
 
 use super::hash::{Hash, high, low, spread};
 
 /// Bytes in a block.
 pub(crate) const BLOCK: usize = 64;
 
-/// Words in a block, and bits that a hash sets.
+/// Words in a block, and bits set by a hash.
 const WORDS: usize = 8;
 
 /// The block of a hash.
@@ -31,7 +31,7 @@ fn word(block: &[u8; BLOCK], index: usize) -> u64 {
     u64::from_le_bytes(words[index])
 }
 
-/// Sets the bits of a hash. Whether any was not set before.
+/// Sets the bits of a hash. Returns whether any of them was not set before.
 #[inline]
 pub(crate) fn insert(block: &mut [u8; BLOCK], hash: Hash) -> bool {
     let (words, _) = block.as_chunks_mut::<8>();
@@ -54,8 +54,8 @@ pub(crate) fn contains(block: &[u8; BLOCK], hash: Hash) -> bool {
     missing == 0
 }
 
-/// How likely a hash that was never inserted is called present, given the bits that are set: the mean
-/// over the blocks of the product of the words' densities. `blocks` is whole blocks.
+/// The false positive rate given the set bits: the mean over the blocks of the product of the
+/// words' densities. `blocks` must be whole blocks.
 pub(crate) fn exact_rate(blocks: &[u8]) -> f64 {
     let (blocks, _) = blocks.as_chunks::<BLOCK>();
     let sum: f64 = blocks
@@ -73,7 +73,7 @@ pub(crate) fn exact_rate(blocks: &[u8]) -> f64 {
     }
 }
 
-/// Bits that are set.
+/// Number of set bits.
 pub(crate) fn ones(blocks: &[u8]) -> u64 {
     let (words, _) = blocks.as_chunks::<8>();
     words
@@ -82,25 +82,25 @@ pub(crate) fn ones(blocks: &[u8]) -> u64 {
         .sum()
 }
 
-/// How many keys most likely set so many bits of so many blocks.
+/// The most likely number of keys that set this many bits in this many blocks.
 pub(crate) fn keys_for(ones: u64, blocks: u64) -> u64 {
     let bits = blocks as f64 * 512.0;
     let unset = 1.0 - ones as f64 / bits;
     if blocks == 0 || ones == 0 {
         return 0;
     }
-    // A key sets one of a word's 64 bits; keys fall on blocks as a Poisson process does, so a bit
-    // stays unset with probability exp(-keys/blocks/64).
+    // A key sets one of a word's 64 bits; keys are distributed over blocks as a Poisson process, so
+    // a bit stays unset with probability exp(-keys/blocks/64).
     let keys = -unset.max(0.5 / bits).ln() * 64.0 * blocks as f64;
     keys.round() as u64
 }
 
-/// The rate of false positives to expect with so many bits for each key.
+/// The expected false positive rate with this many bits per key.
 pub fn expected_rate(bits_per_key: f64) -> f64 {
     if bits_per_key <= 0.0 {
         return 1.0;
     }
-    // Keys in a block follow a Poisson distribution. Sum over what can matter.
+    // The number of keys in a block follows a Poisson distribution. Sum over all relevant terms.
     let mean = 512.0 / bits_per_key;
     let spread = 12.0 * mean.sqrt() + 12.0;
     let from = (mean - spread).max(0.0).floor() as u64;
@@ -117,7 +117,7 @@ pub fn expected_rate(bits_per_key: f64) -> f64 {
     sum.min(1.0)
 }
 
-/// Bits for each key that give a rate of false positives.
+/// Bits per key for a false positive rate.
 pub fn bits_for_rate(rate: f64) -> f64 {
     let (mut low, mut high) = (0.5, 2000.0);
     for _ in 0..60 {
@@ -131,7 +131,7 @@ pub fn bits_for_rate(rate: f64) -> f64 {
     high
 }
 
-/// Blocks for so many keys at so many bits each. At least one, and never more than 2^57.
+/// The number of blocks for this many keys at this many bits each. At least one, at most 2^57.
 pub(crate) fn blocks_for(keys: u64, bits_per_key: f64) -> u64 {
     let blocks = (keys as f64 * bits_per_key / 512.0).ceil();
     (blocks as u64).clamp(1, 1 << 57)

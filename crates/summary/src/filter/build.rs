@@ -1,4 +1,4 @@
-//! Making filters: from captures and URIs, from hashes, from other filters.
+//! Building filters: from captures and URIs, from hashes, from other filters.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,18 +19,18 @@ use crate::error::{Error, Result};
 use crate::scope::Scopes;
 use waypost_io::pipeline::{self, Pool, Width};
 
-/// What to make.
+/// Options for a filter.
 #[derive(Clone, Debug)]
 pub struct Recipe {
-    /// Which kind.
+    /// The kind.
     pub kind: Kind,
-    /// How large, or how exact.
+    /// The size or the rate.
     pub budget: Budget,
-    /// Keys that a Bloom filter is made for, if they are more than there are now.
+    /// The number of keys that a Bloom filter is sized for, if it is more than there are now.
     pub capacity: u64,
-    /// What people say of it.
+    /// Metadata given by the user.
     pub metadata: Metadata,
-    /// How much memory to use, in bytes.
+    /// The memory limit, in bytes.
     pub memory: usize,
     /// The folder for temporary files.
     pub temporary: PathBuf,
@@ -49,23 +49,23 @@ impl Default for Recipe {
     }
 }
 
-/// What was made.
+/// The result of building a filter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Made {
-    /// What it says of itself.
+    /// Its head.
     pub head: Head,
     /// Its size.
     pub bytes: u64,
 }
 
 impl Made {
-    /// Bits for each key.
+    /// Bits per key.
     pub fn bits_per_key(&self) -> f64 {
         self.bytes as f64 * 8.0 / self.head.count.max(1) as f64
     }
 }
 
-/// What keys are: what a filter and what it is asked must agree on.
+/// How keys are made: what a filter and its lookups must agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keys {
     hash: HashFunction,
@@ -75,7 +75,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Keys that are hashed so, of this dialect and policy.
+    /// Keys with this hash, dialect and policy.
     pub fn new(hasher: Hasher, dialect: Dialect, policy: Policy) -> Keys {
         let hash = hasher.function();
         Keys {
@@ -111,12 +111,12 @@ impl Keys {
     }
 }
 
-/// Makes a filter of all that is read.
+/// Builds a filter of the whole input.
 ///
 /// # Errors
-/// When the input cannot be read, the filter not be written, or the recipe makes no sense.
+/// If the input can't be read, the filter can't be written, or the recipe is invalid.
 pub fn build(input: Input<'_>, recipe: &Recipe, out: &Path) -> Result<(Made, Reading)> {
-    // What makes no sense should be said before hours are spent.
+    // Reports invalid options before hours are spent.
     if recipe.kind == Kind::Ribbon && !matches!(recipe.budget, Budget::Bytes(_)) {
         size::width(recipe.budget, 1)?;
     }
@@ -130,10 +130,10 @@ pub fn build(input: Input<'_>, recipe: &Recipe, out: &Path) -> Result<(Made, Rea
     Ok((made, reading))
 }
 
-/// Makes a filter of what was hashed, here or on many machines, with these filters of captures.
+/// Builds a filter from hashes that were gathered with these capture filters.
 ///
 /// # Errors
-/// When the filter cannot be written, or the recipe makes no sense.
+/// If the filter can't be written, or the recipe is invalid.
 pub fn write(
     hashing: &Hashing,
     hashed: Hashed,
@@ -149,8 +149,8 @@ pub fn write(
     encode(&hashed.finish(hashing)?, keys, &recipe, out)
 }
 
-/// Adds to the metadata what the input says, where the user said nothing: dates come from captures,
-/// never from the clock.
+/// Fills in metadata from the input where the user gave none: dates come from captures, never from
+/// the clock.
 fn describe(reading: &Reading, scopes: &Scopes, metadata: &mut Metadata) -> Result<()> {
     let day = |time: waypost_index::timestamp::Time| time.to_string()[..10].to_owned();
     if let (Some(first), Some(last)) = (reading.first, reading.last) {
@@ -164,7 +164,7 @@ fn describe(reading: &Reading, scopes: &Scopes, metadata: &mut Metadata) -> Resu
     describe_scopes(scopes, metadata)
 }
 
-/// Notes which captures a filter is made from.
+/// Records the scope of a filter.
 fn describe_scopes(scopes: &Scopes, metadata: &mut Metadata) -> Result<()> {
     for scope in scopes.iter() {
         metadata.add("coverage", &format!("{}{scope}", super::summary::SCOPE))?;
@@ -193,7 +193,7 @@ pub(crate) fn encode(run: &Run, keys: Keys, recipe: &Recipe, out: &Path) -> Resu
                 if over == 0 {
                     break (writer, rate);
                 }
-                // How many keys each shard has, and so how large it is, was not known before.
+                // The number of keys in each shard, and so its size, was not known before.
                 let less = over as f64 * 8.0 / run.count().max(1) as f64 + 0.002;
                 width = ribbon::Width::of_bits(width.bits() - less).ok_or_else(|| {
                     Error::invalid(format!(
@@ -227,7 +227,7 @@ pub(crate) fn encode(run: &Run, keys: Keys, recipe: &Recipe, out: &Path) -> Resu
     Ok(Made { head, bytes })
 }
 
-/// Ribbon filters of several widths, narrow ones first, for one file, and the rate of the first.
+/// Ribbon filters of several widths for one file, in ascending order, and the rate of the first.
 pub(crate) fn ribbons(parts: &[(ribbon::Width, &Run)], recipe: &Recipe) -> Result<(Writer, f64)> {
     let mut first = None;
     let mut writer = Writer::new(&recipe.temporary);
@@ -277,7 +277,7 @@ pub(crate) fn ribbons(parts: &[(ribbon::Width, &Run)], recipe: &Recipe) -> Resul
             buffers.put((rows, boundaries));
             Ok(())
         })?;
-        // As many hashes fall on each shard.
+        // Hashes are evenly distributed over shards.
         first.get_or_insert(rates / shards as f64);
     }
     Ok((writer, first.unwrap_or(0.0)))
@@ -286,11 +286,11 @@ pub(crate) fn ribbons(parts: &[(ribbon::Width, &Run)], recipe: &Recipe) -> Resul
 struct Filled {
     writer: Writer,
     rate: f64,
-    /// Hashes that set a bit that was not set.
+    /// Number of hashes that set a new bit.
     new: u64,
 }
 
-/// A shard of a Bloom filter on its way, and the hashes that are not in it yet.
+/// A shard of a Bloom filter under construction, and the hashes to be added to it.
 struct Filling {
     first: u64,
     blocks: u64,
@@ -309,7 +309,7 @@ impl Filling {
     }
 }
 
-/// Blocks with the bits of a run, and those of a filter of as many blocks.
+/// Blocks with the bits of a run, combined with those of a filter with as many blocks.
 fn bloom(run: &Run, blocks: u64, old: Option<&Filter>, recipe: &Recipe) -> Result<Filled> {
     let mut writer = Writer::new(&recipe.temporary);
     let (mut rate, mut new) = (0.0, 0);
@@ -339,7 +339,7 @@ fn bloom(run: &Run, blocks: u64, old: Option<&Filter>, recipe: &Recipe) -> Resul
             new: 0,
         };
         let here = |hash| bloom::block_of(hash, blocks) / BLOOM_SHARD <= shard;
-        // More hashes than a shard should have do not wait for a worker.
+        // If there are more hashes than a shard should have, don't wait for a worker.
         loop {
             let room = BLOOM_HASHES - filling.hashes.len();
             if !reader.take_some(here, room, &mut filling.hashes)? {
@@ -379,12 +379,14 @@ fn bloom(run: &Run, blocks: u64, old: Option<&Filter>, recipe: &Recipe) -> Resul
     })
 }
 
-/// Hashes of a shard of a Bloom filter that wait together; a shard of eight bits a key has as many.
+/// How many hashes are buffered for a shard of a Bloom filter; a shard with eight bits per key has
+/// this many.
 const BLOOM_HASHES: usize = 1 << 20;
 
-/// How many shards of a Bloom filter are under way, each with its bytes and the hashes that wait.
+/// How many shards of a Bloom filter are built at once, each with its bytes and its buffered
+/// hashes.
 fn bloom_width(memory: usize) -> Width {
-    // A vector of hashes may have twice the room that it uses.
+    // A vector may have twice the capacity that it uses.
     let piece = BLOOM_SHARD as usize * BLOCK + 2 * 16 * BLOOM_HASHES;
     Width::within(memory / 2, 0, piece)
 }
@@ -400,7 +402,7 @@ fn blocks_entry(bytes: usize) -> Entry {
     }
 }
 
-/// The run itself: it is read once for the checksums and once to be written.
+/// The run itself: it is read once for the checksums and once for writing.
 fn hashes(run: &Run, head: &Head, recipe: &Recipe, out: &Path) -> Result<u64> {
     let shards = size::shards(Kind::Hashes, run.count());
     let mut entries = Vec::new();
@@ -450,10 +452,10 @@ fn copy(reader: &mut RunReader<'_>, mut count: u64, out: &mut dyn io::Write) -> 
     Ok(())
 }
 
-/// Adds all that is read to a Bloom filter.
+/// Adds the whole input to a Bloom filter.
 ///
 /// # Errors
-/// When the filter is no Bloom filter, or anything cannot be read or written.
+/// If the filter is not a Bloom filter, or on a read or write error.
 pub fn add(
     filter: &Filter,
     mut input: Input<'_>,
@@ -470,7 +472,7 @@ pub fn add(
     let filled = bloom(&run, filter.blocks(), Some(filter), recipe)?;
     let mut head = filter.head().clone();
     head.count += filled.new;
-    // A key whose bits were all set may be new all the same.
+    // A key whose bits were all set may still be new.
     head.estimated |= filled.new < run.count();
     head.rate = filled.rate;
     let mut metadata = filter.metadata().clone();
@@ -480,10 +482,10 @@ pub fn add(
     Ok((Made { head, bytes }, reading))
 }
 
-/// Joins filters: Bloom filters of the same number of blocks into one, hashes into any kind.
+/// Merges filters: Bloom filters with the same number of blocks into one, hashes into any kind.
 ///
 /// # Errors
-/// When they do not go together, or anything cannot be read or written.
+/// If they can't be merged, or on a read or write error.
 pub fn merge(filters: &[Filter], recipe: &Recipe, out: &Path) -> Result<Made> {
     let [first, rest @ ..] = filters else {
         return Err(Error::invalid("there is nothing to merge"));
@@ -560,10 +562,10 @@ fn join(filters: &[Filter], recipe: &Recipe, out: &Path) -> Result<Made> {
     Ok(Made { head, bytes })
 }
 
-/// Makes a filter of a file of hashes without those of a list. Returns how many were taken out.
+/// Builds a filter from a file of hashes without those of a list. Returns how many were removed.
 ///
 /// # Errors
-/// When `filter` holds no hashes, or anything cannot be read or written.
+/// If `filter` is not a file of hashes, or on a read or write error.
 pub fn exclude(
     filter: &Filter,
     mut list: Input<'_>,
@@ -599,7 +601,7 @@ fn must_be(filter: &Filter, kind: Kind, done: &str) -> Result<()> {
     .in_file(filter.name()))
 }
 
-/// Filters can be joined only if they hold keys of the same making.
+/// Filters can be merged only if their keys were made in the same way.
 fn agree(first: &Filter, other: &Filter) -> Result<()> {
     let (a, b) = (Keys::of(first), Keys::of(other));
     let what = if a.hash != b.hash {

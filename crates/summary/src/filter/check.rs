@@ -1,5 +1,4 @@
-//! Whether a filter is what it says: its checksums, that nothing held is missing, and how often it
-//! is wrong.
+//! Checking a filter: its checksums, that no held key is missing, and its false positive rate.
 
 use rayon::prelude::*;
 
@@ -8,39 +7,39 @@ use super::input::{self, Input, Reading};
 use super::read::Filter;
 use crate::error::{Error, Result};
 
-/// What was found.
+/// The result of the check.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Shards that are sound.
+    /// Number of intact shards.
     pub sound: u64,
     /// What is wrong with the others.
     pub damaged: Vec<Error>,
-    /// What the holdings showed, if there were any.
+    /// The result for the holdings, if any were given.
     pub holdings: Option<Holdings>,
 }
 
-/// What the holdings showed.
+/// The result for the holdings.
 #[derive(Debug)]
 pub struct Holdings {
     /// What was read.
     pub reading: Reading,
     /// Distinct keys of the holdings.
     pub keys: u64,
-    /// Those that the filter calls absent.
+    /// Keys that the filter calls absent.
     pub missing: u64,
-    /// Keys that nobody holds and that were tried.
+    /// Number of keys tried that nobody holds.
     pub tried: u64,
-    /// Those of them that the filter calls present.
+    /// Those that the filter calls present.
     pub false_positives: u64,
 }
 
 impl Holdings {
-    /// The rate of false positives that was measured.
+    /// The measured false positive rate.
     pub fn rate(&self) -> f64 {
         self.false_positives as f64 / self.tried.max(1) as f64
     }
 
-    /// How many standard deviations the measured rate is from the promised one.
+    /// The deviation of the measured rate from the stated one, in standard deviations.
     pub fn sigmas(&self, promised: f64) -> f64 {
         let expected = promised * self.tried as f64;
         let deviation = (expected * (1.0 - promised)).sqrt();
@@ -49,7 +48,7 @@ impl Holdings {
 }
 
 impl Report {
-    /// Whether nothing is wrong.
+    /// Whether everything is right.
     pub fn is_sound(&self) -> bool {
         self.damaged.is_empty()
             && self
@@ -74,7 +73,7 @@ pub fn check(filter: &Filter) -> Report {
     }
 }
 
-/// Looks up everything that is held, and `tries` keys that nobody holds.
+/// Looks up all held keys, and `tries` keys that nobody holds.
 ///
 /// # Errors
 /// When the holdings or the filter cannot be read.
@@ -116,7 +115,7 @@ pub fn check_holdings(filter: &Filter, mut input: Input<'_>, tries: u64) -> Resu
     })
 }
 
-/// The hash of something that is no SURT, so that no archive can hold it.
+/// The hash of a string that isn't a SURT, so no archive can hold it.
 fn nobodys(hasher: Hasher, number: u64) -> Hash {
     let mut text = *b"\0nobody has 00000000";
     text[12..].copy_from_slice(&number.to_be_bytes());

@@ -1,7 +1,7 @@
-//! Keys become 128 bits, with or without a secret.
+//! Hashing keys to 128 bits, with or without a secret.
 //!
-//! Everything else in a filter works on these bits alone. The upper half decides where a hash goes
-//! (its shard, its block), so the order of hashes is the order of shards.
+//! Everything else in a filter works on these bits alone. The upper half determines where a hash
+//! goes (its shard, its block), so the order of hashes is the order of shards.
 
 use std::fmt;
 use std::fs;
@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::error::{Error, Result};
 
-/// 128 bits that stand for a key.
+/// The 128-bit hash of a key.
 pub type Hash = u128;
 
 /// The upper 64 bits.
@@ -27,23 +27,23 @@ pub(crate) fn low(hash: Hash) -> u64 {
     hash as u64
 }
 
-/// Spreads `value` evenly over `0..count`, keeping the order: the first of them get the lowest.
+/// Maps `value` evenly to `0..count`, preserving the order.
 #[inline]
 pub(crate) fn spread(value: u64, count: u64) -> u64 {
     ((u128::from(value) * u128::from(count)) >> 64) as u64
 }
 
-/// The function that makes hashes.
+/// The hash function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HashFunction {
-    /// XXH3, 128 bits: everybody can compute it.
+    /// XXH3, 128 bits: anyone can compute it.
     Xxh3,
-    /// SipHash-2-4, 128 bits, under a secret key: only who has the key can.
+    /// SipHash-2-4, 128 bits, under a secret key: only those who have the key can compute it.
     SipHash,
 }
 
 impl HashFunction {
-    /// The name in documents and reports.
+    /// The name in documentation and reports.
     pub fn name(self) -> &'static str {
         match self {
             HashFunction::Xxh3 => "xxh3-128",
@@ -58,16 +58,16 @@ impl fmt::Display for HashFunction {
     }
 }
 
-/// A secret of 128 bits. Never printed.
+/// A 128-bit secret. Never printed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Secret([u8; 16]);
 
-/// What tells secrets apart without giving them away.
+/// Identifies a secret without revealing it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint(pub(crate) [u8; 16]);
 
 impl Secret {
-    /// Reads 32 hexadecimal digits; space around them does not matter.
+    /// Parses 32 hexadecimal digits; surrounding white space is ignored.
     ///
     /// # Errors
     /// On anything else.
@@ -85,18 +85,18 @@ impl Secret {
         Ok(Secret(key))
     }
 
-    /// Reads the key in a file.
+    /// Reads the key from a file.
     ///
     /// # Errors
-    /// When the file cannot be read or holds no key.
+    /// If the file can't be read or does not contain a key.
     pub fn read(path: &Path) -> Result<Secret> {
         let bytes = fs::read(path).map_err(|error| Error::io("read", path, error))?;
         Secret::parse(&String::from_utf8_lossy(&bytes))
             .map_err(|error| error.in_file(path.display()))
     }
 
-    /// What filters made with this key carry. It is the hash of a text that is no SURT, so it says
-    /// nothing about any.
+    /// The fingerprint in filters built with this key. It is the hash of a string that isn't a
+    /// SURT, so it reveals nothing about any SURT.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint(self.hash(b"waypost filter key fingerprint").to_le_bytes())
     }
@@ -114,7 +114,7 @@ impl fmt::Debug for Secret {
 }
 
 impl Fingerprint {
-    /// What unkeyed filters carry.
+    /// The fingerprint in unkeyed filters.
     pub(crate) const NONE: Fingerprint = Fingerprint([0; 16]);
 }
 
@@ -162,7 +162,7 @@ impl Hasher {
         }
     }
 
-    /// The fingerprint of the secret, zeros without one.
+    /// The fingerprint of the secret, or zeros.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         match self {
             Hasher::Public => Fingerprint::NONE,

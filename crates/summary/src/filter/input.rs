@@ -27,28 +27,29 @@ use crate::holdings::{BadUri, Content, Span, check_filters, tell};
 pub struct Input<'a> {
     /// Indexes and lists of URIs.
     pub sources: &'a [Source],
-    /// Which captures count.
+    /// Which captures to include.
     pub select: Select,
-    /// The rules for SURTs that must be made.
+    /// The dialect of SURTs made from URIs.
     pub dialect: Dialect,
-    /// How keys are cut.
+    /// The policy that cuts keys.
     pub policy: Policy,
-    /// How they are hashed.
+    /// The hash function.
     pub hasher: Hasher,
-    /// How much memory to use, in bytes.
+    /// The memory limit, in bytes.
     pub memory: usize,
     /// The folder for temporary files.
     pub temporary: PathBuf,
     /// Whether to stop at the first bad line.
     pub strict: bool,
-    /// Keeps the bad lines.
+    /// Collects the bad lines.
     pub rejects: Option<&'a mut RejectsFile>,
-    /// Counts the bytes of the sources that are done, as they are stored.
+    /// Counts the bytes of the sources that were read, as stored.
     pub progress: Option<&'a AtomicU64>,
 }
 
 impl<'a> Input<'a> {
-    /// All captures of these sources, whole, unkeyed, under the default dialect, in a gibibyte.
+    /// All captures of these sources: whole SURTs, unkeyed, in the default dialect, in 1 GiB of
+    /// memory.
     pub fn new(sources: &'a [Source]) -> Input<'a> {
         Input {
             sources,
@@ -68,15 +69,15 @@ impl<'a> Input<'a> {
 /// What was read.
 #[derive(Debug, Default)]
 pub struct Reading {
-    /// Lines of indexes, by what they are.
+    /// Lines of indexes, by type.
     pub tally: Tally,
-    /// Bad lines of indexes, for each.
+    /// Bad lines of indexes, by reason.
     pub rejects: Vec<Rejects>,
     /// URIs of lists.
     pub uris: u64,
     /// Lines of lists that have no SURT.
     pub bad_uris: BadUri,
-    /// Sources that are cut or corrupt; what came before is in.
+    /// Sources that are truncated or corrupt; what precedes the damage is included.
     pub damage: Vec<waypost_index::Error>,
     /// The oldest capture.
     pub first: Option<Time>,
@@ -84,18 +85,18 @@ pub struct Reading {
     pub last: Option<Time>,
     /// How the keys of indexes compare with their URLs.
     pub keys: KeyCheck,
-    /// What the sources were, by name: `cdx`, `uris`.
+    /// The kinds of the sources, by name: `cdx`, `uris`.
     pub kinds: Vec<&'static str>,
 }
 
 impl Reading {
-    /// Captures and URIs that were hashed, repeated ones too.
+    /// Captures and URIs that were hashed, including duplicates.
     pub fn given(&self) -> u64 {
         self.tally.selected + self.uris
     }
 }
 
-/// Reads everything and sorts its hashes.
+/// Reads the whole input and sorts its hashes.
 pub(crate) fn read(mut input: Input<'_>) -> Result<(Run, Reading)> {
     let hashing = Hashing::new(
         Keyer::new(input.dialect, input.policy, input.hasher),
@@ -148,8 +149,8 @@ pub(crate) fn read(mut input: Input<'_>) -> Result<(Run, Reading)> {
 }
 
 impl Reading {
-    /// What was read in ranges: all pieces of all files, merged. `list` says whether the files are
-    /// lists of URIs.
+    /// The result of reading in ranges: all pieces of all files, merged. `list` says whether the
+    /// files are lists of URIs.
     pub fn of_ranges(outcome: scan::Outcome, list: bool, hashed: &Hashed) -> Reading {
         let mut reading = Reading {
             first: hashed.span.first,
@@ -177,7 +178,7 @@ impl Reading {
     }
 }
 
-/// What a source holds, and what damage was met before that was known.
+/// The kind of a source, and any damage found while it was detected.
 fn content(source: &Source) -> Result<(Content, Option<waypost_index::Error>)> {
     match tell(source) {
         Ok(told) => Ok((told.content, told.damage)),
@@ -191,7 +192,7 @@ fn content(source: &Source) -> Result<(Content, Option<waypost_index::Error>)> {
     }
 }
 
-/// Hashes captures and URIs: the job of the scan that ends in a filter.
+/// Hashes captures and URIs: the scan job behind every filter.
 pub struct Hashing {
     keyer: Keyer,
     dialect: Dialect,
@@ -200,7 +201,7 @@ pub struct Hashing {
 }
 
 impl Hashing {
-    /// Hashes keys as `keyer` makes them. Hashes that exceed `memory` are spilled to a file in
+    /// Hashes keys made by `keyer`. Hashes that exceed `memory` are spilled to a file in
     /// `temporary`.
     pub fn new(keyer: Keyer, dialect: Dialect, memory: usize, temporary: &Path) -> Hashing {
         Hashing {
@@ -216,10 +217,10 @@ impl Hashing {
     }
 }
 
-/// How many hashes a partial has before they are put in partitions.
+/// The number of hashes in a partial before they are partitioned.
 const FEW: usize = 1 << 16;
 
-/// The hashes of some captures that follow each other. Their order does not matter.
+/// The hashes of consecutive captures. Their order does not matter.
 pub struct Hashed {
     /// As long as there are few.
     hashes: Vec<Hash>,
@@ -256,7 +257,7 @@ impl Job for Hashing {
     type Partial = Hashed;
 
     fn fields(&self) -> Fields {
-        // For keys that are no SURTs.
+        // For keys that aren't SURTs.
         Field::Url.into()
     }
 
@@ -275,7 +276,7 @@ impl Job for Hashing {
             .tools
             .get_or_insert_with(|| (Rekeyer::new(self.dialect), self.keyer.clone()));
         let hash = keyer.hash_surt(rekeyer.surt(capture));
-        // Captures of one URI-R mostly stand together.
+        // Captures of a URI-R are mostly adjacent.
         if found.hashes.last() != Some(&hash) {
             found.hashes.push(hash);
         }

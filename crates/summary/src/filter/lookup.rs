@@ -1,9 +1,9 @@
-//! Looking hashes up in a filter that is open.
+//! Looking up hashes in an open filter.
 //!
-//! A lookup in memory is a few steps of arithmetic and then waiting for one piece of memory: three
-//! blocks of a ribbon filter that lie together, one block of a Bloom filter. So there is nothing in it that is not needed once all shards
-//! were found sound, and lookups of many hashes fetch ahead what they will need. All is inlined by
-//! force: the fewer instructions a lookup has, the more lookups the processor has under way.
+//! A lookup in memory is a little arithmetic followed by one memory access: three contiguous blocks
+//! of a ribbon filter, or one block of a Bloom filter. So once all shards are verified, lookups do
+//! nothing else, and batches prefetch what they will need. Everything is forcibly inlined: the
+//! fewer instructions a lookup takes, the more lookups the processor can overlap.
 
 use std::sync::atomic::Ordering;
 
@@ -14,15 +14,15 @@ use super::read::Filter;
 use super::ribbon;
 use crate::error::{Error, Result};
 
-/// Hashes whose places are on their way while one is looked up.
+/// How many hashes are prefetched ahead.
 const AHEAD: usize = 32;
 
 impl Filter {
     /// Whether a hash may be held.
     ///
     /// # Errors
-    /// When the shard of the hash is damaged or cannot be read, or when the filter has several
-    /// widths, so that one must be [named](Filter::contains_at).
+    /// If the shard of the hash is damaged or unreadable, or if the filter has several widths, so
+    /// that one has to be [named](Filter::contains_at).
     #[inline]
     pub fn contains(&self, hash: Hash) -> Result<bool> {
         let found = match self.only {
@@ -33,10 +33,11 @@ impl Filter {
         Ok(found)
     }
 
-    /// Whether a hash may be held by the filter of one width. If there is none, it holds nothing.
+    /// Whether a hash may be held, according to the filter of one width. A width that does not
+    /// occur holds nothing.
     ///
     /// # Errors
-    /// When the shard of the hash is damaged or cannot be read.
+    /// If the shard of the hash is damaged or unreadable.
     pub fn contains_at(&self, width: u8, hash: Hash) -> Result<bool> {
         let found = match self.layout.parts.iter().find(|part| part.width == width) {
             Some(&part) => self.probe(part, hash)?,
@@ -46,8 +47,8 @@ impl Filter {
         Ok(found)
     }
 
-    /// Whether each of many hashes may be held, in their order. What they need is fetched ahead, so
-    /// that the processor waits for many at once.
+    /// Whether each of many hashes may be held, in order. Memory is prefetched, so that many
+    /// accesses overlap.
     ///
     /// # Errors
     /// As [`contains`](Filter::contains).
@@ -108,7 +109,7 @@ impl Filter {
         Ok(search(self.range(bytes, shard), hash))
     }
 
-    /// Looks a hash up in a file of which only its shard is read.
+    /// Looks up a hash in a file of which only its shard is read.
     #[inline(never)]
     fn probe_by_range(&self, part: Part, hash: Hash) -> Result<bool> {
         if self.layout.head.kind == Kind::Bloom {
@@ -140,7 +141,7 @@ impl Filter {
         Ok(layout.places[shard].probe(hash, position, &layout.deviations))
     }
 
-    /// Where the block of a hash begins: the shards of a Bloom filter follow each other without gaps.
+    /// The offset of the block of a hash: the shards of a Bloom filter are contiguous.
     #[inline(always)]
     fn block_at(&self, bytes: &[u8], hash: Hash) -> Result<usize> {
         let block = bloom::block_of(hash, self.layout.blocks);
@@ -150,7 +151,7 @@ impl Filter {
         Ok(self.layout.first_block + block as usize * BLOCK)
     }
 
-    /// Checks a shard if it was not checked before.
+    /// Verifies a shard on first access.
     #[inline(always)]
     fn sound(&self, bytes: &[u8], shard: usize) -> Result<()> {
         if self.unsound.load(Ordering::Relaxed) > 0 {
@@ -160,13 +161,13 @@ impl Filter {
     }
 }
 
-/// The shard of a hash in a part that has some; not in a Bloom filter.
+/// The shard of a hash in a part that has shards; not for Bloom filters.
 #[inline]
 pub(super) fn shard_of(part: Part, hash: Hash) -> usize {
     place_of(part, hash).0
 }
 
-/// The same, and where in the shard the hash is.
+/// The same, with the position of the hash in the shard.
 #[inline(always)]
 fn place_of(part: Part, hash: Hash) -> (usize, u64) {
     let (shard, position) = ribbon::shard_of(hash, part.shards as u64);
@@ -179,7 +180,7 @@ fn in_block(bytes: &[u8], at: usize, hash: Hash) -> bool {
     block.is_some_and(|block| bloom::contains(block, hash))
 }
 
-/// Answers in order. While one is answered, what those behind it need is on its way.
+/// Answers in order, prefetching for the hashes ahead.
 #[inline]
 fn ahead<P: Copy + Default>(
     hashes: &[Hash],
@@ -201,12 +202,13 @@ fn ahead<P: Copy + Default>(
     Ok(())
 }
 
-/// Whether a hash is among sorted ones. Hashes are evenly spread, so the place is guessed first.
+/// Whether a hash is among sorted ones. Hashes are evenly distributed, so this starts with
+/// interpolation.
 fn search(bytes: &[u8], hash: Hash) -> bool {
     let (hashes, _) = bytes.as_chunks::<16>();
     let at = |index: usize| u128::from_le_bytes(hashes[index]);
     let (mut low, mut high) = (0, hashes.len());
-    // A few guesses bring the ends near; halving does the rest.
+    // A few interpolation steps narrow the range; binary search does the rest.
     for _ in 0..4 {
         if high - low < 64 {
             break;

@@ -1,7 +1,7 @@
-//! Filters: what an archive holds, as hashes, for archives that may not show their URIs.
+//! Filters: holdings as hashes, for archives that may not reveal their URIs.
 //!
-//! A filter answers one question, "may this key be held?", with no or maybe. A no is always right. A
-//! maybe is wrong at a rate that is chosen when the filter is made, and that its file states.
+//! A filter answers one question, "may this key be held?", with no or maybe. A no is always right.
+//! A maybe is wrong at a rate that is chosen when the filter is built and stated in its file.
 //!
 //! ```text
 //! URI ─► SURT ─► key of a policy ─► 128-bit hash ─► radix partitions on disk
@@ -10,15 +10,15 @@
 //!                                   a sorted run ─► shards ─► one file
 //! ```
 //!
-//! | kind | for | bits for each key at a rate of 0.39% |
+//! | kind | use | bits per key at a rate of 0.39% |
 //! |---|---|---|
-//! | [`ribbon`] | publishing: the smallest, built in one go | 8.2 |
-//! | [`bloom`] | adding to and joining, one cache line a lookup | 12.2 |
-//! | hashes | keeping: from it any filter is made, merged or cut down | 128, never wrong |
+//! | [`ribbon`] | publishing: the smallest, can't be changed | 8.2 |
+//! | [`bloom`] | adding and merging, one cache line per lookup | 12.2 |
+//! | hashes | master copy: every other filter can be built from it | 128, no false positives |
 //!
-//! The same holdings give the same bytes, in whatever order they come and on however many threads.
-//! Memory is bounded: what does not fit goes through temporary files that have no name, so that a
-//! build that is killed leaves nothing.
+//! The same holdings give the same bytes, whatever their order and the number of threads. Memory is
+//! limited: the rest goes to unnamed temporary files, so a build that is killed leaves nothing
+//! behind.
 //!
 //! ```
 //! use waypost_index::Source;
@@ -37,9 +37,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! When not to use it: to learn *what* an archive holds, or how often. Profiles and maps tell that.
-//! And an unkeyed filter hides nothing that can be guessed: [`privacy`] says in numbers what a file
-//! gives away.
+//! When not to use a filter: to learn *what* an archive holds, or how often it was captured. Use a
+//! profile or a map for that. And an unkeyed filter hides nothing that can be guessed: [`privacy`]
+//! quantifies what a file reveals.
 
 pub mod bloom;
 mod build;

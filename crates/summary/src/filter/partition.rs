@@ -1,10 +1,10 @@
-//! Hashes in any order, any number of them, in bounded memory: radix partitions on disk.
+//! Sorting any number of hashes in limited memory: radix partitions on disk.
 //!
-//! Hashes go to one of 1,024 buckets by their highest bits. When memory is full, all are appended to
-//! one temporary file, and from then on each bucket whenever it is full itself. In the end every
-//! bucket is small enough to be read back, sorted and deduplicated by itself, and the sorted buckets
-//! one after the other are the sorted whole. So the result does not depend on the order in which
-//! hashes came.
+//! Hashes go into one of 1,024 buckets by their highest bits. When memory is full, all buckets are
+//! appended to a temporary file, and from then on each bucket whenever it is full. In the end every
+//! bucket is small enough to be read back, sorted and deduplicated on its own, and the sorted
+//! buckets in sequence are the sorted whole. So the result does not depend on the order of the
+//! input.
 
 use std::fs::File;
 use std::io;
@@ -18,16 +18,16 @@ use super::run::{Run, RunWriter, decode};
 use crate::error::{Error, Result};
 use waypost_io::pipeline::{self, Pool, Width};
 
-/// How many of the highest bits decide.
+/// The number of highest bits that select the bucket.
 const BITS: u32 = 10;
 const BUCKETS: usize = 1 << BITS;
 
-/// Hashes that were given so far.
+/// The hashes so far.
 pub(crate) struct Partitions {
     buckets: Vec<Bucket>,
-    /// How many hashes a bucket may have when there is a file.
+    /// The capacity of a bucket once there is a file.
     largest: usize,
-    /// How many hashes may be in memory before there is a file.
+    /// The number of hashes held in memory before there is a file.
     room: usize,
     spill: Option<Spill>,
     memory: usize,
@@ -37,22 +37,22 @@ pub(crate) struct Partitions {
 #[derive(Default)]
 struct Bucket {
     hashes: Vec<Hash>,
-    /// When it is full.
+    /// The number at which it is full.
     most: usize,
 }
 
-/// What did not fit in memory.
+/// The spilled hashes.
 struct Spill {
     file: File,
     end: u64,
-    /// For each bucket, where in the file its hashes are, and how many.
+    /// For each bucket, the offsets and numbers of its hashes in the file.
     extents: Vec<Vec<(u64, u32)>>,
     bytes: Vec<u8>,
 }
 
 impl Partitions {
-    /// `memory` in bytes is for everything until the run is made. Temporary files are in `folder`,
-    /// without a name.
+    /// `memory`, in bytes, covers everything until the run is built. Temporary files are created in
+    /// `folder`, without a name.
     pub(crate) fn new(memory: usize, folder: &Path) -> Partitions {
         let mut buckets = Vec::new();
         buckets.resize_with(BUCKETS, || Bucket {
@@ -61,7 +61,7 @@ impl Partitions {
         });
         Partitions {
             buckets,
-            // Vectors may have twice the room that they use.
+            // Vectors may have twice the capacity that they use.
             room: (memory / 4 / 16).max(BUCKETS),
             largest: (memory / 2 / 16 / BUCKETS).max(1 << 6),
             spill: None,
@@ -70,7 +70,7 @@ impl Partitions {
         }
     }
 
-    /// Takes hashes in.
+    /// Adds hashes.
     pub(crate) fn add(&mut self, hashes: &[Hash]) -> Result<()> {
         for &hash in hashes {
             let number = (hash >> (128 - BITS)) as usize;
@@ -89,7 +89,7 @@ impl Partitions {
         Ok(())
     }
 
-    /// Gives all hashes, some at a time, in no order.
+    /// Passes on all hashes, some at a time, in no particular order.
     pub(crate) fn each(&self, mut take: impl FnMut(&[Hash]) -> Result<()>) -> Result<()> {
         if let Some(spill) = &self.spill {
             let (mut bytes, mut hashes) = (Vec::new(), Vec::new());
@@ -109,7 +109,7 @@ impl Partitions {
             .try_for_each(|bucket| take(&bucket.hashes))
     }
 
-    /// Writes everything out, and from now on each bucket by itself.
+    /// Writes all buckets; from now on each is written on its own.
     fn begin_file(&mut self) -> Result<()> {
         let file = tempfile::tempfile_in(&self.folder)
             .map_err(|error| Error::io("write a temporary file in", &self.folder, error))?;
@@ -121,8 +121,8 @@ impl Partitions {
         });
         for number in 0..BUCKETS {
             self.write(number)?;
-            // The next time they are full one after the other, not all at once: that would stop
-            // whoever gives the hashes.
+            // Stagger the buckets so that they don't all fill up at the same time, which would
+            // block the producer.
             self.buckets[number].most = (self.largest * (number + 1) / BUCKETS).max(1);
         }
         Ok(())
@@ -135,7 +135,7 @@ impl Partitions {
         let Some(spill) = &mut self.spill else {
             return Ok(());
         };
-        // A part at a time: before there was a file, a skewed bucket may have had all.
+        // One part at a time: before there was a file, a skewed bucket may have had everything.
         for part in bucket.hashes.chunks(1 << 16) {
             spill.bytes.clear();
             spill
@@ -153,7 +153,7 @@ impl Partitions {
         Ok(())
     }
 
-    /// Sorts what was given.
+    /// Sorts all hashes.
     pub(crate) fn finish(mut self) -> Result<Run> {
         let mut out = RunWriter::new(self.memory / 4, &self.folder);
         if self.spill.is_none() {
@@ -175,7 +175,7 @@ impl Partitions {
         let most = (self.memory / 4).max(1 << 16) as u64;
         let pieces: Vec<Piece> = (0..BUCKETS)
             .flat_map(|bucket| {
-                // One that does not fit goes piece by piece, reading all of it for each.
+                // A bucket that does not fit is processed in pieces, reading all of it for each.
                 let bytes = spill.size(bucket);
                 let count = if bytes <= most {
                     1
@@ -229,7 +229,7 @@ struct Piece {
 }
 
 impl Spill {
-    /// How many bytes of a bucket are in the file.
+    /// The number of bytes of a bucket in the file.
     fn size(&self, bucket: usize) -> u64 {
         let extents = self.extents[bucket].iter();
         extents.map(|(_, count)| u64::from(*count) * 16).sum()

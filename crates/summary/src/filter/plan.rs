@@ -1,39 +1,39 @@
-//! What filters of an archive would take, now and as it grows.
+//! Estimates of the sizes of an archive's filters, now and as it grows.
 
 use super::bloom;
 use super::format::Kind;
 use super::size::{self, Budget, bloom_size, file_size};
 use crate::error::Result;
 
-/// An archive and what it wants.
+/// An archive and its requirements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wish {
-    /// URI-Rs that it holds now.
+    /// URI-Rs held now.
     pub uris: u64,
-    /// URI-Rs that come every year.
+    /// URI-Rs added every year.
     pub growth: u64,
     /// How many years to look ahead.
     pub years: u32,
-    /// The rate of false positives.
+    /// The false positive rate.
     pub rate: f64,
 }
 
-/// A way to do it.
+/// One option.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Way {
-    /// What it is.
+    /// Its description.
     pub name: String,
-    /// Bytes, for each of the years asked about.
+    /// Bytes, for each requested year.
     pub bytes: Vec<u64>,
-    /// The rate of false positives, for each of them.
+    /// The false positive rate, for each of them.
     pub rates: Vec<f64>,
 }
 
-/// Expected keys of each of the paper's filters.
+/// Expected keys in each of the paper's filters.
 const PAPERS_KEYS: u64 = 200_000_000;
-/// Its filters, one for each hexadecimal digit.
+/// The paper's filters, one for each hexadecimal digit.
 const PAPERS_FILTERS: u64 = 16;
-/// Its hash functions.
+/// The paper's hash functions.
 const PAPERS_HASHES: i32 = 5;
 
 impl Wish {
@@ -43,10 +43,10 @@ impl Wish {
             .saturating_add(self.growth.saturating_mul(u64::from(years)))
     }
 
-    /// The ways, each looked at after so many years.
+    /// The options, each evaluated after these numbers of years.
     ///
     /// # Errors
-    /// When the rate makes no sense.
+    /// If the rate is invalid.
     pub fn ways(&self, years: &[u32]) -> Result<Vec<Way>> {
         let keys: Vec<u64> = years.iter().map(|&year| self.keys(year)).collect();
         let mut ways = Vec::new();
@@ -103,8 +103,8 @@ impl Wish {
         Ok(ways)
     }
 
-    /// The paper's: 16 Bloom filters of 200 million keys each, with five hash functions, which one by
-    /// the first digit of the URI's MD5.
+    /// The paper's design: 16 Bloom filters of 200 million keys each, with five hash functions,
+    /// selected by the first digit of the URI's MD5.
     fn papers(&self, keys: &[u64]) -> Way {
         let each = papers_bits(self.rate);
         Way {
@@ -121,8 +121,8 @@ impl Wish {
     }
 }
 
-/// Bits of one of the paper's filters: what its library takes for that many keys at a rate with five
-/// hash functions.
+/// Bits of one of the paper's filters: what its library allocates for that many keys at a rate with
+/// five hash functions.
 fn papers_bits(rate: f64) -> u64 {
     let hashes = f64::from(PAPERS_HASHES);
     let fill = rate.powf(1.0 / hashes);

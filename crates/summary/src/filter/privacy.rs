@@ -1,34 +1,34 @@
-//! What a filter gives away, in numbers.
+//! What a filter reveals, in numbers.
 
 use super::format::{Head, Kind};
 use super::hash::HashFunction;
 
-/// Keys that one core is taken to hash and look up in a second: 100 ns each, an assumption.
+/// Keys that one core can hash and look up per second: assumes 100 ns each.
 pub const TRIES_PER_SECOND: f64 = 10e6;
-/// URIs in a crawl of the whole Web, as anybody can download it.
+/// URIs in a public crawl of the whole Web.
 pub const DICTIONARY: f64 = 3e9;
-/// How likely it is thought that something is held, before the filter is asked.
+/// Prior probabilities that something is held.
 pub const PRIORS: [f64; 3] = [0.001, 0.01, 0.1];
 
-/// What a filter gives away.
+/// What a filter reveals.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exposure {
-    /// Whether nothing can be looked up without a secret.
+    /// Whether a secret is needed for lookups.
     pub keyed: bool,
-    /// Whether the file holds hashes, which never call present what is not held.
+    /// Whether the file contains hashes, which have no false positives.
     pub exact: bool,
-    /// The rate of false positives.
+    /// The false positive rate.
     pub rate: f64,
-    /// For each of [`PRIORS`], how sure one is after the filter said present.
+    /// For each of [`PRIORS`], the probability that something called present is held.
     pub posteriors: [f64; 3],
-    /// Of a dictionary of URIs that are not held, how many are called present all the same.
+    /// The number of false positives in a dictionary of URIs that are not held.
     pub dictionary_false: f64,
-    /// Core seconds to look all of the dictionary up; `None` if that takes the key.
+    /// Core seconds to look up the whole dictionary; `None` if that needs the secret.
     pub dictionary_seconds: Option<f64>,
 }
 
-/// How sure one is that something is held that was thought to be with probability `prior` and is
-/// called present by a filter of this rate.
+/// The posterior probability that something is held, given its prior probability and that a filter
+/// with this rate calls it present.
 pub fn posterior(prior: f64, rate: f64) -> f64 {
     prior / (prior + rate * (1.0 - prior))
 }

@@ -1,6 +1,6 @@
-//! A filter that is open: by memory map, from bytes at hand, or shard by shard from a file.
+//! An open filter: memory-mapped, from bytes, or read shard by shard from a file.
 //!
-//! Head and table are checked when it is opened, each shard when it is first looked at.
+//! The head and the table are verified on opening, each shard on first access.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -22,9 +22,9 @@ pub struct Filter {
     name: String,
     pub(crate) layout: Layout,
     bytes: Bytes,
-    /// Its filter, unless it has several.
+    /// Its only part, unless it has several widths.
     pub(super) only: Option<Part>,
-    /// Which shards were found sound, and how many were not yet.
+    /// Which shards are verified, and how many are not yet.
     sound: Vec<AtomicBool>,
     pub(super) unsound: AtomicUsize,
     hasher: Option<Hasher>,
@@ -34,20 +34,20 @@ pub struct Filter {
 enum Bytes {
     Map(Mapped),
     Memory(Vec<u8>),
-    /// Read by range; the last shard that was read is kept.
+    /// Read by range; the last shard is cached.
     File(File, Mutex<Option<(usize, Vec<u8>)>>),
 }
 
 impl Filter {
-    /// Whether a file that begins with these bytes is a filter.
+    /// Whether a file that starts with these bytes is a filter.
     pub fn begins(start: &[u8]) -> bool {
         start.starts_with(&MAGIC)
     }
 
-    /// Opens a source if it is a file of hashes, each of a whole SURT, without a secret.
+    /// Opens a source if it is a file of unkeyed hashes of whole SURTs.
     ///
     /// # Errors
-    /// When it cannot be read, or is another filter.
+    /// If it can't be read, or is a different kind of filter.
     pub(crate) fn of_hashes(source: &waypost_index::Source) -> Result<Option<Filter>> {
         let waypost_index::Source::File(path) = source else {
             return Ok(None);
@@ -73,16 +73,16 @@ impl Filter {
     /// Opens a file by memory map.
     ///
     /// # Errors
-    /// When it cannot be read, is no filter, or is damaged.
+    /// If it can't be read, is not a filter, or is damaged.
     pub fn open(path: &Path) -> Result<Filter> {
         Filter::of_map(path, Mapped::open(path)?)
     }
 
-    /// Reads a file into memory, which pays for many lookups: in a large filter each takes about two
-    /// thirds of the time that it takes in a file that is mapped.
+    /// Reads a file into memory, which pays off for many lookups: in a large filter, each takes
+    /// about two thirds of the time that it takes in a mapped file.
     ///
     /// # Errors
-    /// When it cannot be read, is no filter, or is damaged.
+    /// If it can't be read, is not a filter, or is damaged.
     pub fn load(path: &Path) -> Result<Filter> {
         Filter::of_map(path, Mapped::load(path)?)
     }
@@ -101,11 +101,11 @@ impl Filter {
         ))
     }
 
-    /// Opens a file to be read shard by shard, as over a network: first what stands before the
+    /// Opens a file to be read shard by shard, as over a network: first everything before the
     /// shards, then for each lookup the shard that it needs.
     ///
     /// # Errors
-    /// When it cannot be read, is no filter, or is damaged.
+    /// If it can't be read, is not a filter, or is damaged.
     pub fn open_by_range(path: &Path) -> Result<Filter> {
         let fail = |error| Error::io("read", path, error);
         let file = File::open(path).map_err(|error| Error::io("open", path, error))?;
@@ -127,10 +127,10 @@ impl Filter {
         ))
     }
 
-    /// Opens bytes.
+    /// Opens a filter from bytes.
     ///
     /// # Errors
-    /// When they are no filter, or a damaged one.
+    /// If they are not a filter, or are damaged.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Filter> {
         let layout = whole(&bytes)?;
         Ok(Filter::new(String::new(), layout, Bytes::Memory(bytes)))
@@ -153,10 +153,10 @@ impl Filter {
         }
     }
 
-    /// Gives the secret that a keyed filter was made with.
+    /// Sets the secret that a keyed filter was built with.
     ///
     /// # Errors
-    /// When it was made with another, or with none.
+    /// If it was built with another secret, or without one.
     pub fn with_secret(mut self, secret: Secret) -> Result<Filter> {
         let problem = match self.layout.head.fingerprint {
             Some(fingerprint) if fingerprint == secret.fingerprint() => {
@@ -172,10 +172,10 @@ impl Filter {
         Err(Error::invalid(problem).in_file(&self.name))
     }
 
-    /// The function that makes hashes for it.
+    /// The hash function for this filter.
     ///
     /// # Errors
-    /// When it is keyed and the secret was not given.
+    /// If it is keyed and the secret was not set.
     pub fn hasher(&self) -> Result<Hasher> {
         self.hasher.ok_or_else(|| {
             Error::invalid("built with a secret key, which is needed for lookups")
@@ -188,32 +188,32 @@ impl Filter {
         &self.name
     }
 
-    /// What it says of itself.
+    /// Its head.
     pub fn head(&self) -> &Head {
         &self.layout.head
     }
 
-    /// What people say of it.
+    /// Its metadata.
     pub fn metadata(&self) -> &Metadata {
         &self.layout.metadata
     }
 
-    /// How many bytes its file has.
+    /// The size of its file in bytes.
     pub fn length(&self) -> u64 {
         self.layout.length
     }
 
-    /// What no two filters share: the checksum of their heads, which covers those of all shards.
+    /// The identity of a filter: the checksum of its head, which covers those of all shards.
     pub(crate) fn identity(&self) -> u64 {
         self.layout.checksum
     }
 
-    /// How many shards it has.
+    /// The number of shards.
     pub fn shards(&self) -> usize {
         self.layout.entries.len()
     }
 
-    /// The widths of its rows, if it is a ribbon filter: one, unless it is the companion of a map.
+    /// The widths of a ribbon filter: one, unless it is the companion of a map.
     pub fn widths(&self) -> Vec<u8> {
         match self.layout.head.kind {
             Kind::Ribbon => self.layout.parts.iter().map(|part| part.width).collect(),
@@ -221,7 +221,7 @@ impl Filter {
         }
     }
 
-    /// Columns of the rows of a ribbon filter on average: the bits that count for each key.
+    /// The mean number of columns of a ribbon filter: the effective bits per key.
     pub fn bits(&self) -> f64 {
         let entries = &self.layout.entries;
         let rows: u64 = entries.iter().map(|entry| u64::from(entry.extent)).sum();
@@ -232,12 +232,12 @@ impl Filter {
         bits as f64 / rows.max(1) as f64
     }
 
-    /// The blocks of a Bloom filter.
+    /// The number of blocks of a Bloom filter.
     pub fn blocks(&self) -> u64 {
         self.layout.blocks
     }
 
-    /// The same by one load, for single lookups.
+    /// The same with a single load, for single lookups.
     #[inline]
     pub(super) fn check_quickly(&self) -> Result<()> {
         match &self.bytes {
@@ -246,7 +246,7 @@ impl Filter {
         }
     }
 
-    /// Whether the file was not truncated while it was in use.
+    /// Whether the file is still intact, that is, was not truncated while in use.
     pub(crate) fn check_intact(&self) -> Result<()> {
         match &self.bytes {
             Bytes::Map(map) => Ok(map.check()?),
@@ -263,7 +263,7 @@ impl Filter {
         }
     }
 
-    /// Reads a shard and gives its bytes, which were found sound, to `take`.
+    /// Reads a shard and passes its verified bytes to `take`.
     pub(crate) fn with_shard<T>(&self, shard: usize, take: impl FnOnce(&[u8]) -> T) -> Result<T> {
         let Bytes::File(file, kept) = &self.bytes else {
             let bytes = self.in_memory().unwrap_or_default();
@@ -285,7 +285,7 @@ impl Filter {
         Ok(take(kept.as_ref().map_or(&[][..], |(_, bytes)| bytes)))
     }
 
-    /// Where a shard is in the bytes of the whole file. The table was checked against their length.
+    /// The range of a shard in the bytes of the file. The table was checked against their length.
     pub(super) fn range<'a>(&self, bytes: &'a [u8], shard: usize) -> &'a [u8] {
         let range = self.layout.range(shard);
         bytes
@@ -293,7 +293,7 @@ impl Filter {
             .unwrap_or_default()
     }
 
-    /// What stands between a shard and what is before it.
+    /// The padding before a shard.
     fn gap<'a>(&self, bytes: &'a [u8], shard: usize) -> &'a [u8] {
         let end = self.layout.range(shard).start as usize;
         bytes
@@ -301,7 +301,7 @@ impl Filter {
             .unwrap_or_default()
     }
 
-    /// Checks a shard of the whole file unless it was checked before.
+    /// Verifies a shard on first access.
     #[cold]
     pub(super) fn ensure(&self, bytes: &[u8], shard: usize) -> Result<()> {
         match self.sound.get(shard) {

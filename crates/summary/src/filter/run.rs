@@ -1,4 +1,4 @@
-//! Sorted, distinct hashes: what partitions become, what shards are cut from, what merging works on.
+//! Sorted, distinct hashes: the output of partitions and the input of shards and merges.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -10,10 +10,10 @@ use super::hash::{Hash, high, spread};
 use super::read::Filter;
 use crate::error::{Error, Result};
 
-/// Bytes that are read at a time.
+/// How many bytes are read at a time.
 const CHUNK: usize = 1 << 20;
 
-/// Takes hashes in order and keeps them in memory as long as they fit, then in a file.
+/// Collects hashes in order, in memory as long as they fit, then in a file.
 pub(crate) struct RunWriter {
     held: Vec<Hash>,
     /// How many hashes may be held in memory.
@@ -24,7 +24,7 @@ pub(crate) struct RunWriter {
 }
 
 impl RunWriter {
-    /// `memory` is in bytes. The file is in `folder` and has no name there: nothing is left of it
+    /// `memory` is in bytes. The file is created in `folder` without a name: nothing is left of it
     /// when the process ends, however it ends.
     pub(crate) fn new(memory: usize, folder: &Path) -> RunWriter {
         RunWriter {
@@ -36,7 +36,7 @@ impl RunWriter {
         }
     }
 
-    /// Appends hashes that are larger than all before.
+    /// Appends hashes that are greater than all before.
     pub(crate) fn push(&mut self, hashes: &[Hash]) -> Result<()> {
         self.count += hashes.len() as u64;
         if self.file.is_none() && self.held.len() + hashes.len() <= self.most {
@@ -73,7 +73,7 @@ impl RunWriter {
     }
 }
 
-/// Writes hashes as files have them.
+/// Writes hashes in the file format.
 pub(crate) fn write_hashes(
     hashes: &[Hash],
     out: &mut (impl Write + ?Sized),
@@ -96,7 +96,7 @@ enum Stored {
 }
 
 impl Run {
-    /// How many there are.
+    /// The number of hashes.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
@@ -117,15 +117,15 @@ impl Run {
 pub(crate) struct RunReader<'a> {
     run: &'a Run,
     bytes: Vec<u8>,
-    /// Hashes that were read, of which those from `at` on were not given.
+    /// Hashes read so far; those from `at` on were not consumed yet.
     buffer: Vec<Hash>,
     at: usize,
-    /// The number of the hash behind the buffer.
+    /// The number of the hash after the buffer.
     next: u64,
 }
 
 impl RunReader<'_> {
-    /// Hashes that were not taken yet: some at least, unless there are no more.
+    /// Hashes not consumed yet: at least one, unless the run is at its end.
     pub(crate) fn peek(&mut self) -> Result<&[Hash]> {
         if let Stored::Memory(hashes) = &self.run.stored {
             return Ok(&hashes[self.at..]);
@@ -136,7 +136,7 @@ impl RunReader<'_> {
         Ok(&self.buffer[self.at..])
     }
 
-    /// Takes so many of what [`peek`](RunReader::peek) showed.
+    /// Consumes this many of the hashes returned by [`peek`](RunReader::peek).
     pub(crate) fn take(&mut self, count: usize) {
         self.at += count;
     }
@@ -155,7 +155,7 @@ impl RunReader<'_> {
         Ok(())
     }
 
-    /// Appends the hashes, next in order, for which `wanted` holds.
+    /// Appends the next hashes for which `wanted` holds.
     pub(crate) fn take_while(
         &mut self,
         wanted: impl Fn(Hash) -> bool,
@@ -165,7 +165,7 @@ impl RunReader<'_> {
         Ok(())
     }
 
-    /// The same for at most `most`. Whether there may be more.
+    /// The same for at most `most` hashes. Returns whether there may be more.
     pub(crate) fn take_some(
         &mut self,
         wanted: impl Fn(Hash) -> bool,
@@ -181,19 +181,19 @@ impl RunReader<'_> {
         Ok(more)
     }
 
-    /// Appends the hashes of a shard; shards must be asked for in order.
+    /// Appends the hashes of a shard; shards must be requested in order.
     pub(crate) fn shard(&mut self, shard: u64, shards: u64, out: &mut Vec<Hash>) -> Result<()> {
         self.take_while(|hash| spread(high(hash), shards) <= shard, out)
     }
 }
 
-/// Hashes as files have them.
+/// Parses hashes in the file format.
 pub(crate) fn decode(bytes: &[u8]) -> impl Iterator<Item = Hash> + '_ {
     let (hashes, _) = bytes.as_chunks::<16>();
     hashes.iter().map(|bytes| u128::from_le_bytes(*bytes))
 }
 
-/// Where the hashes of one input are read: a run, or a file of hashes.
+/// A source of hashes: a run, or a file of hashes.
 pub(crate) enum Cursor<'a> {
     Run(RunReader<'a>),
     File {
@@ -244,7 +244,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// All hashes of all inputs, each once.
+/// All distinct hashes of all inputs.
 pub(crate) fn union(cursors: &mut [Cursor<'_>], out: &mut RunWriter) -> Result<()> {
     let mut batch = Vec::with_capacity(1 << 16);
     loop {
@@ -270,7 +270,7 @@ pub(crate) fn union(cursors: &mut [Cursor<'_>], out: &mut RunWriter) -> Result<(
     }
 }
 
-/// The hashes of `from` that are not among `without`. Returns how many were.
+/// The hashes of `from` that are not in `without`. Returns how many were removed.
 pub(crate) fn difference(
     from: &mut Cursor<'_>,
     without: &mut Cursor<'_>,

@@ -1,18 +1,18 @@
-//! How large a filter is to be, and how many shards it takes.
+//! Sizes of filters and numbers of shards.
 
 use super::bloom;
 use super::format::{Kind, PADDED_FROM};
 use super::ribbon::{self, WIDEST, Width};
 use crate::error::{Error, Result};
 
-/// What the user wants to spend, or to get.
+/// The size or rate requested by the user.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Budget {
-    /// At most this rate of false positives.
+    /// At most this false positive rate.
     Rate(f64),
-    /// Bits for each key: of a row (ribbon, from 1 to 32, not counting what it adds), or in all (Bloom).
+    /// Bits per key: of a row (ribbon, from 1 to 32, without overhead), or in total (Bloom).
     Bits(f64),
-    /// At most this many bytes in all.
+    /// At most this many bytes in total.
     Bytes(u64),
 }
 
@@ -27,7 +27,7 @@ const HASHES_SHARD: u64 = 1 << 16;
 /// Blocks in a shard of a Bloom filter: a mebibyte.
 pub(crate) const BLOOM_SHARD: u64 = 1 << 14;
 
-/// Shards for so many keys. Never none.
+/// The number of shards for this many keys. At least one.
 pub(crate) fn shards(kind: Kind, keys: u64) -> u64 {
     match kind {
         Kind::Ribbon => ribbon::shards(keys),
@@ -51,22 +51,22 @@ pub fn file_size(kind: Kind, keys: u64, bits: f64) -> u64 {
     }
 }
 
-/// The bytes of a part of a ribbon filter: all keys of one width, with their entries in the table. A file
-/// has 128 bytes more, however many parts it has.
+/// The size of a part of a ribbon filter in bytes: all keys of one width, with their table entries.
+/// A file has 128 bytes more, however many parts it has.
 pub(crate) fn part_size(keys: u64, width: Width) -> u64 {
     ribbon::bytes(keys, width).saturating_add(ribbon::shards(keys) * 32)
 }
 
-/// The same for a Bloom filter of so many blocks.
+/// The same for a Bloom filter with this many blocks.
 pub(crate) fn bloom_size(blocks: u64) -> u64 {
     128 + blocks.div_ceil(BLOOM_SHARD) * 32 + blocks * 64
 }
 
-/// The width of rows that a budget allows for so many keys. What a budget of bytes allows is about
-/// right: the sizes of shards are not known before they are built.
+/// The width of rows that a budget allows for this many keys. For a budget of bytes it is
+/// approximate: the sizes of shards are not known before they are built.
 ///
 /// # Errors
-/// When no width does.
+/// If no width fits.
 pub(crate) fn width(budget: Budget, keys: u64) -> Result<Width> {
     match budget {
         Budget::Rate(rate) => {
@@ -109,16 +109,16 @@ pub(crate) fn width(budget: Budget, keys: u64) -> Result<Width> {
     }
 }
 
-/// The blocks that a budget allows for so many keys, in a file with so many bytes of metadata.
+/// The number of blocks that a budget allows for this many keys, in a file with this much metadata.
 ///
 /// # Errors
-/// When the budget makes no sense.
+/// If the budget is invalid.
 pub(crate) fn blocks(budget: Budget, keys: u64, metadata: u64) -> Result<u64> {
     Ok(match budget {
         Budget::Rate(rate) => {
             check_rate(rate)?;
-            // Which rate is reached is chance: a little more or less than expected, by about one
-            // part in the root of the number of blocks. Three times that is put aside.
+            // The actual rate varies by chance around the expected one, by about one part in the
+            // root of the number of blocks. Three times that is reserved.
             let blocks = bloom::blocks_for(keys, bloom::bits_for_rate(rate));
             let aside = (3.0 / (blocks as f64).sqrt()).min(0.5);
             bloom::blocks_for(keys, bloom::bits_for_rate(rate * (1.0 - aside)))
@@ -132,7 +132,7 @@ pub(crate) fn blocks(budget: Budget, keys: u64, metadata: u64) -> Result<u64> {
             bloom::blocks_for(keys, bits)
         }
         Budget::Bytes(bytes) => {
-            // Each mebibyte of blocks has 32 bytes in the table, and a large file is padded.
+            // Each mebibyte of blocks has a table entry of 32 bytes, and a large file is padded.
             let room = bytes.saturating_sub(metadata).saturating_sub(128);
             let most = room / 64;
             let table = most.div_ceil(BLOOM_SHARD) * 32;

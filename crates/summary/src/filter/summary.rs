@@ -1,4 +1,4 @@
-//! A filter as a summary like any other.
+//! The [`Summary`](crate::Summary) interface of filters.
 
 use waypost_index::timestamp::Time;
 use waypost_surt::{Policy, Surt};
@@ -35,25 +35,25 @@ impl Keyer {
         }
     }
 
-    /// The one for this filter.
+    /// The keyer of this filter.
     ///
     /// # Errors
-    /// When the filter is keyed and its secret was not given.
+    /// If the filter is keyed and its secret was not set.
     pub fn of(filter: &Filter) -> Result<Keyer> {
         let head = filter.head();
         Ok(Keyer::new(head.dialect, head.policy, filter.hasher()?))
     }
 
-    /// The hash of a URI, or of a SURT, as lists have them. Its key is then [`key`](Keyer::key).
+    /// Hashes a URI or SURT, as found in lists. Its key is then [`key`](Keyer::key).
     ///
     /// # Errors
-    /// When no SURT can be made of it.
+    /// If it has no SURT.
     pub fn hash(&mut self, uri: &[u8]) -> Result<Hash, waypost_surt::Error> {
         self.surt(uri)?;
         Ok(self.hash_last())
     }
 
-    /// The SURT of a URI, or of a SURT, as lists have them.
+    /// The SURT of a URI or SURT, as found in lists.
     pub(super) fn surt(&mut self, uri: &[u8]) -> Result<&[u8], waypost_surt::Error> {
         self.surt.clear();
         self.writer.write(uri, &mut self.surt)?;
@@ -70,7 +70,7 @@ impl Keyer {
         self.hasher.hash(&self.key)
     }
 
-    /// The hash of a SURT in the usual form.
+    /// The hash of a SURT in canonical form.
     #[inline]
     pub fn hash_surt(&mut self, surt: &[u8]) -> Hash {
         let surt: &[u8] = &spelled(surt);
@@ -92,10 +92,10 @@ impl Keyer {
     }
 }
 
-/// Begins the `coverage` that says which captures a filter was made from.
+/// The prefix of a `coverage` that is a scope.
 pub(super) const SCOPE: &str = "captures?";
 
-/// What the head and the metadata of a file say, in the words that all summaries use.
+/// The head and metadata of a file as the metadata of a summary.
 pub(super) fn about(layout: &Layout) -> About {
     let texts = |element: &str| {
         layout
@@ -150,7 +150,8 @@ impl Summary for Filter {
     }
 
     fn size(&self) -> Size {
-        // The bits of a filter are as good as random: gzip makes nothing of them. Hashes likewise.
+        // The bits of a filter are essentially random, so gzip does not shrink them. The same goes
+        // for hashes.
         Size {
             keys: self.head().count,
             bytes: self.length(),

@@ -1,4 +1,4 @@
-//! The first 128 bytes: what kind of filter it is, of what keys, and how much follows.
+//! The first 128 bytes: the kind of the filter, how its keys were made, and how much follows.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,26 +9,26 @@ use xxhash_rust::xxh3::Xxh3Default;
 use crate::error::{Error, Result};
 use crate::filter::hash::{Fingerprint, HashFunction};
 
-/// What every file begins with.
+/// The magic number.
 pub(crate) const MAGIC: [u8; 8] = *b"WPFILTER";
 /// The version that is written, and the only one that is read.
 pub(crate) const VERSION: u16 = 2;
-/// How long the head is.
+/// The length of the head.
 pub(crate) const LENGTH: usize = 128;
-/// Where its checksum stands.
+/// The offset of its checksum.
 const CHECKSUM: usize = 120;
-/// The longest metadata that is read: nobody needs more, and a hostile file must not ask for more.
+/// The maximum length of metadata: nobody needs more, and a hostile file must not demand more.
 pub(crate) const LONGEST_METADATA: u32 = 1 << 20;
 
 /// The kinds of filters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// Homogeneous ribbon: the smallest, built in one go, never changed.
+    /// Homogeneous ribbon: the smallest, can't be changed.
     #[default]
     Ribbon,
-    /// Blocked Bloom: can be added to and joined.
+    /// Blocked Bloom: can be added to and merged.
     Bloom,
-    /// The hashes themselves, sorted: from it any filter can be made.
+    /// The sorted hashes themselves: every other filter can be built from them.
     Hashes,
 }
 
@@ -36,7 +36,7 @@ impl Kind {
     /// All of them, the default first.
     pub const ALL: [Kind; 3] = [Kind::Ribbon, Kind::Bloom, Kind::Hashes];
 
-    /// The name that users type.
+    /// The name used in options.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Ribbon => "ribbon",
@@ -67,41 +67,41 @@ impl FromStr for Kind {
     }
 }
 
-/// What a filter says of itself, but for its metadata.
+/// The properties of a filter, without its metadata.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Head {
     /// Which kind it is.
     pub kind: Kind,
-    /// How keys became hashes.
+    /// The hash function.
     pub hash: HashFunction,
     /// The fingerprint of the secret key; `None` without one.
     pub fingerprint: Option<Fingerprint>,
-    /// The rules by which SURTs were made.
+    /// The dialect of the SURTs.
     pub dialect: Dialect,
-    /// How keys were cut.
+    /// The policy of the keys.
     pub policy: Policy,
-    /// Distinct keys that are held.
+    /// Number of distinct held keys.
     pub count: u64,
-    /// Whether `count` is an estimate, as it is after Bloom filters were joined or added to.
+    /// Whether `count` is an estimate, as for Bloom filters that were merged or added to.
     pub estimated: bool,
-    /// How likely a key that is not held is called present. For several widths, at the narrowest.
+    /// The false positive rate. With several widths, that of the narrowest.
     pub rate: f64,
-    /// Keys that a Bloom filter was made for; elsewhere the same as `count`.
+    /// The number of keys that a Bloom filter was sized for; for other kinds, `count`.
     pub capacity: u64,
 }
 
-/// What else the head says: how much follows it.
+/// The rest of the head: how much follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) metadata: u32,
     pub(crate) shards: u32,
-    /// Boundaries between the buckets of all shards, a byte each.
+    /// The number of boundaries between the buckets of all shards, a byte each.
     pub(crate) boundaries: u32,
     pub(crate) padded: bool,
 }
 
 impl Extent {
-    /// Where the shards begin, before padding.
+    /// The offset of the shards, before padding.
     pub(crate) fn end(self) -> u64 {
         LENGTH as u64
             + u64::from(self.metadata)
@@ -111,7 +111,8 @@ impl Extent {
 }
 
 impl Head {
-    /// The bytes of the head. `rest` is metadata, table and boundaries: the checksum covers them, too.
+    /// The bytes of the head. `rest` is metadata, table and boundaries, which the checksum also
+    /// covers.
     pub(crate) fn encode(&self, extent: Extent, rest: &[&[u8]]) -> [u8; LENGTH] {
         let mut bytes = [0; LENGTH];
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
@@ -156,7 +157,7 @@ impl Head {
         bytes
     }
 
-    /// Reads a head without its checksum, which is there to be checked when the rest is.
+    /// Parses a head without verifying its checksum, which also needs the rest.
     pub(crate) fn decode(bytes: &[u8; LENGTH]) -> Result<(Head, Extent)> {
         if bytes[..8] != MAGIC {
             return Err(Error::format("not a filter"));
@@ -232,7 +233,7 @@ impl Head {
     }
 }
 
-/// The checksum that the head should have.
+/// The expected checksum of the head.
 pub(crate) fn checksum(head: &[u8; LENGTH], rest: &[&[u8]]) -> u64 {
     let mut hasher = Xxh3Default::new();
     hasher.update(&head[..CHECKSUM]);
@@ -242,12 +243,12 @@ pub(crate) fn checksum(head: &[u8; LENGTH], rest: &[&[u8]]) -> u64 {
     hasher.digest()
 }
 
-/// The checksum that the head has.
+/// The stored checksum of the head.
 pub(crate) fn stated_checksum(head: &[u8; LENGTH]) -> u64 {
     u64::from_le_bytes(array(head, CHECKSUM))
 }
 
-/// `N` bytes at a place that is always inside.
+/// `N` bytes at an offset that is always within bounds.
 pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let mut array = [0; N];
     array.copy_from_slice(&bytes[at..at + N]);

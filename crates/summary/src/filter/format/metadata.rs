@@ -1,4 +1,4 @@
-//! What people say of a filter: Dublin Core.
+//! The metadata of a filter: Dublin Core.
 
 use std::collections::BTreeMap;
 
@@ -25,15 +25,15 @@ pub const ELEMENTS: [&str; 15] = [
     "type",
 ];
 
-/// Elements with their values, several if need be.
+/// Elements with one or more values each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata(BTreeMap<String, Vec<String>>);
 
 impl Metadata {
-    /// Adds a value, unless it is there already.
+    /// Adds a value, unless it is already there.
     ///
     /// # Errors
-    /// When there is no such element, or the text is empty.
+    /// If there is no such element, or the value is empty.
     pub fn add(&mut self, element: &str, value: &str) -> Result<()> {
         let element = element.strip_prefix("dc:").unwrap_or(element);
         if !ELEMENTS.contains(&element) {
@@ -57,7 +57,7 @@ impl Metadata {
         self.0.get(element).map_or(&[], Vec::as_slice)
     }
 
-    /// All elements with their values, in the order of their names.
+    /// All elements with their values, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().flat_map(|(element, values)| {
             values
@@ -66,7 +66,7 @@ impl Metadata {
         })
     }
 
-    /// Adds what another says.
+    /// Adds all values of another.
     pub fn extend(&mut self, other: &Metadata) {
         for (element, values) in &other.0 {
             let own = self.0.entry(element.clone()).or_default();
@@ -78,7 +78,7 @@ impl Metadata {
         }
     }
 
-    /// As JSON: a text, or a list of texts, for each element. Nothing at all if there is nothing.
+    /// JSON with a string or a list of strings for each element. Empty if there are no elements.
     pub(crate) fn encode(&self) -> Vec<u8> {
         if self.0.is_empty() {
             return Vec::new();

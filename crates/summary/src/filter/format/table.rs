@@ -1,7 +1,7 @@
-//! The table of shards, and where each shard is.
+//! The table of shards, and their positions.
 //!
-//! A file holds one filter, or several ribbon filters of different widths (a *part* each), which are
-//! told apart by the widths in the table.
+//! A file contains one filter, or several ribbon filters of different widths (one *part* each),
+//! which are distinguished by the widths in the table.
 
 use super::head::{self, Extent, Head, Kind, LENGTH, array};
 use super::is_padded;
@@ -10,15 +10,15 @@ use crate::error::{Error, Result};
 use crate::filter::bloom;
 use crate::filter::ribbon::{self, Place, WIDEST};
 
-/// Bytes of a table's entry.
+/// Size of a table entry in bytes.
 pub(crate) const ENTRY: usize = 32;
-/// Bytes of a hash that is stored whole.
+/// Size of a stored hash in bytes.
 pub(crate) const HASH: u64 = 16;
 
 /// One shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Where it begins in the file.
+    /// Its offset in the file.
     pub(crate) offset: u64,
     /// XXH3-64 of its bytes.
     pub(crate) checksum: u64,
@@ -56,12 +56,12 @@ impl Entry {
         })
     }
 
-    /// What lookups need of a ribbon shard whose boundaries begin at number `first`.
+    /// What lookups need to know about a ribbon shard whose boundaries start at number `first`.
     fn place(&self, first: u32) -> Place {
         Place::new(self.count, self.extent, self.width, self.narrow).at(self.offset, first)
     }
 
-    /// How many bytes the shard has. `None` if the entry makes no sense.
+    /// The size of the shard in bytes. `None` if the entry is invalid.
     pub(crate) fn length(&self, kind: Kind) -> Option<u64> {
         match kind {
             Kind::Ribbon => {
@@ -69,7 +69,7 @@ impl Entry {
                 let sound = (least..=WIDEST).contains(&self.width)
                     && self.extent.is_multiple_of(8)
                     && self.narrow <= self.extent / 64;
-                // A shard without hashes has no rows, and only that.
+                // A shard has no rows if and only if it has no keys.
                 (sound && (self.extent == 0) == (self.count == 0)).then(|| {
                     ribbon::bytes_of_rows(self.extent.into(), self.width, self.narrow.into())
                 })
@@ -90,33 +90,33 @@ pub(crate) struct Part {
     pub(crate) shards: usize,
 }
 
-/// All that stands before the shards, understood and checked.
+/// Everything before the shards, parsed and verified.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Layout {
     pub(crate) head: Head,
     pub(crate) metadata: Metadata,
     pub(crate) entries: Vec<Entry>,
     pub(crate) parts: Vec<Part>,
-    /// Ribbon: what lookups need of each shard.
+    /// Ribbon: what lookups need to know about each shard.
     pub(crate) places: Vec<Place>,
-    /// Ribbon: how far the boundaries of buckets are from where they would be if all buckets had
-    /// equally many keys. For each shard, the first and the last are there, too, and zero.
+    /// Ribbon: the deviations of bucket boundaries from where they would be if all buckets had the
+    /// same number of keys. For each shard, this includes the first and the last, which are zero.
     pub(crate) deviations: Vec<i8>,
-    /// Bloom: all blocks, and those of every shard but the last.
+    /// Bloom: the number of all blocks, and of those in every shard but the last.
     pub(crate) blocks: u64,
     pub(crate) blocks_per_shard: u64,
-    /// Bloom: the byte where the first block begins.
+    /// Bloom: the offset of the first block.
     pub(crate) first_block: usize,
-    /// Where the table ends.
+    /// The end of the table.
     end_of_table: u64,
-    /// How long the file is.
+    /// The length of the file.
     pub(crate) length: u64,
-    /// The checksum of all that stands before the shards, their checksums among it.
+    /// The checksum of everything before the shards, including their checksums.
     pub(crate) checksum: u64,
 }
 
 impl Layout {
-    /// How many bytes stand before the shards, given the first [`LENGTH`] of them.
+    /// The number of bytes before the shards, given the first [`LENGTH`] of them.
     pub(crate) fn prefix(start: &[u8]) -> Result<u64> {
         let head = start
             .first_chunk::<LENGTH>()
@@ -124,7 +124,7 @@ impl Layout {
         Ok(Head::decode(head)?.1.end())
     }
 
-    /// Understands `prefix`, which is as long as [`Layout::prefix`] says, and checks it against the
+    /// Parses `prefix`, whose length is given by [`Layout::prefix`], and checks it against the
     /// length of the file.
     pub(crate) fn decode(prefix: &[u8], length: u64) -> Result<Layout> {
         let start = prefix
@@ -165,7 +165,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Finds what lookups need of the shards of a ribbon filter.
+    /// Computes what lookups need to know about the shards of a ribbon filter.
     fn place(&mut self, boundaries: &[u8]) -> Result<()> {
         let damaged = || Error::format("the boundaries of buckets are damaged");
         let mut rest = boundaries;
@@ -189,8 +189,8 @@ impl Layout {
         }
     }
 
-    /// A checksum can be made to hold by whoever makes a file; what lookups rely on is checked by
-    /// itself.
+    /// An attacker can make a checksum match, so everything that lookups rely on is checked
+    /// separately.
     fn check(&mut self, extent: Extent) -> Result<()> {
         let damaged = |what: &str| Error::format(format!("the table of shards is damaged: {what}"));
         let kind = self.head.kind;
@@ -254,7 +254,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Where the zeros before a shard begin, if it has any.
+    /// The start of the padding before a shard, if there is any.
     pub(crate) fn gap(&self, shard: usize) -> u64 {
         match shard.checked_sub(1) {
             Some(before) => self.range(before).end,
@@ -262,15 +262,15 @@ impl Layout {
         }
     }
 
-    /// Where a shard is in the file.
+    /// The range of a shard in the file.
     pub(crate) fn range(&self, shard: usize) -> std::ops::Range<u64> {
         let entry = &self.entries[shard];
-        // `check` has seen that the length is there.
+        // `check` has verified that there is a length.
         entry.offset..entry.offset + entry.length(self.head.kind).unwrap_or(0)
     }
 }
 
-/// Runs of one width, each width once, narrow ones first.
+/// Runs of shards of equal width; each width occurs once, in ascending order.
 fn parts(kind: Kind, entries: &[Entry]) -> Result<Vec<Part>> {
     let mut parts: Vec<Part> = Vec::new();
     for (number, entry) in entries.iter().enumerate() {
@@ -307,7 +307,7 @@ mod tests {
     use proptest::prelude::*;
     use xxhash_rust::xxh3::xxh3_64;
 
-    /// Gives the head the checksum that it should have, as whoever wants to do harm would.
+    /// Gives the head a valid checksum, as an attacker would.
     fn seal(bytes: &mut [u8]) {
         let Ok(end) = Layout::prefix(bytes) else {
             return;
@@ -377,8 +377,8 @@ mod tests {
             seal(&mut bytes);
             assert!(Filter::from_bytes(bytes).is_err(), "{value} at {at}");
         }
-        // Keys and rows without end, rows that are no whole bytes, widths that are none, boundaries that
-        // are missing.
+        // Excessive keys and rows, rows that aren't whole bytes, invalid widths, missing
+        // boundaries.
         let entry = LENGTH;
         for (at, value) in [
             (entry + 16, vec![0xff; 4]),

@@ -1,4 +1,4 @@
-//! Writing a filter: shards are put aside as they come, because what stands before them speaks of
+//! Writing a filter: shards are buffered as they arrive, because the data before them describes
 //! them all.
 
 use std::io::{self, BufWriter, Read, Seek, Write};
@@ -15,7 +15,7 @@ use super::metadata::Metadata;
 use super::table::{ENTRY, Entry};
 use crate::error::{Error, Result};
 
-/// Shards up to this many bytes together are put aside in memory.
+/// Shards up to this total size are buffered in memory.
 const IN_MEMORY: usize = 32 << 20;
 
 /// Takes shards in order and writes the file.
@@ -37,7 +37,7 @@ impl Writer {
         }
     }
 
-    /// Adds a shard. Its offset and checksum are found here.
+    /// Adds a shard. Its offset and checksum are computed here.
     pub(crate) fn shard(&mut self, mut entry: Entry, bytes: &[u8]) -> Result<()> {
         entry.checksum = xxh3_64(bytes);
         self.entries.push(entry);
@@ -52,7 +52,7 @@ impl Writer {
         self.shard(entry, bytes)
     }
 
-    /// How large the file will be.
+    /// The size of the file.
     pub(crate) fn size(&self, kind: Kind, metadata: &Metadata) -> Result<u64> {
         let mut entries = self.entries.clone();
         let boundaries = self.boundaries.len();
@@ -87,10 +87,10 @@ impl Writer {
     }
 }
 
-/// Whether a file can be written at a place: to be asked before hours are spent, because the file itself
-/// is begun only when all of it is at hand. So a build that is killed leaves nothing there.
+/// Checks that a file can be written to a path, before hours are spent: the file itself is created
+/// only when all of its content is ready. So a build that is killed leaves nothing there.
 pub(crate) fn check_place(out: &Path) -> Result<()> {
-    // Pipes and devices are opened once only: closing them tells their reader that all is said.
+    // Pipes and devices are opened only once: closing them signals the end to their reader.
     let special = std::fs::metadata(out).is_ok_and(|metadata| !metadata.is_file());
     if out.as_os_str() != "-" && !special {
         AtomicFile::create(out)?;
@@ -98,8 +98,8 @@ pub(crate) fn check_place(out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes a file. `shard` writes the bytes of one shard, given its number and length; shards are asked
-/// for in order.
+/// Writes a file. `shard` writes the bytes of one shard, given its number and length; shards are
+/// requested in order.
 pub(crate) fn write(
     head: &Head,
     metadata: &Metadata,
@@ -136,8 +136,8 @@ pub(crate) fn write(
     Ok(size)
 }
 
-/// Gives every shard its place in a file with so many bytes of metadata. Returns what the head says of
-/// that, and the size of the file.
+/// Assigns an offset to every shard of a file with this much metadata. Returns the layout for the
+/// head, and the size of the file.
 fn arrange(
     kind: Kind,
     metadata: usize,
