@@ -1,11 +1,11 @@
-//! A homogeneous ribbon filter of one shard: any width from 1 to 32 bits, whole or not, and the same
-//! bytes for the same hashes in whatever order they come.
+//! A homogeneous ribbon filter of one shard: any width from 1 to 32 bits, integer or not, and the
+//! same bytes for the same hashes in any order.
 //!
 //! A shard is a table of *rows*, each `width` bits wide. A hash selects some of 128 neighbouring
-//! rows: a *start* and 128 *coefficients*. The rows are filled so that those selected by a hash that
-//! is held, xored, give zero; those of any other hash do so by chance, once in 2^width. That is a
-//! system of linear equations whose right-hand sides are all zero, so it always has a solution, and
-//! building never fails. It is solved in two steps:
+//! rows, given by a *start* and 128 *coefficients*. The rows are filled so that for every held hash
+//! the XOR of its selected rows is zero; for any other hash it is zero by chance, once in 2^width.
+//! That is a system of linear equations whose right-hand sides are all zero, so it always has a
+//! solution, and building never fails. It is solved in two steps:
 //!
 //! - *banding* brings the equations into echelon form, one by one. An equation that depends on those
 //!   before it is satisfied with them and is left out;
@@ -16,64 +16,66 @@
 //! Hübschle-Schneider, Sanders and Walzer, "Fast succinct retrieval and approximate membership using
 //! ribbon", 2022.)
 //!
-//! A width of 7.6 bits means that 60% of the rows have eight columns and the first 40% have seven. A hash
-//! is looked at in as many columns as the block of its first row has.
+//! A width of 7.6 bits means that 60% of the rows have eight columns and the first 40% have seven.
+//! A hash is checked in as many columns as the block of its first row has.
 //!
 //! # How many rows
 //!
-//! Where more equations crowd than 128 rows can carry, rows are forced to zero and everything that
-//! selects them is called present. So the rate depends on how far the equations lag behind their
-//! starts, and that is a random walk: over a whole shard its deviations grow with the root of the
-//! number of keys, and a filter that leaves room for them takes 3 to 5% more than it has to.
+//! Where there are more equations than 128 rows can absorb, rows are forced to zero, and everything
+//! that selects only them is called present. So the rate depends on how far the equations lag
+//! behind their starts, which is a random walk: over a whole shard its deviations grow with the
+//! root of the number of keys, and a filter that leaves room for them takes 3 to 5% more than
+//! necessary.
 //!
-//! Here starts are balanced. A shard is cut into *buckets* of up to 1,024 keys by hash, and for each
-//! boundary one byte says how far it lies from where it would be if all buckets had equally many keys.
-//! Then the walk begins anew in every bucket, and one row more for every 64 keys is more than enough at
-//! every width, and for shards of every size. What must be there in any case are a few rows more than keys,
-//! because a random equation depends on the others with a probability of about one in
-//! 2^(rows - keys).
+//! Here, starts are balanced. A shard is divided into *buckets* of up to 1,024 keys by hash, and
+//! for each boundary one byte gives its deviation from where it would be if all buckets had the
+//! same number of keys. So the walk restarts in every bucket, and one extra row for every 64 keys
+//! is more than enough at every width, and for shards of every size. A few more rows than keys are
+//! needed in any case, because a random equation depends on the others with a probability of about
+//! one in 2^(rows - keys).
 
 use super::hash::{Hash, high, low, spread};
 use crate::error::{Error, Result};
 
-/// The widest rows.
+/// The maximum width of rows.
 pub const WIDEST: u8 = 32;
 
-/// Rows that an equation may select.
+/// The number of rows that an equation may select.
 const SPAN: u32 = 128;
 
-/// Keys of a bucket, at most. Smaller ones would need fewer rows but more bytes for their boundaries.
+/// The maximum number of keys in a bucket. Smaller buckets would need fewer rows but more bytes for
+/// their boundaries.
 const BUCKET: u64 = 1024;
 
-/// Boundaries of buckets are stored in units of so many rows.
+/// Bucket boundaries are stored in units of this many rows.
 const UNIT: i64 = 8;
 
-/// One row more for so many keys. Fewer would do, as they must where the table of shards weighs more: but
-/// the fewer there are, the longer banding takes.
+/// One extra row for this many keys. Fewer would be enough, and are used where the table of shards
+/// weighs more, but the fewer there are, the longer banding takes.
 const KEYS_PER_SPARE_ROW: u64 = 64;
 const KEYS_PER_SPARE_ROW_IF_NARROW: u64 = 128;
 
-/// Rows that a shard has more than keys, beyond its width: by so many powers of two is a random
-/// equation less likely to depend on the others than to hold by chance.
+/// The number of extra rows of a shard beyond its width: a random equation is less likely to depend
+/// on the others than to hold by chance, by this many powers of two.
 const MARGIN: u64 = 12;
 
-/// Starts are drawn from a range that is longer by so many rows at either end, and then clamped:
-/// otherwise fewer equations would reach the first rows and the last.
+/// Starts are drawn from a range that is longer by this many rows at either end, and then clamped:
+/// otherwise fewer equations would reach the first and the last rows.
 const OVERHANG: u32 = 32;
 
-/// Keys in a shard, at least, where there are as many. A shard is what is built by one thread, fetched
-/// by one request and covered by one checksum.
+/// The minimum number of keys in a shard, if there are that many. A shard is built by one thread,
+/// fetched by one request and covered by one checksum.
 const SHARD: u64 = 1 << 15;
 
-/// Bytes of a [`Workshop`] for each hash, at most.
+/// The maximum size of a [`Workshop`] in bytes per hash.
 pub(crate) const WORKSHOP_PER_HASH: usize = 20;
 
-/// Shards for so many keys. Never none.
+/// The number of shards for this many keys. At least one.
 pub(crate) fn shards(keys: u64) -> u64 {
     (keys / SHARD).max(1)
 }
 
-/// Rows of a shard with so many keys.
+/// The number of rows of a shard with this many keys.
 pub(crate) fn rows(keys: u64, width: u8) -> u64 {
     if keys == 0 {
         return 0;
@@ -83,11 +85,11 @@ pub(crate) fn rows(keys: u64, width: u8) -> u64 {
         _ => KEYS_PER_SPARE_ROW,
     };
     let spare = (keys / each).max(u64::from(width) + MARGIN);
-    // A column ends with a whole byte.
+    // A column ends on a byte boundary.
     (keys + spare).next_multiple_of(8)
 }
 
-/// Bytes for the boundaries between the buckets of a shard with so many keys.
+/// The number of bytes for the bucket boundaries of a shard with this many keys.
 pub(crate) fn boundaries(keys: u64) -> u64 {
     buckets(keys).saturating_sub(1)
 }
@@ -96,14 +98,15 @@ fn buckets(keys: u64) -> u64 {
     keys.div_ceil(BUCKET)
 }
 
-/// The bytes of so many rows, of which those of the first `narrow` blocks have one column less.
+/// The size in bytes of this many rows, where those of the first `narrow` blocks have one column
+/// less.
 pub(crate) fn bytes_of_rows(rows: u64, columns: u8, narrow: u64) -> u64 {
     (rows / 8)
         .saturating_mul(u64::from(columns))
         .saturating_sub(8 * narrow)
 }
 
-/// How wide rows are.
+/// The width of rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Width {
     /// The columns of the widest rows, from 1 to [`WIDEST`].
@@ -113,7 +116,7 @@ pub struct Width {
 }
 
 impl Width {
-    /// All rows have so many columns.
+    /// All rows have this many columns.
     pub fn whole(columns: u8) -> Width {
         Width {
             columns: columns.clamp(1, WIDEST),
@@ -121,7 +124,7 @@ impl Width {
         }
     }
 
-    /// So many columns on average. `None` if that is less than one or more than [`WIDEST`].
+    /// This many columns on average. `None` if that is less than one or more than [`WIDEST`].
     pub fn of_bits(bits: f64) -> Option<Width> {
         (1.0..=f64::from(WIDEST)).contains(&bits).then(|| Width {
             columns: bits.ceil() as u8,
@@ -129,7 +132,7 @@ impl Width {
         })
     }
 
-    /// The narrowest that has at most this rate of false positives. `None` if none has.
+    /// The narrowest width with at most this false positive rate. `None` if there is no such width.
     pub fn of_rate(rate: f64) -> Option<Width> {
         if rate >= 0.5 {
             return (rate < 1.0).then_some(Width::whole(1));
@@ -146,26 +149,27 @@ impl Width {
         self.columns
     }
 
-    /// Columns on average.
+    /// The mean number of columns.
     pub fn bits(self) -> f64 {
         f64::from(self.columns) - self.narrow
     }
 
-    /// The rate of false positives.
+    /// The false positive rate.
     pub fn rate(self) -> f64 {
         rate(self.columns, self.narrow)
     }
 }
 
-/// The rate of false positives if a share of lookups sees one column less.
+/// The false positive rate if a share of lookups checks one column less.
 pub(crate) fn rate(columns: u8, narrow: f64) -> f64 {
     0.5f64.powi(columns.into()) * (1.0 + narrow)
 }
 
-/// The bytes that so many keys take at a width, whole or not, with the boundaries of their buckets and without the
-/// entries of the table of shards.
+/// The size in bytes of this many keys at a width, integer or not, including bucket boundaries and
+/// excluding table entries.
 ///
-/// Exact for one shard. Of several, which have about equally many keys each, it is what is expected.
+/// Exact for one shard. For several, which have about the same number of keys each, it is the
+/// expected value.
 pub fn bytes(keys: u64, width: Width) -> u64 {
     let shards = shards(keys);
     let (each, rest) = (keys / shards, keys % shards);
@@ -179,14 +183,15 @@ pub fn bytes(keys: u64, width: Width) -> u64 {
         .saturating_add(rest.saturating_mul(bytes(each + 1)))
 }
 
-/// The shard of a hash among so many, and where in the shard it is, as a fraction of 2^64.
+/// The shard of a hash among this many, and its position in the shard as a fraction of 2^64.
 #[inline(always)]
 pub(crate) fn shard_of(hash: Hash, shards: u64) -> (u64, u64) {
     let product = u128::from(high(hash)) * u128::from(shards);
     ((product >> 64) as u64, product as u64)
 }
 
-/// The rows that a hash may select. Only the lower half goes in: the upper half decides the start.
+/// The coefficients of a hash. They depend only on its lower half: the upper half determines the
+/// start.
 #[inline(always)]
 fn coefficients(hash: Hash) -> u128 {
     let fold = |a: u64, b: u64| {
@@ -198,7 +203,7 @@ fn coefficients(hash: Hash) -> u128 {
     u128::from(upper) << 64 | u128::from(lower) | 1
 }
 
-/// Random bits for a row that no equation determines.
+/// Random bits for a free row, which no equation determines.
 fn random(row: usize) -> u64 {
     // SplitMix64.
     let mut z = (row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -207,28 +212,28 @@ fn random(row: usize) -> u64 {
     z ^ (z >> 31)
 }
 
-/// What a lookup needs to know of a shard: half a cache line.
+/// What a lookup needs to know about a shard: half a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(32))]
 pub(crate) struct Place {
-    /// The byte where its rows begin.
+    /// The offset of its rows.
     start: u64,
-    /// Rows. None if the shard holds nothing.
+    /// Number of rows. Zero if the shard is empty.
     rows: u32,
-    /// Buckets. Never none.
+    /// Number of buckets. At least one.
     buckets: u32,
-    /// Rows that a bucket would have if all had equally many, in 256ths.
+    /// Rows of a bucket if all had the same number, in 256ths.
     step: u32,
-    /// Where its boundaries begin among those of all shards, the first of which is always 0.
+    /// The index of its first boundary among those of all shards; this boundary is always 0.
     first: u32,
-    /// Blocks at its start that have one column less.
+    /// The number of leading blocks with one column less.
     narrow: u32,
     columns: u8,
 }
 
 impl Place {
-    /// Of a shard with so many keys and rows, whose first `narrow` blocks have one column less. It begins
-    /// at byte 0, and its boundaries at number 0.
+    /// A shard with this many keys and rows, whose first `narrow` blocks have one column less. It
+    /// starts at byte 0, and its boundaries at number 0.
     pub(crate) fn new(keys: u32, rows: u32, columns: u8, narrow: u32) -> Place {
         let buckets = buckets(u64::from(keys)).max(1) as u32;
         let mut place = Place {
@@ -241,12 +246,12 @@ impl Place {
             columns,
         };
         let step = (place.starts() << 8) / u64::from(buckets);
-        // Buckets have 1,024 keys at most: only a hostile file has more rows for each.
+        // Buckets have at most 1,024 keys: only a hostile file has more rows for each.
         place.step = u32::try_from(step).unwrap_or(u32::MAX);
         place
     }
 
-    /// The same shard, if its rows begin at byte `start`, and its boundaries at number `first`.
+    /// The same shard with its rows at byte `start` and its boundaries at number `first`.
     pub(crate) fn at(self, start: u64, first: u32) -> Place {
         Place {
             start,
@@ -255,7 +260,7 @@ impl Place {
         }
     }
 
-    /// The same shard, if it is at hand without what stands before it.
+    /// The same shard, loaded without the data before it.
     pub(crate) fn alone(self) -> Place {
         Place { start: 0, ..self }
     }
@@ -266,13 +271,13 @@ impl Place {
         u64::from(self.rows.saturating_sub(SPAN)) + 1 + 2 * u64::from(OVERHANG)
     }
 
-    /// Where a bucket begins in that range.
+    /// The start of a bucket in that range.
     #[inline(always)]
     fn boundary(&self, bucket: u64, deviation: i8) -> i64 {
         ((bucket * u64::from(self.step)) >> 8) as i64 + i64::from(deviation) * UNIT
     }
 
-    /// The first row that a hash may select, given where in the shard it is.
+    /// The first row that a hash may select, given its position in the shard.
     #[inline(always)]
     fn first_row(&self, position: u64, deviations: &[i8]) -> u32 {
         let product = u128::from(position) * u128::from(self.buckets);
@@ -289,7 +294,7 @@ impl Place {
         (drawn - i64::from(OVERHANG)).clamp(0, last) as u32
     }
 
-    /// The coefficients of a hash: no more than there are rows.
+    /// The coefficients of a hash, limited to the number of rows.
     #[inline(always)]
     fn coefficients(&self, hash: Hash) -> u128 {
         let all = coefficients(hash);
@@ -299,7 +304,7 @@ impl Place {
         }
     }
 
-    /// What to look at for a hash, given where in the shard it is.
+    /// What to check for a hash, given its position in the shard.
     #[inline(always)]
     pub(crate) fn probe(&self, hash: Hash, position: u64, deviations: &[i8]) -> Probe {
         let row = self.first_row(position, deviations);
@@ -325,13 +330,13 @@ impl Place {
 /// The rows that a hash selects.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Probe {
-    /// The byte where the rows of the shard begin.
+    /// The offset of the rows of the shard.
     start: u64,
     /// Rows of the shard.
     rows: u32,
-    /// The block of 64 rows that the first of them is in.
+    /// The block of 64 rows that contains the first of them.
     block: u32,
-    /// Which rows of this block and of the next two are selected.
+    /// The selected rows of this block and of the next two.
     masks: [u64; 3],
     narrow: u32,
     columns: u8,
@@ -354,7 +359,7 @@ impl Probe {
             words.get(first + second..first + second + columns),
         ) {
             (Some(a), Some(b), Some(c)) => is_zero([a, b, c], self.masks),
-            // Cannot be: the table was checked against the length of the file.
+            // Unreachable: the table was checked against the length of the file.
             _ => true,
         }
     }
@@ -389,7 +394,7 @@ impl Probe {
         usize::from(self.columns) - usize::from(block < self.narrow)
     }
 
-    /// Where a block begins.
+    /// The offset of a block.
     #[inline(always)]
     fn byte_of(&self, block: u32) -> usize {
         let words = u64::from(block) * u64::from(self.columns) - u64::from(block.min(self.narrow));
@@ -401,7 +406,7 @@ impl Probe {
         self.byte_of(self.block)
     }
 
-    /// Asks the processor to fetch what [`answer`](Probe::answer) will read.
+    /// Prefetches what [`answer`](Probe::answer) will read.
     #[inline(always)]
     pub(crate) fn prefetch(&self, bytes: &[u8]) {
         let (start, length) = (self.first_byte(), 24 * usize::from(self.columns));
@@ -412,7 +417,7 @@ impl Probe {
     }
 }
 
-/// Whether the selected rows of three blocks, xored, are zero in all columns.
+/// Whether the XOR of the selected rows of three blocks is zero in all columns.
 #[inline(always)]
 fn is_zero([first, second, third]: [&[[u8; 8]]; 3], masks: [u64; 3]) -> bool {
     let columns = first.len().min(second.len()).min(third.len());
@@ -424,8 +429,8 @@ fn is_zero([first, second, third]: [&[[u8; 8]]; 3], masks: [u64; 3]) -> bool {
     if columns < 4 {
         return !(0..columns).any(|at| column(at).count_ones() % 2 == 1);
     }
-    // A hash that is not held gets no further than the first four columns but once in 16. The last
-    // four may overlap those before them.
+    // Only one in 16 hashes that are not held passes the first four columns. The last four may
+    // overlap those before them.
     let mut at = 0;
     while at + 4 < columns {
         if is_odd(four(at)) {
@@ -452,20 +457,20 @@ fn is_odd([a, b, c, d]: [u64; 4]) -> bool {
     all & 0x0001_0001_0001_0001 != 0
 }
 
-/// A shard that was built.
+/// The result of building a shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Built {
     pub(crate) rows: u32,
-    /// Blocks at its start that have one column less.
+    /// The number of leading blocks with one column less.
     pub(crate) narrow: u32,
-    /// The rate of false positives.
+    /// The false positive rate.
     pub(crate) rate: f64,
 }
 
-/// What building needs beside the hashes; used again for shard after shard.
+/// Buffers for building, reused from shard to shard.
 #[derive(Default)]
 pub(crate) struct Workshop {
-    /// For each row, the coefficients of the equation that begins with it; zero if there is none.
+    /// For each row, the coefficients of the equation that starts with it, or zero.
     band: Vec<u128>,
     deviations: Vec<i8>,
     /// The first key of each bucket.
@@ -473,10 +478,10 @@ pub(crate) struct Workshop {
 }
 
 impl Workshop {
-    /// Builds one of `shards` shards from the hashes that belong to it. Appends its rows to `rows` and
-    /// its boundaries, without the first and the last, to `boundaries`.
+    /// Builds one of `shards` shards from its hashes. Appends its rows to `rows` and its
+    /// boundaries, without the first and the last, to `boundaries`.
     ///
-    /// Hashes may come in any order; sorted ones are faster.
+    /// Hashes may be in any order; sorted ones are faster.
     pub(crate) fn build(
         &mut self,
         hashes: &[Hash],
@@ -530,8 +535,8 @@ impl Workshop {
         })
     }
 
-    /// How many blocks can do with one column less if at most this share of lookups may begin there, and
-    /// the share that does.
+    /// How many blocks can have one column less if at most this share of lookups may start there,
+    /// and the actual share.
     fn narrow(&self, place: &Place, share: f64) -> (u32, f64) {
         const WHOLE: f64 = 18_446_744_073_709_551_616.0;
         let row = |position| place.first_row(position, &self.deviations);
@@ -552,7 +557,7 @@ impl Workshop {
         }
     }
 
-    /// Finds the boundaries at which all buckets have as many rows as befits their keys.
+    /// Chooses the boundaries so that all buckets have rows in proportion to their keys.
     fn balance(&mut self, place: &Place, hashes: &[Hash], shards: u64) {
         let buckets = place.buckets as usize;
         self.starts.clear();
@@ -576,7 +581,7 @@ impl Workshop {
     }
 }
 
-/// Takes an equation into the band.
+/// Adds an equation to the band.
 #[inline(always)]
 fn insert(band: &mut [u128], mut row: usize, mut equation: u128) {
     loop {
@@ -604,19 +609,19 @@ fn insert(band: &mut [u128], mut row: usize, mut equation: u128) {
     }
 }
 
-/// Fills the rows, the last one first, `MOST` columns at once, of which the first `columns` count, and
-/// one less in the first `narrow` blocks.
+/// Fills the rows from last to first, `MOST` columns at once, of which the first `columns` count,
+/// and one less in the first `narrow` blocks.
 ///
-/// Rows are stored in blocks of 64, column by column: a lookup reads three blocks that lie together and
-/// takes the parity of three words for each column. The last block has the rows that are left, in
-/// whole bytes.
+/// Rows are stored in blocks of 64, column by column: a lookup reads three contiguous blocks and
+/// takes the parity of three words for each column. The last block has the remaining rows, in whole
+/// bytes.
 fn substitute<const MOST: usize>(band: &[u128], columns: usize, narrow: usize, out: &mut [u8]) {
-    // For each column the 128 rows that were filled last, the last one in the lowest bit.
+    // For each column the last 128 rows that were filled, the most recent one in the lowest bit.
     let (mut lower, mut upper) = ([0u64; MOST], [0u64; MOST]);
     for (number, block) in band.chunks(64).enumerate().rev() {
         for (at, &equation) in block.iter().enumerate().rev() {
             let (low, high) = (equation as u64, (equation >> 64) as u64);
-            // An equation begins with a one, for the row itself.
+            // An equation starts with a one, for the row itself.
             let chosen = if equation == 0 {
                 random(number * 64 + at)
             } else {

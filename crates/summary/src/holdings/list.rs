@@ -1,4 +1,4 @@
-//! Lists of URIs, one a line.
+//! Lists of URIs, one per line.
 
 use waypost_index::rejects::{Bad, Rejects};
 use waypost_index::select::Select;
@@ -6,15 +6,15 @@ use waypost_io::Source;
 
 use crate::error::{Error, Result};
 
-/// How many examples are kept.
+/// The maximum number of examples kept.
 const EXAMPLES: usize = 3;
 
 /// Lines of lists that have no SURT.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BadUri {
-    /// How many there are.
+    /// Their number.
     pub count: u64,
-    /// The first of them: where, and what is wrong.
+    /// The first of them: position and reason.
     pub examples: Vec<String>,
 }
 
@@ -39,7 +39,8 @@ impl BadUri {
     }
 }
 
-/// Refuses filters that look at what lists do not have: they would silently let everything through.
+/// Rejects capture filters on fields that lists don't have: they would silently let everything
+/// through.
 pub(crate) fn check_filters(select: &Select, source: &Source) -> Result<()> {
     match select.needs_captures() {
         None => Ok(()),

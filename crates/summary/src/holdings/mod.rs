@@ -1,13 +1,13 @@
-//! What an archive holds, from any input: its URI-Rs in order, each once, with their captures.
+//! What an archive holds, from any input: its distinct URI-Rs in order, with their captures.
 //!
 //! ```text
 //! indexes, lists ─► captures ─► rows of URI-Rs, as partials ─► merge ─► in order ─► profile, map, …
 //! ```
 //!
-//! [`Gather`] is the job of the scan: its partials keep the URI-Rs with their counts as runs that are
-//! in order, packed, in memory or spilled. [`gather()`] runs it on this machine;
-//! [`Ranges`](waypost_index::scan::Ranges) runs it in ranges, on any number of machines. Whatever the
-//! order of the input, it is read once. What comes of it, [`Held`], is read as often as needed.
+//! [`Gather`] is the scan job: its partials keep the URI-Rs with their counts as sorted, packed
+//! runs, in memory or spilled. [`gather()`] runs it on this machine;
+//! [`Ranges`](waypost_index::scan::Ranges) runs it in ranges, on any number of machines. Whatever
+//! the order of the input, it is read once. The result, [`Held`], can be read as often as needed.
 
 mod list;
 mod partial;
@@ -45,26 +45,26 @@ pub(crate) use sniff::{content_of, tell};
 pub struct Input {
     /// Indexes and lists of URIs.
     pub sources: Vec<Source>,
-    /// The rules for SURTs that must be made.
+    /// The dialect of SURTs made from URIs.
     pub dialect: Dialect,
-    /// Which captures count.
+    /// Which captures to include.
     pub select: Select,
     /// The second key.
     pub by: Option<By>,
-    /// Whether each input is a source of its own.
+    /// Whether each input is a separate source.
     pub each_a_source: bool,
-    /// How much memory to use, in bytes.
+    /// The memory limit, in bytes.
     pub memory: usize,
     /// The folder for temporary files.
     pub temporary: PathBuf,
     /// Whether to stop at the first bad line.
     pub strict: bool,
-    /// Counts the bytes of the sources that are read, as they are stored.
+    /// Counts the bytes of the sources that were read, as stored.
     pub progress: Arc<AtomicU64>,
 }
 
 impl Input {
-    /// All captures of these sources, under the default dialect, in a gibibyte.
+    /// All captures of these sources, in the default dialect, in 1 GiB of memory.
     pub fn new(sources: Vec<Source>) -> Input {
         Input {
             sources,
@@ -83,23 +83,23 @@ impl Input {
 /// What was read.
 #[derive(Debug, Default)]
 pub struct Reading {
-    /// Lines of indexes, by what they are.
+    /// Lines of indexes, by type.
     pub tally: Tally,
-    /// Lines of indexes that are no captures.
+    /// Lines of indexes that aren't captures.
     pub rejected: Vec<Rejects>,
     /// Lines of lists that have no SURT.
     pub bad_uris: BadUri,
-    /// Sources whose compression is damaged; what came before is counted.
+    /// Sources whose compression is damaged; what precedes the damage is counted.
     pub damage: Vec<waypost_index::Error>,
-    /// What each source is.
+    /// The kind of each source.
     pub contents: Vec<(String, Content)>,
-    /// Captures that were counted, and URIs of lists.
+    /// Captures and list URIs that were counted.
     pub captures: u64,
     /// URI-Rs.
     pub urirs: u64,
-    /// All lines.
+    /// Total number of lines.
     pub lines: u64,
-    /// All bytes, decompressed.
+    /// Total number of bytes, decompressed.
     pub bytes: u64,
     /// The oldest capture.
     pub first: Option<Time>,
@@ -111,13 +111,13 @@ pub struct Reading {
     pub keys: KeyCheck,
 }
 
-/// How many sources can be told apart.
+/// The maximum number of sources that can be distinguished.
 const MOST_SOURCES: usize = 64;
 
-/// Reads all of the input, once.
+/// Reads the whole input, once.
 ///
 /// # Errors
-/// When it cannot be read, or holds what is neither an index nor a list.
+/// If it can't be read, or is neither an index nor a list.
 pub fn gather(input: &Input, mut rejects: Option<&mut RejectsFile>) -> Result<(Held, Reading)> {
     if input.each_a_source && input.sources.len() > MOST_SOURCES {
         return Err(Error::invalid(format!(
@@ -138,7 +138,7 @@ pub fn gather(input: &Input, mut rejects: Option<&mut RejectsFile>) -> Result<(H
     };
     let mut start = 0;
     while start < input.sources.len() {
-        // Sources of one kind are read together, unless each counts for itself.
+        // Sources of one kind are read together, unless they are counted separately.
         let kind = |number: usize| std::mem::discriminant(&contents[number].1);
         let mut end = start + 1;
         while !input.each_a_source && end < input.sources.len() && kind(end) == kind(start) {
@@ -184,7 +184,7 @@ pub fn gather(input: &Input, mut rejects: Option<&mut RejectsFile>) -> Result<(H
     Ok((held, reading))
 }
 
-/// Reads all of the input and gives its URI-Rs in order: see [`reduce()`].
+/// Reads the whole input and returns its URI-Rs in order: see [`reduce()`].
 pub(crate) fn read<R: Reduce>(
     input: &Input,
     reducer: &R,
@@ -196,8 +196,8 @@ pub(crate) fn read<R: Reduce>(
 }
 
 impl Reading {
-    /// What was read in ranges: all pieces of all files, merged. `list` says whether the files are
-    /// lists of URIs.
+    /// The result of reading in ranges: all pieces of all files, merged. `list` says whether the
+    /// files are lists of URIs.
     ///
     /// # Errors
     /// When spilled rows cannot be merged.
@@ -241,7 +241,7 @@ impl Reading {
     }
 }
 
-/// What one URI-R is counted as.
+/// The counts of one URI-R.
 pub(crate) fn once(captures: u64, source: u64) -> Counts {
     Counts {
         captures,

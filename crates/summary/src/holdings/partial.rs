@@ -1,8 +1,9 @@
-//! What some captures give: their URI-Rs with counts, as a partial that merges.
+//! The holdings of some captures: URI-Rs with counts, as a partial that merges.
 //!
-//! A row is a URI-R, one of its second keys and one source, with the captures of these. Captures of
-//! an index in order give rows in order, and rows of one URI-R stand together; from any other input
-//! come several runs, which are merged when the holdings are read. So nothing is read twice.
+//! A row is a URI-R with one of its second keys and one source, and the number of these captures.
+//! Captures of a sorted index give sorted rows, in which rows of the same URI-R are adjacent; any
+//! other input gives several runs, which are merged when the holdings are read. So nothing is read
+//! twice.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use super::run::{Span, fields_of, second_key};
 use crate::about::By;
 use crate::lookup::{SurtWriter, spelled};
 
-/// Gathers holdings: the job of every scan that ends in a profile, a map or an evaluation.
+/// Gathers holdings: the scan job behind every profile, map and evaluation.
 ///
 /// ```
 /// use waypost_index::{Select, scan};
@@ -55,20 +56,20 @@ pub struct Gather {
 }
 
 impl Gather {
-    /// Gathers URI-Rs, and their second keys if there are any. Rows that exceed their part of
+    /// Gathers URI-Rs, with their second keys if there are any. Rows that exceed their part of
     /// `memory` are spilled to a file in `temporary`.
     pub fn new(dialect: Dialect, by: Option<By>, memory: usize, temporary: &Path) -> Gather {
         Gather {
             dialect,
             by,
             source: 1,
-            // A block that grows has twice the room that it uses.
+            // A growing block has twice the capacity that it uses.
             share: memory / 8,
             spill: Spill::new(temporary),
         }
     }
 
-    /// The same for captures of the source with this number, of at most 64.
+    /// The same for captures of the source with this number, which must be below 64.
     #[must_use]
     pub fn of_source(&self, number: usize) -> Gather {
         Gather {
@@ -91,7 +92,7 @@ pub struct Held {
     tools: Option<Tools>,
 }
 
-/// The row that captures are added to.
+/// The row that captures are being added to.
 #[derive(Default)]
 struct Tail {
     surt: Vec<u8>,
@@ -136,12 +137,12 @@ impl Held {
         &self.keys
     }
 
-    /// Whether all came in the order of their SURTs.
+    /// Whether all captures were in the order of their SURTs.
     pub fn in_order(&self) -> bool {
         self.runs.in_order()
     }
 
-    /// How many URI-Rs there are.
+    /// The number of URI-Rs.
     ///
     /// # Errors
     /// When rows cannot be merged on disk.
@@ -183,7 +184,7 @@ impl Tail {
     }
 }
 
-/// What a row says: captures, source and second key.
+/// The content of a row: captures, source and second key.
 #[inline]
 pub(super) fn payload(bytes: &[u8]) -> Option<(u64, u64, &[u8])> {
     let (captures, rest) = take_number(bytes)?;
@@ -242,7 +243,7 @@ impl Job for Gather {
         let wanted = writer.write(line, surt).map(|()| {
             let wanted = select.accepts_uri(line, surt);
             if wanted {
-                // A list knows neither times nor languages nor types.
+                // A list has neither times nor languages nor types.
                 let second: &[u8] = if self.by.is_some() { b"-" } else { b"" };
                 held.add(surt, second, self.source, payload);
             }

@@ -1,4 +1,4 @@
-//! Holdings read in order, on all cores.
+//! Reading holdings in order, on all cores.
 //!
 //! ```text
 //! rows in order ─► blocks ─► workers: runs of one URI-R ─► a part of each block ─► parts in order
@@ -11,30 +11,30 @@ use super::partial::{Held, payload};
 use super::run::Run;
 use crate::error::{Error, Result};
 
-/// What URI-Rs become: a part for some that follow each other.
+/// What to compute from URI-Rs: a part for each sequence of consecutive ones.
 pub(crate) trait Reduce: Sync {
-    /// What some URI-Rs that follow each other give.
+    /// The result for consecutive URI-Rs.
     type Part: Send;
 
-    /// Nothing yet.
+    /// An empty part.
     fn part(&self) -> Self::Part;
 
-    /// A URI-R, larger than the one before.
+    /// Adds a URI-R, greater than the one before.
     fn run(&self, part: &mut Self::Part, run: &Run);
 }
 
-/// The URI-Rs of some rows that follow each other. The first and the last may go on in the blocks
-/// before and behind.
+/// The URI-Rs of consecutive rows. The first and the last may continue in the blocks before and
+/// after.
 struct Block<P> {
-    /// The first, if there is another.
+    /// The first, if it is not also the last.
     head: Option<Run>,
     /// The last.
     tail: Run,
     part: Option<P>,
 }
 
-/// Gives the URI-Rs of `held` in order. `take` gets the parts in order, each with the last SURT in
-/// it. `piece` is how much memory the part of a block takes, about, of `memory`.
+/// Reads the URI-Rs of `held` in order. `take` receives the parts in order, each with the last SURT
+/// in it. `piece` is the approximate share of `memory` that the part of a block takes.
 pub(crate) fn reduce<R: Reduce>(
     held: &mut Held,
     reduce: &R,
@@ -81,7 +81,7 @@ pub(crate) fn reduce<R: Reduce>(
     complete(reduce, &mut carry, &mut take)
 }
 
-/// Nothing more comes of the URI-R in `carry`.
+/// The URI-R in `carry` is complete.
 fn complete<R: Reduce>(
     reduce: &R,
     carry: &mut Option<Run>,

@@ -7,12 +7,12 @@ use super::{escaped, once};
 use crate::about::By;
 use crate::profile::records::{Count, Counts};
 
-/// A URI-R and what was counted of it.
+/// A URI-R and its counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) surt: Vec<u8>,
     pub(crate) counts: Counts,
-    /// The same by second keys, if there are any.
+    /// The same by second key, if there are any.
     pub(crate) seconds: Vec<(Vec<u8>, Counts)>,
 }
 
@@ -65,7 +65,7 @@ impl Run {
 pub(crate) struct Span {
     pub(crate) first: Option<Time>,
     pub(crate) last: Option<Time>,
-    /// The same as their digits, so that few timestamps must be understood.
+    /// The same as digits, so that few timestamps have to be parsed.
     low: [u8; 14],
     high: [u8; 14],
 }
@@ -87,7 +87,7 @@ impl Span {
         self.extend(capture.time(), capture.time());
     }
 
-    /// The span between two times of fourteen digits.
+    /// The span between two 14-digit timestamps.
     pub(crate) fn of(first: Option<u64>, last: Option<u64>) -> Span {
         let time = |digits: Option<u64>| {
             digits.and_then(|digits| Time::parse(format!("{digits:014}").as_bytes()))
@@ -118,7 +118,7 @@ pub(crate) fn fields_of(by: Option<By>) -> Fields {
     }
 }
 
-/// Writes the second key of a capture into `out`. `false` if there is none to be.
+/// Writes the second key of a capture to `out`. Returns `false` if the capture has no second key.
 pub(crate) fn second_key(by: Option<By>, capture: &Capture<'_>, out: &mut Vec<u8>) -> bool {
     let Some(by) = by else {
         return false;

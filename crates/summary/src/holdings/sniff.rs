@@ -1,4 +1,4 @@
-//! What each source is, by how it begins.
+//! Detecting the kind of each source from its first bytes.
 
 use waypost_index::Error as IndexError;
 use waypost_index::input::Source;
@@ -8,12 +8,12 @@ use waypost_index::layout::FileLayout;
 use super::Input;
 use crate::error::{Error, ErrorKind, Result};
 
-/// What a source holds.
+/// The content of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Captures, in this layout.
     Index(String),
-    /// URIs or SURTs, one a line.
+    /// URIs or SURTs, one per line.
     List,
     /// Rows of a profile or map.
     Summary,
@@ -34,7 +34,7 @@ pub(super) fn sniff(input: &Input) -> Result<Sniffed> {
         let told = tell(source)?;
         let content = told.content;
         if let Some(damage) = told.damage.filter(|_| content == Content::Empty) {
-            // Nothing of it can be read, so nobody else would find the damage.
+            // None of it can be read, so nothing else would report the damage.
             if input.strict {
                 return Err(damage.into());
             }
@@ -45,16 +45,16 @@ pub(super) fn sniff(input: &Input) -> Result<Sniffed> {
     Ok(Sniffed { contents, damages })
 }
 
-/// What was told about a source.
+/// What was detected about a source.
 pub(crate) struct Told {
     pub(crate) content: Content,
     pub(crate) damage: Option<IndexError>,
 }
 
-/// What a source holds, if holdings can be read from it.
+/// The kind of a source, if holdings can be read from it.
 ///
 /// # Errors
-/// When it cannot be read, or is of another kind.
+/// If it can't be read, or is of another kind.
 pub(crate) fn tell(source: &Source) -> Result<Told> {
     let told = kind::tell(source)?;
     let content = match &told.kind {
@@ -88,7 +88,7 @@ fn shape_of(layout: &FileLayout) -> String {
         .unwrap_or_default()
 }
 
-/// What begins like this.
+/// The kind of a source that starts with these bytes.
 pub(crate) fn content_of(start: &[u8]) -> Content {
     if start.trim_ascii().is_empty() {
         return Content::Empty;

@@ -1,4 +1,4 @@
-//! Making profiles of many policies in one pass.
+//! Building profiles of many policies in one pass.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -20,29 +20,29 @@ use crate::frequency::{Frequency, Number};
 use crate::holdings::{self, Content, Held, Input, Reading, Reduce, Run, reduce};
 use crate::scope::Scopes;
 
-/// What to make.
+/// Options for profiles.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Which profiles.
+    /// The policies.
     pub policies: Vec<Policy>,
-    /// Whose they are.
+    /// The archive.
     pub archive: Archive,
-    /// When they are made, if not the newest capture's time shall stand for it.
+    /// The date to record, if not that of the newest capture.
     pub date: Option<Time>,
-    /// The folder to write to; `None` to count and not to write.
+    /// The output folder; `None` to count without writing.
     pub folder: Option<PathBuf>,
-    /// How file names begin.
+    /// The prefix of file names.
     pub name: String,
     /// Whether to gzip the files.
     pub gzip: bool,
 }
 
-/// What was made.
+/// The result of building profiles.
 #[derive(Debug)]
 pub struct Report {
     /// What was read.
     pub reading: Reading,
-    /// How large the profiles are, in the order of the policies.
+    /// The profiles, in the order of the policies.
     pub profiles: Vec<PolicyReport>,
     /// How long it took.
     pub time: Duration,
@@ -53,38 +53,38 @@ pub struct Report {
 pub struct PolicyReport {
     /// Its policy.
     pub policy: Policy,
-    /// How large it is.
+    /// Its size.
     pub size: ProfileSize,
     /// The file, if one was written.
     pub path: Option<PathBuf>,
 }
 
-/// How large a profile is.
+/// The size of a profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProfileSize {
     /// Keys.
     pub keys: u64,
-    /// Bytes of the file, not compressed.
+    /// Size of the file in bytes, uncompressed.
     pub bytes: u64,
-    /// Bytes, gzipped at level 6. Not known of what was only counted.
+    /// Size in bytes, gzipped at level 6. `None` if it was only counted.
     pub gzip_bytes: Option<u64>,
-    /// Whether that is known to the byte. Of plain files of more than 128 KiB it is estimated from
-    /// every 64th part.
+    /// Whether that size is exact. For plain files larger than 128 KiB it is estimated from every
+    /// 64th part.
     pub gzip_exact: bool,
 }
 
-/// Makes the profiles of all policies in one pass over the input.
+/// Builds the profiles of all policies in one pass over the input.
 ///
 /// # Errors
-/// When the input cannot be read or the files cannot be written. No file is written before all of
-/// the input was read.
+/// If the input can't be read or the files can't be written. No file is written before the whole
+/// input has been read.
 pub fn build(
     input: &Input,
     options: &Options,
     rejects: Option<&mut RejectsFile>,
 ) -> Result<Report> {
     let start = Instant::now();
-    // What cannot be written should be said before hours are spent.
+    // Reports an unwritable folder before hours are spent.
     make_folder(options)?;
     let (mut held, reading) = holdings::gather(input, rejects)?;
     let mut report = write(&mut held, reading, input, options)?;
@@ -92,7 +92,7 @@ pub fn build(
     Ok(report)
 }
 
-/// Makes the profiles of what was gathered, here or on many machines.
+/// Builds profiles from gathered holdings.
 ///
 /// # Errors
 /// When the files cannot be written.
@@ -105,8 +105,8 @@ pub fn write(
     let start = Instant::now();
     make_folder(options)?;
     let about = about(input, options, &reading);
-    // Which orders must wait for the end is known when a key comes too late: hosts that cannot be
-    // registered may do that. Then the holdings are read again.
+    // Which orders must wait until the end is known only when a key arrives late, as it may for
+    // hosts that can't be registered. In that case the holdings are read again.
     let mut waits = vec![false; options.policies.len()];
     let profiles = loop {
         let outputs = cut(held, &about, &waits, input, options)?;
@@ -134,7 +134,7 @@ fn make_folder(options: &Options) -> Result<()> {
     }
 }
 
-/// A profile that is being written.
+/// A profile being written.
 struct Output {
     order: Order<Counts>,
     rows: Rows,
@@ -217,7 +217,7 @@ fn cut(
         policies: &options.policies,
         by: input.by.is_some(),
     };
-    // For each policy, records that wait to be put in order.
+    // For each policy, records to be sorted.
     let mut waiting: Vec<Vec<Records<Counts>>> = vec![Vec::new(); options.policies.len()];
     let (mut size, mut before) = (0, Vec::new());
     let flush =
@@ -227,7 +227,7 @@ fn cut(
                 .zip(waiting.par_iter_mut())
                 .try_for_each(|(output, waiting)| output.take(std::mem::take(waiting), last))
         };
-    // A block of rows has about 2,000 URI-Rs, and each has a key of about 100 bytes for each policy.
+    // A block of rows has about 2,000 URI-Rs, each with a key of about 100 bytes per policy.
     let piece = (policies * 2_000 * 100).max(1 << 18);
     reduce(held, &cutter, input.memory / 8, piece, |part, last| {
         for (waiting, records) in waiting.iter_mut().zip(part.finish()) {
@@ -288,7 +288,7 @@ fn about(input: &Input, options: &Options, reading: &Reading) -> About {
     }
 }
 
-/// How much is counted before it is put in order.
+/// How much is counted before it is sorted.
 const BATCH: usize = 8 << 20;
 
 /// Counts URI-Rs under all policies.

@@ -1,4 +1,4 @@
-//! Bringing a profile to a coarser policy.
+//! Converting a profile to a coarser policy.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ use crate::about::About;
 use crate::error::{Error, Result};
 
 impl Count for Row {
-    /// Rows of one profile: a source that has one of the keys may have the other, too, so of
-    /// sources the larger number is what is known.
+    /// Rows of one profile: a source that has one of the keys may also have the other, so only the
+    /// larger number of sources is certain.
     fn add(&mut self, other: &Row) {
         self.frequency = self.frequency.plus(other.frequency);
         self.spread = self.spread.max(other.spread);
@@ -45,7 +45,8 @@ pub(super) fn coarsen(
     number: usize,
 ) -> Result<PathBuf> {
     let finer = about.policy.unwrap_or(Policy::Whole);
-    // Keys of the registered domain are numbers behind it: no SURTs that could be cut again.
+    // Keys of domain policies have numbers after the domain: they aren't SURTs that could be cut
+    // again.
     let can_be_cut = !matches!(finer, Policy::Domain(_));
     if !can_be_cut || !policy.is_coarser_or_equal(finer) {
         return Err(Error::invalid(format!(
@@ -60,7 +61,7 @@ pub(super) fn coarsen(
     let mut header = Vec::new();
     reader.headers().write(&mut header);
     out.write(&header)?;
-    // Rows of a profile are in order, but their coarser keys need not be: `com,example` comes before
+    // Rows of a profile are sorted, but their coarser keys need not be: `com,example` comes before
     // `com:8080`, but `com)/` before both.
     let mut order: Order<Row> = Order::new(policy, HELD, true, &Spill::new(folder));
     let mut batch: Records<Row> = Records::default();

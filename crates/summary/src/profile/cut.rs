@@ -1,9 +1,9 @@
 //! Counting URI-Rs under many policies at once.
 //!
-//! Neighbours in a sorted index have most of their keys in common. Each key of a policy `HmPn` is
-//! a prefix of the SURT, so that it is enough to know where it ends and how far a SURT is like the
-//! one before: keys that end there are the same and are counted without being looked at. Keys of
-//! `DDom` … `DIni` are counted for one registered domain at a time.
+//! Adjacent lines of a sorted index have most of their keys in common. Each key of a policy `HmPn`
+//! is a prefix of the SURT, so it is enough to know where the key ends and how long the prefix
+//! shared with the previous SURT is: keys that end within it are the same and are counted without
+//! comparing them. Keys of `DDom` … `DIni` are counted one registered domain at a time.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -12,14 +12,15 @@ use waypost_surt::{Detail, Kind, Limit, Policy, Surt};
 
 use super::records::{Counts, Records};
 
-/// How many labels and segments are looked for; policies that keep more are cut one by one.
+/// The maximum number of labels and segments considered; policies that keep more are cut one by
+/// one.
 const MOST: usize = 8;
 
-/// Keys of some URI-Rs that follow each other, under every policy.
+/// Keys of consecutive URI-Rs, under every policy.
 pub(crate) struct Cut<'a> {
     policies: &'a [Policy],
     records: Vec<Records<Counts>>,
-    /// The URI-R before.
+    /// The previous URI-R.
     before: Vec<u8>,
     /// Where its keys end.
     ends: Vec<End>,
@@ -30,23 +31,23 @@ pub(crate) struct Cut<'a> {
 /// How a key is made from its SURT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum End {
-    /// Not by cutting: by itself.
+    /// Not a prefix: computed separately.
     #[default]
     Other,
-    /// So many bytes.
+    /// A prefix of this many bytes.
     Plain(usize),
-    /// So many bytes, and `)/`.
+    /// A prefix of this many bytes, followed by `)/`.
     Host(usize),
 }
 
-/// A registered domain, and what was counted in it.
+/// A registered domain and its counts.
 #[derive(Default)]
 struct Domain {
     name: Vec<u8>,
     places: HashMap<Place, Counts>,
 }
 
-/// What a key of `DIni` says behind the domain.
+/// The part of a `DIni` key after the domain.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Place {
     subdomains: u32,
@@ -67,7 +68,7 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// Counts a URI-R with a second key, or with several.
+    /// Counts a URI-R with one or several second keys.
     pub(crate) fn add_by<'b>(
         &mut self,
         surt: &[u8],
@@ -94,7 +95,7 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// Counts a URI-R. It must differ from the one before.
+    /// Counts a URI-R, which must differ from the previous one.
     pub(crate) fn add(&mut self, surt: &[u8], counts: Counts) {
         let common = common_prefix(&self.before, surt);
         let parsed = Surt::new(surt);
@@ -143,7 +144,7 @@ impl<'a> Cut<'a> {
 
     fn add_to_domain(&mut self, surt: &Surt<'_>, common: usize, counts: Counts) {
         if surt.kind() != Kind::Host {
-            // Addresses and bare schemes are few.
+            // Addresses and bare schemes are rare.
             for (records, policy) in self.records.iter_mut().zip(self.policies) {
                 if matches!(policy, Policy::Domain(_)) {
                     self.buffer.clear();
@@ -153,7 +154,7 @@ impl<'a> Cut<'a> {
             }
             return;
         }
-        // As long as the host is the same, so is its domain, and the list need not be asked.
+        // As long as the host is the same, so is its domain: no need to consult the list.
         let host = surt.host();
         let same_host = !self.domain.name.is_empty()
             && common > host.len()
@@ -183,7 +184,7 @@ impl<'a> Cut<'a> {
         known.sources |= counts.sources;
     }
 
-    /// Writes down the keys of the registered domain.
+    /// Adds the keys of the registered domain.
     fn end_domain(&mut self) {
         for (records, policy) in self.records.iter_mut().zip(self.policies) {
             let Policy::Domain(detail) = policy else {
@@ -249,7 +250,7 @@ fn push_number(number: u32, out: &mut Vec<u8>) {
     }
 }
 
-/// How many parameters a query has; ampersands at its ends add none.
+/// The number of parameters in a query; leading and trailing ampersands don't count.
 fn parameters(query: &[u8]) -> u32 {
     let start = query.iter().position(|&byte| byte != b'&');
     let end = query.iter().rposition(|&byte| byte != b'&');
@@ -288,10 +289,10 @@ struct Shape {
     comma_count: usize,
     /// Where the host ends.
     close: usize,
-    /// Where the first, second, … segment ends, without slashes behind it; 0 if nothing is left.
+    /// Where the first, second, … segment ends, without trailing slashes; 0 if nothing is left.
     segments: [usize; MOST],
     segment_count: usize,
-    /// Where the path ends, without slashes behind it; 0 if nothing is left.
+    /// Where the path ends, without trailing slashes; 0 if nothing is left.
     path: usize,
 }
 

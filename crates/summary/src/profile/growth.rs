@@ -8,20 +8,20 @@ use crate::about::Archive;
 use crate::error::{Error, Result};
 use crate::holdings::Input;
 
-/// What there is after an input was added to those before it.
+/// The totals after an input was added.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// The input.
     pub name: String,
-    /// Captures, of all inputs so far.
+    /// Captures of all inputs so far.
     pub captures: u64,
-    /// URI-Rs, of all inputs so far.
+    /// URI-Rs of all inputs so far.
     pub urirs: u64,
-    /// Keys, of all inputs so far, in the order of the policies.
+    /// Keys of all inputs so far, in the order of the policies.
     pub keys: Vec<u64>,
 }
 
-/// Heaps' law, URI-Rs = K · captures^β, fitted in the logarithms.
+/// Heaps' law, URI-Rs = K · captures^β, fitted to the logarithms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Heaps {
     /// K.
@@ -41,7 +41,7 @@ pub struct Growth {
     pub costs: Vec<f64>,
 }
 
-/// Counts inputs as they accumulate, in the order in which they are given.
+/// Counts inputs cumulatively, in the given order.
 ///
 /// # Errors
 /// When an input cannot be read.
@@ -100,7 +100,7 @@ pub fn growth(input: &Input, policies: &[Policy]) -> Result<Growth> {
     })
 }
 
-/// Least squares in the logarithms.
+/// Least squares on the logarithms.
 fn heaps(points: &[(f64, f64)]) -> Option<Heaps> {
     let logs: Vec<(f64, f64)> = points
         .iter()
@@ -125,7 +125,7 @@ fn heaps(points: &[(f64, f64)]) -> Option<Heaps> {
     })
 }
 
-/// The slope of the line through the origin that fits best.
+/// The slope of the best-fitting line through the origin.
 fn slope(points: impl Iterator<Item = (f64, f64)>) -> f64 {
     let (xx, xy) = points.fold((0.0, 0.0), |(xx, xy), (x, y)| (xx + x * x, xy + x * y));
     if xx > 0.0 { xy / xx } else { 0.0 }

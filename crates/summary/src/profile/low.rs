@@ -1,21 +1,21 @@
-//! The smallest key that can still come.
+//! The smallest key that can still follow.
 //!
 //! Sorted SURTs do not give sorted keys. `/a`, `/a-b`, `/a/c`, `/a0`, `/a?x` is the order of an
-//! index, because `-` and digits sort around `/` and below `?`: under `HxP1` the key `/a` comes
-//! back twice. And under `H2P1` the key `com,x)/` comes back behind all of the host's paths, when
-//! the hosts below it come. But a key that comes back is always a prefix of the SURT that was seen
-//! last. So for every SURT there is a smallest key that it and all that follow can have, and what
-//! is smaller is complete.
+//! index, because `-` and digits sort around `/` and below `?`: under `HxP1` the key `/a` recurs
+//! twice. And under `H2P1` the key `com,x)/` recurs after all of the host's paths, when its
+//! subdomains follow. But a key that recurs is always a prefix of the previous SURT. So for every
+//! SURT there is a smallest key that it and all following SURTs can have, and all smaller keys are
+//! complete.
 //!
-//! Hosts that no one can register (a port on a public suffix) are not thought of: their keys may
-//! come below the bound, late, and are worked in then.
+//! Hosts that can't be registered (a port on a public suffix) are ignored here: their keys may
+//! arrive late, below the bound, and are merged in then.
 
 use waypost_surt::{Kind, Limit, Policy, Surt};
 
-/// A lower bound of the keys of `surt` and of all SURTs behind it.
+/// A lower bound of the keys of `surt` and of all SURTs after it.
 pub(crate) fn low(policy: Policy, surt: &[u8], out: &mut Vec<u8>) {
     plain_low(policy, surt, out);
-    // Hosts that hold these sort around those that they begin with.
+    // Hosts that contain these bytes sort around their prefixes.
     let authority = Surt::new(surt).authority();
     let odd = authority
         .iter()
@@ -28,7 +28,7 @@ pub(crate) fn low(policy: Policy, surt: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The same for hosts as they should be.
+/// The same for regular hosts.
 fn plain_low(policy: Policy, surt: &[u8], out: &mut Vec<u8>) {
     out.clear();
     let parsed = Surt::new(surt);
@@ -44,7 +44,7 @@ fn plain_low(policy: Policy, surt: &[u8], out: &mut Vec<u8>) {
     let authority = parsed.authority();
     match policy {
         Policy::Domain(_) => {
-            // `com,x:81` comes behind `com,x-y` and `com,x0`.
+            // `com,x:81` comes after `com,x-y` and `com,x0`.
             let domain = parsed.registered_domain();
             let torn = domain.iter().enumerate().position(|(at, byte)| {
                 matches!(byte, b'-'..=b'9') && at > 0 && domain[at - 1] != b','
@@ -61,7 +61,7 @@ fn plain_low(policy: Policy, surt: &[u8], out: &mut Vec<u8>) {
                     out.extend_from_slice(b")/");
                     return;
                 }
-                // The hosts below this one have its root for a key.
+                // The root of this host is a key of its subdomains.
                 if most == commas + 1 {
                     out.extend_from_slice(authority);
                     out.extend_from_slice(b")/");

@@ -1,8 +1,8 @@
-//! Putting profiles together.
+//! Merging profiles.
 //!
-//! All inputs are read at the same time, row by row: any number of them, of any size. Frequencies
-//! and spreads are added up. So are URI-Rs, but what two profiles both hold is then counted twice:
-//! the sum is an upper bound and says so, unless only one of them has the key.
+//! All inputs are read in parallel, row by row: any number of them, of any size. Frequencies and
+//! spreads are added up. So are URI-Rs, but those held in two profiles are counted twice: the sum
+//! is marked as an upper bound, unless only one of them has the key.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,21 +21,21 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::frequency::{Frequency, Number};
 use crate::ukvs::Reader;
 
-/// What was merged.
+/// The result of merging profiles.
 #[derive(Clone, Debug)]
 pub struct Merged {
-    /// What the result says of itself.
+    /// The metadata of the result.
     pub about: About,
     /// Rows read.
     pub rows: u64,
     /// Rows written.
     pub keys: u64,
-    /// Bytes written, not compressed.
+    /// Bytes written, uncompressed.
     pub bytes: u64,
 }
 
 /// Merges the profiles `inputs` into `out`, which is gzipped if its name ends in `.gz`. Finer
-/// profiles are brought to `policy` on the way, if one is given.
+/// profiles are converted to `policy`, if one is given.
 ///
 /// # Errors
 /// When profiles have different policies, second keys or dialects, are not sorted, or cannot be
@@ -98,7 +98,7 @@ pub fn merge(
     let mut rows = Rows::create(Some(out), gzip, &header)?;
     merge_rows(&paths, inputs, fields, &mut merged.rows, |key, row| {
         let mut row = *row;
-        // However many inputs have the key: the user knows how many sources they stand for.
+        // However many inputs have the key: the user knows how many sources they represent.
         row.spread = sources.map_or(row.spread, |sources| row.spread.min(sources));
         rows.row(key, &row)
     })?;
@@ -165,7 +165,7 @@ impl<R: Read> Side<R> {
     }
 }
 
-/// Gives the rows of all files in order, those of one key as one.
+/// Returns the rows of all files in order, merging those of the same key.
 fn merge_rows(
     paths: &[PathBuf],
     names: &[PathBuf],
@@ -212,7 +212,7 @@ fn merge_rows(
 }
 
 impl Row {
-    /// What two profiles together say of a key.
+    /// Combines what two profiles say about a key.
     fn merged(&self, other: &Row) -> Row {
         let sum = self.frequency.plus(other.frequency);
         Row {

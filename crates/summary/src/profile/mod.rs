@@ -4,8 +4,8 @@
 //! URI-Rs in order ─► cut under all policies at once ─► rows in order, one file a policy
 //! ```
 //!
-//! [`build()`] makes them, [`Profile`] answers from one, [`merge()`] puts some together,
-//! [`growth()`] tells how they grow.
+//! [`build()`] builds them, [`Profile`] answers lookups, [`merge()`] merges several, and
+//! [`growth()`] shows how they grow.
 
 mod build;
 mod coarsen;

@@ -1,8 +1,9 @@
-//! The rows of one policy, put in order and given away while they come.
+//! Sorting the rows of one policy as they arrive.
 //!
-//! Records are held back until no smaller key can come ([`super::low`]). When too many are held, they
-//! are spilled as a sorted run, and from then on nothing is given away until the end, when the runs
-//! are merged. Keys of registered domains are spilled from the start: some come below the bound.
+//! Records are held back until no smaller key can follow ([`super::low`]). If too many are held
+//! back, they are spilled as a sorted run, and from then on nothing is released until the end, when
+//! the runs are merged. Keys of registered domains are spilled from the start: some arrive below
+//! the bound.
 
 use std::sync::Arc;
 
@@ -13,27 +14,27 @@ use super::low::low;
 use super::records::{Count, Records};
 use crate::error::{Error, Result};
 
-/// Takes in rows in order.
+/// Sorts incoming rows.
 pub(crate) type Give<'a, C> = &'a mut dyn FnMut(&[u8], &C) -> Result<()>;
 
 pub(crate) struct Order<C> {
     policy: Policy,
     held: Records<C>,
-    /// How much may be held.
+    /// How many bytes may be held back.
     most: usize,
-    /// Whether nothing is given away before the end.
+    /// Whether nothing is released before the end.
     waits: bool,
     spilled: Option<Runs>,
     spill: Arc<Spill>,
     low: Vec<u8>,
-    /// The largest key given away.
+    /// The largest key released.
     mark: Vec<u8>,
     payload: Vec<u8>,
     late: bool,
 }
 
 impl<C: Count> Order<C> {
-    /// Holds `most` bytes. With `waits`, rows need not come with a bound.
+    /// Holds back up to `most` bytes. With `waits`, rows need no bound.
     pub(crate) fn new(policy: Policy, most: usize, waits: bool, spill: &Arc<Spill>) -> Order<C> {
         Order {
             policy,
@@ -53,13 +54,13 @@ impl<C: Count> Order<C> {
         self.policy
     }
 
-    /// Whether a key came below those that were given away: then the rows are not what they should
-    /// be, and must be made again by an order that waits.
+    /// Whether a key arrived below those already released. If so, the rows are wrong and have to be
+    /// produced again by an order that waits.
     pub(crate) fn is_late(&self) -> bool {
         self.late
     }
 
-    /// Takes in records of SURTs up to `last`, and gives away what is complete.
+    /// Adds records of SURTs up to `last`, and releases complete rows.
     pub(crate) fn take(
         &mut self,
         batches: Vec<Records<C>>,
@@ -110,7 +111,7 @@ impl<C: Count> Order<C> {
         Ok(())
     }
 
-    /// Gives what is left.
+    /// Releases the remaining rows.
     pub(crate) fn finish(mut self, give: Give<'_, C>) -> Result<()> {
         if self.spilled.is_none() {
             return self

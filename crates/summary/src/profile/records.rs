@@ -1,19 +1,19 @@
-//! Keys with their counts, packed together.
+//! Keys with their counts, packed.
 
 use waypost_io::partial::{push_number, take_number};
 
-/// What is counted under a key. Counts of one key are added up.
+/// The counts of a key. Counts of the same key are added up.
 pub(crate) trait Count: Clone + Send {
     fn add(&mut self, other: &Self);
 
-    /// Writes the counts, for a temporary file.
+    /// Encodes the counts for a temporary file.
     fn encode(&self, out: &mut Vec<u8>);
 
-    /// Reads what [`encode`](Count::encode) wrote.
+    /// Decodes what [`encode`](Count::encode) wrote.
     fn decode(bytes: &[u8]) -> Option<Self>;
 }
 
-/// Counts of a profile that is being made.
+/// Counts of a profile being built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) captures: u64,
@@ -48,12 +48,12 @@ impl Count for Counts {
     }
 }
 
-/// Keys with counts, one behind the other in one piece of memory.
+/// Keys with counts, contiguous in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Records<C> {
     bytes: Vec<u8>,
     entries: Vec<Entry<C>>,
-    /// Whether each key is larger than the one before.
+    /// Whether each key is greater than the one before.
     ascending: bool,
 }
 
@@ -84,7 +84,7 @@ impl<C: Count> Records<C> {
         self.entries.len()
     }
 
-    /// How much memory it takes.
+    /// Its memory use.
     pub(crate) fn size(&self) -> usize {
         self.bytes.len() + self.entries.len() * size_of::<Entry<C>>()
     }
@@ -130,7 +130,7 @@ impl<C: Count> Records<C> {
         self.entries.push(Entry { start, end, counts });
     }
 
-    /// Adds to the last key if it is this one, else adds it.
+    /// Adds to the last key if it is equal, or else adds a new key.
     pub(crate) fn push(&mut self, key: &[u8], counts: C) {
         if self.last_key() == Some(key) {
             if let Some(last) = self.last_counts() {
@@ -141,7 +141,7 @@ impl<C: Count> Records<C> {
         }
     }
 
-    /// Sorts by key and adds up what is of one key.
+    /// Sorts by key and adds up the counts of equal keys.
     pub(crate) fn settle(&mut self) {
         if self.ascending {
             return;
@@ -150,13 +150,13 @@ impl<C: Count> Records<C> {
         self.ascending = true;
     }
 
-    /// How many keys are below `low`. Must be settled.
+    /// The number of keys below `low`. Must be settled.
     pub(crate) fn below(&self, low: &[u8]) -> usize {
         self.entries
             .partition_point(|entry| &self.bytes[entry.start..entry.end] < low)
     }
 
-    /// Takes in records whose keys may be anywhere; both must be settled, and the result is.
+    /// Merges records with arbitrary keys; both must be settled, and so is the result.
     pub(crate) fn absorb(&mut self, other: Records<C>) {
         if self.is_empty() {
             *self = other;
@@ -165,7 +165,7 @@ impl<C: Count> Records<C> {
         let Some(first) = other.first_key() else {
             return;
         };
-        // Only what is behind the other's first key must be sorted again.
+        // Only the part after the other's first key has to be sorted again.
         let mut tail = self.entries.split_off(self.below(first));
         let base = self.bytes.len();
         self.bytes.extend_from_slice(&other.bytes);
@@ -183,7 +183,7 @@ impl<C: Count> Records<C> {
         self.entries.append(&mut tail);
     }
 
-    /// Forgets the first `count` keys.
+    /// Removes the first `count` keys.
     pub(crate) fn drop_first(&mut self, count: usize) {
         if count == self.entries.len() {
             self.bytes.clear();
@@ -202,9 +202,9 @@ impl<C: Count> Records<C> {
     }
 }
 
-/// Sorts by key and adds up what is of one key.
+/// Sorts by key and adds up the counts of equal keys.
 fn sort<C: Count>(bytes: &[u8], entries: &mut Vec<Entry<C>>) {
-    // Stable, because it makes use of the long ascending runs that there are.
+    // A stable sort, because it benefits from the long ascending runs.
     entries.sort_by(|a, b| bytes[a.start..a.end].cmp(&bytes[b.start..b.end]));
     entries.dedup_by(|later, kept| {
         let same = bytes[later.start..later.end] == bytes[kept.start..kept.end];

@@ -1,13 +1,13 @@
 //! A row of a profile: `com,example)/a {"frequency": 14, "spread": 2, "urirs": 3}`.
 //!
 //! `frequency` counts captures, `spread` sources, `urirs` URI-Rs; a number that is not exact is a
-//! text with its sign, `"900-"`. Rows of maps, `key 14/3`, are read as well.
+//! string with its sign, `"900-"`. Rows of maps, `key 14/3`, are also accepted.
 
 use crate::error::{Error, Result};
 use crate::frequency::{Frequency, Number, Sureness};
 use crate::ukvs::{self, Line, Value, digits, push_digits};
 
-/// What a profile says of a key.
+/// What a profile says about a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     /// Captures and URI-Rs.
@@ -17,7 +17,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Appends the row of a key, with its line end. A second key stands behind a space in `key`.
+    /// Appends the row of a key, with its line feed. A second key is part of `key`, after a space.
     pub(crate) fn write(&self, key: &[u8], out: &mut Vec<u8>) {
         write_key(key, out);
         out.extend_from_slice(b" {\"frequency\": ");
@@ -34,10 +34,10 @@ impl Row {
         out.extend_from_slice(b"}\n");
     }
 
-    /// Reads a row of `fields` key fields into `key`, joined by spaces.
+    /// Parses a row with `fields` key fields into `key`, joined by spaces.
     ///
     /// # Errors
-    /// When it is no row of a profile or map.
+    /// If it is not a row of a profile or map.
     pub fn parse(line: &[u8], fields: usize, key: &mut Vec<u8>) -> Result<Row> {
         key.clear();
         if let Some((found, row)) = parse_usual(line, fields) {
@@ -87,7 +87,7 @@ impl Row {
     }
 }
 
-/// Rows as we write them, without a detour.
+/// Fast path for rows as we write them.
 fn parse_usual(line: &[u8], fields: usize) -> Option<(&[u8], Row)> {
     let json = memchr::memmem::find(line, b" {\"frequency\": ")?;
     let key = &line[..json];

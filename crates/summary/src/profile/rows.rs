@@ -1,4 +1,4 @@
-//! The rows of a profile on their way into a file.
+//! Writing the rows of a profile to a file.
 
 use std::io::Write;
 use std::path::Path;
@@ -12,7 +12,8 @@ use crate::error::{Error, Result};
 /// How much is compressed and written at once.
 const BLOCK: usize = 128 << 10;
 
-/// Of plain files the first block is compressed to know their gzipped size, and one of so many.
+/// To estimate the gzipped size of plain files, the first block and one in this many are
+/// compressed.
 const SAMPLE: u64 = 64;
 
 /// How rows are written.
@@ -20,22 +21,22 @@ const SAMPLE: u64 = 64;
 pub(crate) enum Mode {
     /// Not at all: only counted.
     Count,
-    /// As they are. Their gzipped size is found out, too: of large files from a sample, because
-    /// compressing takes longer than all the rest.
+    /// Uncompressed. The gzipped size is also determined, for large files from a sample, because
+    /// compressing takes longer than everything else.
     Plain,
-    /// As gzip.
+    /// Gzipped.
     Gzip,
 }
 
-/// What came of a policy.
+/// The result for a policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) keys: u64,
-    /// Bytes of the file, without compression.
+    /// Size of the file in bytes, uncompressed.
     pub(crate) bytes: u64,
-    /// Bytes, compressed; not known of what was only counted.
+    /// Compressed size in bytes; `None` if it was only counted.
     pub(crate) gzip_bytes: Option<u64>,
-    /// Whether the compressed size is known to the byte.
+    /// Whether the compressed size is exact.
     pub(crate) gzip_exact: bool,
 }
 
@@ -56,7 +57,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Begins a file with `header`; without a path, rows are only counted.
+    /// Starts a file with `header`; without a path, rows are only counted.
     pub(crate) fn create(path: Option<&Path>, gzip: bool, header: &[u8]) -> Result<Rows> {
         let mode = match (path, gzip) {
             (None, _) => Mode::Count,
@@ -110,7 +111,7 @@ impl Rows {
             self.packed_bytes += self.buffer.len() as u64;
             self.packed.truncate(size);
             if self.mode == Mode::Plain {
-                // There is a profile for each policy: what is needed rarely is not kept.
+                // There is one of these per policy, so rarely needed buffers are not kept.
                 (self.compressor, self.packed) = (None, Vec::new());
             }
         } else {
@@ -125,14 +126,14 @@ impl Rows {
         Ok(())
     }
 
-    /// The gzipped size of all rows, from those that were compressed.
+    /// The gzipped size of all rows, estimated from those that were compressed.
     fn estimate(&self) -> u64 {
         let rest = u128::from(self.gzip_bytes) * u128::from(self.unpacked_bytes)
             / u128::from(self.packed_bytes.max(1));
         self.gzip_bytes + rest as u64
     }
 
-    /// Puts the file in its place.
+    /// Moves the file to its final path.
     pub(crate) fn finish(mut self) -> Result<Written> {
         if !self.buffer.is_empty() {
             self.flush()?;

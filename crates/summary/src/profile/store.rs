@@ -1,8 +1,8 @@
 //! A profile that answers lookups.
 //!
-//! Opening reads it once: to count its rows, to find its size and to make sure that it is sorted,
-//! which everything after that relies on. Single lookups search plain files where they are, and
-//! compressed ones in memory; many at once are sorted and joined with one pass over the file.
+//! Opening reads the profile once: to count its rows, determine its size and verify that it is
+//! sorted, which everything else relies on. Single lookups search plain files in place and
+//! compressed ones in memory; batches are sorted and joined in one pass over the file.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -30,12 +30,12 @@ pub struct Profile {
     path: PathBuf,
     about: About,
     policy: Policy,
-    /// How many keys a row has.
+    /// The number of keys in a row.
     fields: usize,
     keys: u64,
     bytes: u64,
     compression: Compression,
-    /// Found out when someone asks: compressing takes longer than a lookup.
+    /// Computed on demand: compressing takes longer than a lookup.
     gzip_bytes: OnceLock<u64>,
     rows: Rows,
 }
@@ -43,20 +43,20 @@ pub struct Profile {
 /// Where the rows are.
 #[derive(Debug)]
 enum Rows {
-    /// In a file, from here to there.
+    /// In a range of a file.
     File(File, u64, u64),
     /// In memory.
     Loaded(Vec<u8>),
 }
 
-/// How much is read around a place in a file.
+/// How much is read at a time from a file.
 const PIECE: usize = 4096;
 
 impl Profile {
     /// Opens a profile, plain or compressed.
     ///
     /// # Errors
-    /// When it cannot be read, is no profile, or is not sorted.
+    /// If it can't be read, is not a profile, or is not sorted.
     pub fn open(path: &Path) -> Result<Profile> {
         let source = Source::new(path);
         match kind::tell(&source)?.kind {
@@ -74,7 +74,8 @@ impl Profile {
             );
         };
         let fields = 1 + usize::from(about.by.is_some());
-        // Rows of a pipe, or behind a byte-order mark, are kept in memory like those of a compressed file.
+        // Rows of a pipe, or after a byte-order mark, are kept in memory like those of a compressed
+        // file.
         let regular = source.kind()? == InputKind::Regular;
         let plain = compression == Compression::Plain && regular && !has_mark(path)?;
         let mut keys = 0;
@@ -121,7 +122,7 @@ impl Profile {
         })
     }
 
-    /// Whether a file begins like a summary in text.
+    /// Whether a file starts like a summary in text form.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -131,7 +132,7 @@ impl Profile {
         Ok(crate::holdings::content_of(&start[..length]) == crate::holdings::Content::Summary)
     }
 
-    /// How its keys are cut.
+    /// The policy of its keys.
     pub fn policy(&self) -> Policy {
         self.policy
     }
@@ -141,7 +142,7 @@ impl Profile {
         &self.path
     }
 
-    /// What is known of a key, all its second keys together.
+    /// The frequency of a key, over all its second keys.
     fn find(&self, key: &[u8]) -> Result<Option<Frequency>> {
         let mut at = self.first_not_below(key)?;
         let mut line = Vec::new();
@@ -168,7 +169,7 @@ impl Profile {
         Ok(sum)
     }
 
-    /// Where the first row begins whose first key is not below `key`.
+    /// The offset of the first row whose first key is not less than `key`.
     fn first_not_below(&self, key: &[u8]) -> Result<u64> {
         let (mut low, mut high) = match &self.rows {
             Rows::File(_, start, end) => (*start, *end),
@@ -176,7 +177,7 @@ impl Profile {
         };
         let mut line = Vec::new();
         let mut found = Vec::new();
-        // The row sought begins in `low..=high`; `low` is always the start of a row.
+        // The wanted row starts in `low..=high`; `low` is always the start of a row.
         while low < high {
             let middle = low + (high - low) / 2;
             let start = self.line_start(middle, low)?;
@@ -199,7 +200,7 @@ impl Profile {
         Ok(low)
     }
 
-    /// The start of the line in which the byte `at` is, not before `least`.
+    /// The start of the line that contains the byte `at`, not before `least`.
     fn line_start(&self, at: u64, least: u64) -> Result<u64> {
         let mut end = at;
         let mut piece = [0; PIECE];
@@ -214,7 +215,7 @@ impl Profile {
         Ok(least)
     }
 
-    /// The line that begins at `at`, with its end. `false` at the end.
+    /// The line that starts at `at`, with its terminator. `false` at the end.
     fn line_at(&self, at: u64, line: &mut Vec<u8>) -> Result<bool> {
         line.clear();
         let mut piece = [0; 512];
@@ -252,7 +253,7 @@ impl Profile {
     }
 }
 
-/// The rows of a file, behind its headers.
+/// The rows of a file, after its headers.
 pub(super) fn open_rows(path: &Path) -> Result<(Reader<impl Read + use<>>, Compression)> {
     let stream = Source::new(path).open()?.text();
     let compression = stream.compression();
@@ -262,7 +263,7 @@ pub(super) fn open_rows(path: &Path) -> Result<(Reader<impl Read + use<>>, Compr
     ))
 }
 
-/// Whether a regular file begins with a byte-order mark.
+/// Whether a regular file starts with a byte-order mark.
 fn has_mark(path: &Path) -> Result<bool> {
     let mut start = Vec::new();
     File::open(path)
@@ -271,7 +272,7 @@ fn has_mark(path: &Path) -> Result<bool> {
     Ok(start == b"\xef\xbb\xbf")
 }
 
-/// Rows must ascend.
+/// Checks that rows are in ascending order.
 pub(super) fn check_order(before: &[u8], here: &[u8], rows: u64) -> Result<()> {
     if rows > 0 && before >= here {
         return Err(Error::new(ErrorKind::NotSorted {
@@ -296,7 +297,7 @@ fn at_most_urirs(mut frequency: Frequency) -> Frequency {
     frequency
 }
 
-/// Where the rows of a plain file begin: behind the headers that stand first.
+/// The offset of the rows of a plain file: after the leading headers.
 fn rows_start(path: &Path) -> Result<u64> {
     let file = File::open(path).map_err(|error| Error::io("open", path, error))?;
     let mut lines = crate::ukvs::Lines::new(file);
@@ -310,7 +311,7 @@ fn rows_start(path: &Path) -> Result<u64> {
     Ok(start)
 }
 
-/// The size of a text when it is gzipped at level 6.
+/// The size of a text gzipped at level 6.
 fn gzip_size(mut text: impl Read) -> io::Result<u64> {
     let mut blocks = Vec::new();
     let mut gzip_bytes = 0;
@@ -351,7 +352,7 @@ impl Summary for Profile {
 
     fn size(&self) -> Size {
         let gzip_bytes = *self.gzip_bytes.get_or_init(|| {
-            // The file was read to its end a moment ago; if it cannot be now, lookups will say so.
+            // The file was just read to its end; if it can't be read now, lookups will report that.
             let size = match &self.rows {
                 _ if self.compression != Compression::Plain => Ok(self.bytes),
                 Rows::Loaded(text) => gzip_size(&text[..]),
@@ -433,10 +434,10 @@ impl Summary for Profile {
     }
 }
 
-/// Keys of lookups, sorted, to be met by sorted rows.
+/// The keys of lookups, sorted, to be joined with sorted rows.
 ///
-/// Lookups mostly come sorted by SURT. Then neighbours often have the same key, which is kept
-/// once, and what is left is nearly sorted.
+/// Lookups are mostly sorted by SURT. So adjacent ones often have the same key, which is stored
+/// once, and the rest is nearly sorted.
 struct Sought {
     /// All keys, one behind the other.
     bytes: Vec<u8>,
@@ -445,12 +446,12 @@ struct Sought {
     next: usize,
 }
 
-/// A key that some lookups that follow each other have.
+/// A key shared by consecutive lookups.
 #[derive(Clone, Copy)]
 struct SoughtKey {
     start: usize,
     length: u32,
-    /// The first lookup, and how many there are.
+    /// The first lookup, and their number.
     first: u32,
     count: u32,
 }
@@ -461,7 +462,7 @@ impl SoughtKey {
     }
 }
 
-/// Lookups that one thread cuts at a time.
+/// How many lookups one thread cuts at a time.
 const CHUNK: usize = 50_000;
 
 impl Sought {
@@ -511,7 +512,7 @@ impl Sought {
         }
     }
 
-    /// Gives the lookups that have this key. Keys must ascend.
+    /// Returns the lookups with this key. Keys must ascend.
     fn answer(&mut self, key: &[u8], mut give: impl FnMut(usize)) {
         while let Some(sought) = self.keys.get(self.next) {
             if sought.slice(&self.bytes) >= key {

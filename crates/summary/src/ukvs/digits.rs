@@ -1,5 +1,5 @@
-//! Numbers in rows: reading and formatting them in the general way would take longer than all the rest
-//! of a row.
+//! Fast reading and writing of numbers in rows: the general routines would take longer than the
+//! rest of a row.
 
 /// Appends a number.
 pub(crate) fn push_digits(mut number: u64, out: &mut Vec<u8>) {
@@ -16,8 +16,8 @@ pub(crate) fn push_digits(mut number: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits[at..]);
 }
 
-/// The number that a text begins with, and what is behind it. One of more than 18 digits is left to
-/// the general way.
+/// The leading number of a text, and the rest. Numbers of more than 18 digits are left to the
+/// general routine.
 #[inline]
 pub(crate) fn digits(text: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0u64;

@@ -1,4 +1,4 @@
-//! The lines of a reader, one after the other, in a buffer of bounded size.
+//! The lines of a reader, in a buffer of limited size.
 
 use std::io::{self, Read};
 
@@ -10,14 +10,14 @@ pub const LONGEST: usize = 16 << 20;
 /// How much is read at a time.
 const BLOCK: usize = 256 << 10;
 
-/// Lines, without their ends. The last one need not have one.
+/// Lines, without their terminators. The last line need not have one.
 pub struct Lines<R> {
     source: R,
     buffer: Vec<u8>,
     /// The current line is `buffer[start..end]`.
     start: usize,
     end: usize,
-    /// Where the next line begins, and how much of the buffer is filled.
+    /// The start of the next line, and the end of the data in the buffer.
     next: usize,
     filled: usize,
     ended: bool,
@@ -98,7 +98,7 @@ impl<R: Read> Lines<R> {
                     return Ok(());
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // What the input says of its damage is wrapped in an I/O error.
+                // The input reports damage as an I/O error.
                 Err(error) => return Err(of_io(error)),
             }
         }

@@ -7,11 +7,11 @@
 //! com,example)/a 14 {"language": "en"}             and perhaps one JSON value, on the same line
 //! ```
 //!
-//! Headers begin with `!`, in older files with `@`. Those of one name are merged wherever they
-//! stand, so that files can be concatenated and sorted. Fields are separated by spaces or tabs; one
-//! with white space in it stands in double quotes. A field that begins with a byte that would mean
-//! something else (`{`, `[`, `"`, `\`, and `!` or `@` at the start of the line) has a backslash
-//! before it. What was read is written back without loss.
+//! Headers start with `!`, in older files with `@`. Headers of the same name are merged wherever
+//! they occur, so files can be concatenated and sorted. Fields are separated by spaces or tabs; a
+//! field that contains white space is in double quotes. A field that starts with a special byte
+//! (`{`, `[`, `"`, `\`, and `!` or `@` at the start of the line) is preceded by a backslash.
+//! Reading and writing a file loses nothing.
 
 mod digits;
 mod lines;
@@ -33,7 +33,7 @@ use crate::error::{Error, Result};
 /// A line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line<'a> {
-    /// Nothing but white space.
+    /// White space only.
     Blank,
     /// `!meta {…}`.
     Header(Header),
@@ -44,37 +44,37 @@ pub enum Line<'a> {
 /// A header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Whether it is marked by `@`, as in older files, and not by `!`.
+    /// Whether it starts with `@`, as in older files, rather than `!`.
     pub old: bool,
-    /// Its name, without the mark.
+    /// Its name, without the prefix.
     pub name: String,
-    /// What it says.
+    /// Its value.
     pub content: Content,
 }
 
-/// What a header says.
+/// The value of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// A JSON value.
     Json(Value),
-    /// Text that is none: `@id http://example.org/`.
+    /// Text that isn't JSON: `@id http://example.org/`.
     Text(String),
 }
 
-/// A row: fields, and perhaps a JSON value behind them.
+/// A row: fields, optionally followed by a JSON value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row<'a> {
     /// Keys, then values.
     pub fields: Vec<Cow<'a, [u8]>>,
-    /// The value behind them.
+    /// The JSON value.
     pub json: Option<Value>,
 }
 
 impl<'a> Line<'a> {
-    /// Reads a line, given without its end.
+    /// Parses a line, given without its terminator.
     ///
     /// # Errors
-    /// When it breaks the rules of the format, with the column.
+    /// If it is malformed, with the column.
     pub fn parse(line: &'a [u8]) -> Result<Line<'a>> {
         let start = skip_white(line, 0);
         match line.get(start) {
@@ -84,7 +84,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Appends the line, without its end.
+    /// Appends the line, without its terminator.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {
             Line::Blank => {}
@@ -117,7 +117,7 @@ fn parse_header(line: &[u8], start: usize) -> Result<Header> {
     let rest = line[from..].trim_ascii_end();
     let content = match Value::parse(rest, from + 1) {
         Ok(value) => Content::Json(value),
-        // What begins as JSON must be JSON.
+        // Text that starts like JSON must be JSON.
         Err(error) if matches!(rest.first(), Some(b'{' | b'[' | b'"')) => return Err(error),
         Err(_) => match std::str::from_utf8(rest) {
             Ok(text) => Content::Text(text.to_owned()),
@@ -165,7 +165,7 @@ fn parse_row(line: &[u8], start: usize) -> Result<Row<'_>> {
     Ok(row)
 }
 
-/// A field in double quotes that begins at `start`, and where it ends.
+/// A field in double quotes that starts at `start`, and its end.
 fn parse_quoted(line: &[u8], start: usize) -> Result<(Vec<u8>, usize)> {
     let mut field = Vec::new();
     let mut at = start + 1;
@@ -193,7 +193,7 @@ fn parse_quoted(line: &[u8], start: usize) -> Result<(Vec<u8>, usize)> {
 }
 
 impl Header {
-    /// A header as it is written today.
+    /// A header with the current prefix.
     pub fn new(name: impl Into<String>, value: Value) -> Header {
         Header {
             old: false,
@@ -202,7 +202,7 @@ impl Header {
         }
     }
 
-    /// Appends the line, without its end.
+    /// Appends the line, without its terminator.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.push(if self.old { b'@' } else { b'!' });
         out.extend_from_slice(self.name.as_bytes());
@@ -218,7 +218,7 @@ impl Header {
 }
 
 impl Row<'_> {
-    /// Appends the line, without its end.
+    /// Appends the line, without its terminator.
     pub fn write(&self, out: &mut Vec<u8>) {
         for (i, field) in self.fields.iter().enumerate() {
             if i > 0 {
@@ -235,7 +235,7 @@ impl Row<'_> {
     }
 }
 
-/// Appends a field as a row has it; `first` at the start of the line.
+/// Appends a field in the format of rows; `first` at the start of the line.
 pub(crate) fn write_field(field: &[u8], first: bool, out: &mut Vec<u8>) {
     let quoted = field.is_empty()
         || memchr::memchr3(b' ', b'\t', b'\n', field).is_some()
@@ -265,14 +265,14 @@ pub(crate) fn write_field(field: &[u8], first: bool, out: &mut Vec<u8>) {
 }
 
 /// Real files have about ten header lines. Merging headers compares each with all before it, so the
-/// number of lines that a file may have is bounded.
+/// number of header lines is limited.
 const MOST_HEADER_LINES: usize = 10_000;
 
-/// The headers of a file, those of one name merged.
+/// The headers of a file, merged by name.
 #[derive(Clone, Debug, Default)]
 pub struct Headers {
     headers: Vec<(String, Content)>,
-    /// How many header lines of a file were read.
+    /// The number of header lines read.
     lines: usize,
 }
 
@@ -288,7 +288,7 @@ impl Headers {
     /// Adds a header line of a file.
     ///
     /// # Errors
-    /// When the file has more than 10,000 of them.
+    /// If the file has more than 10,000 of them.
     pub fn read(&mut self, header: Header) -> Result<()> {
         self.lines += 1;
         if self.lines > MOST_HEADER_LINES {
@@ -311,7 +311,7 @@ impl Headers {
         }
     }
 
-    /// The value of a header; text that is no JSON is given as text.
+    /// The value of a header; text that isn't JSON is returned as a string.
     pub fn get(&self, name: &str) -> Option<Value> {
         let (_, content) = self.headers.iter().find(|(n, _)| n == name)?;
         Some(match content {
@@ -320,7 +320,7 @@ impl Headers {
         })
     }
 
-    /// Takes a field out of the object that a header has.
+    /// Removes a field from the object of a header.
     pub(crate) fn drop_field(&mut self, name: &str, field: &str) {
         for (known, content) in &mut self.headers {
             if let (true, Content::Json(Value::Object(fields))) = (known == name, content) {
@@ -329,14 +329,14 @@ impl Headers {
         }
     }
 
-    /// All of them, in the order in which their names came.
+    /// All headers, in the order in which their names first occurred.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Content)> {
         self.headers
             .iter()
             .map(|(name, content)| (name.as_str(), content))
     }
 
-    /// Appends the header lines, each with its end.
+    /// Appends the header lines, with their terminators.
     pub fn write(&self, out: &mut Vec<u8>) {
         for (name, content) in &self.headers {
             Header {
@@ -350,20 +350,20 @@ impl Headers {
     }
 }
 
-/// Reads the rows of a file; headers are gathered on the way.
+/// Reads the rows of a file, collecting headers on the way.
 pub struct Reader<R> {
     lines: Lines<R>,
     name: String,
     headers: Headers,
-    /// The first row was met while the headers were read.
+    /// Whether the first row was already read, along with the headers.
     waiting: bool,
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the headers that stand before the first row.
+    /// Reads the headers before the first row.
     ///
     /// # Errors
-    /// When the file cannot be read, or a header breaks the rules.
+    /// If the file can't be read, or a header is malformed.
     pub fn new(name: impl Into<String>, source: R) -> Result<Reader<R>> {
         let mut reader = Reader {
             lines: Lines::new(source),
@@ -375,7 +375,7 @@ impl<R: Read> Reader<R> {
         Ok(reader)
     }
 
-    /// The headers met so far.
+    /// The headers read so far.
     pub fn headers(&self) -> &Headers {
         &self.headers
     }
@@ -385,15 +385,15 @@ impl<R: Read> Reader<R> {
         self.lines.number()
     }
 
-    /// The name, for errors.
+    /// The file name, for errors.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The next row's line, as it stands. `None` at the end.
+    /// The line of the next row, unparsed. `None` at the end.
     ///
     /// # Errors
-    /// When the file cannot be read, or a header breaks the rules.
+    /// If the file can't be read, or a header is malformed.
     pub fn next_line(&mut self) -> Result<Option<&[u8]>> {
         if !std::mem::take(&mut self.waiting) && !self.advance()? {
             return Ok(None);
@@ -404,7 +404,7 @@ impl<R: Read> Reader<R> {
     /// The next row. `None` at the end.
     ///
     /// # Errors
-    /// When the file cannot be read, or a line breaks the rules.
+    /// If the file can't be read, or a line is malformed.
     pub fn next_row(&mut self) -> Result<Option<Row<'_>>> {
         if !std::mem::take(&mut self.waiting) && !self.advance()? {
             return Ok(None);
@@ -423,7 +423,7 @@ impl<R: Read> Reader<R> {
         error.in_file(&self.name).at_line(self.lines.number())
     }
 
-    /// Moves on to the next row, taking in headers.
+    /// Advances to the next row, collecting headers.
     fn advance(&mut self) -> Result<bool> {
         while self
             .lines

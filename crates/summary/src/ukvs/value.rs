@@ -1,14 +1,14 @@
 //! JSON values on one line, read leniently and written strictly.
 //!
-//! The published examples of the format leave out the quotes around names (`{uri: "…"}`), which
-//! no JSON parser takes. Order of members and the spelling of numbers are kept, so that what was
-//! read is written back without loss.
+//! The published examples of the format omit the quotes around names (`{uri: "…"}`), which no JSON
+//! parser accepts. The order of members and the spelling of numbers are preserved, so reading and
+//! writing a value loses nothing.
 
 use std::fmt;
 
 use crate::error::{Error, Result};
 
-/// How deep values may be nested. Nobody nests deeper, and the stack is finite.
+/// The maximum nesting depth. Nobody nests deeper, and the stack is finite.
 const DEEPEST: usize = 64;
 
 /// A JSON value.
@@ -24,16 +24,16 @@ pub enum Value {
     Text(String),
     /// `[…]`.
     List(Vec<Value>),
-    /// `{…}`, in the order of the line. Names may repeat; the last one counts.
+    /// `{…}`, in the order of the line. Names may repeat; the last one wins.
     Object(Vec<(String, Value)>),
 }
 
 impl Value {
-    /// Reads one value and nothing but white space behind it. Columns of errors count from
-    /// `column`, where `text` begins in its line.
+    /// Parses one value, followed by nothing but white space. Columns in errors count from
+    /// `column`, the position of `text` in its line.
     ///
     /// # Errors
-    /// When it is no value.
+    /// If it is not a valid value.
     pub fn parse(text: &[u8], column: usize) -> Result<Value> {
         let mut parser = Parser {
             text,
@@ -68,7 +68,7 @@ impl Value {
         }
     }
 
-    /// A whole number that is not negative.
+    /// A non-negative integer.
     pub fn as_u64(&self) -> Option<u64> {
         match self {
             Value::Number(number) => number.parse().ok(),
@@ -76,8 +76,8 @@ impl Value {
         }
     }
 
-    /// Takes in another value of the same header: objects and lists are united, of anything else
-    /// the later one stays.
+    /// Merges another value of the same header: objects and lists are combined; otherwise the later
+    /// value wins.
     pub fn merge(&mut self, later: Value) {
         match (self, later) {
             (Value::Object(members), Value::Object(more)) => {
@@ -247,7 +247,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A name without quotes, as the published examples have them.
+    /// A name without quotes, as in the published examples.
     fn bare_name(&mut self) -> Result<String> {
         let rest = &self.text[self.at..];
         let length = rest
