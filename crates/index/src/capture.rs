@@ -1,7 +1,6 @@
-//! One line of an index: a URI at a time.
+//! A capture: one line of an index.
 //!
-//! A [`Capture`] borrows from its line. It holds the fields that were asked for with [`Fields`]
-//! and nothing else was looked at.
+//! A [`Capture`] borrows from its line. Only the fields requested with [`Fields`] are parsed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,9 +19,9 @@ use crate::timestamp::Time;
 pub enum Field {
     /// The original URI.
     Url,
-    /// The media type that the server gave.
+    /// The media type sent by the server.
     Mime,
-    /// The media type that the content has.
+    /// The media type detected from the content.
     MimeDetected,
     /// The HTTP status.
     Status,
@@ -30,35 +29,35 @@ pub enum Field {
     Digest,
     /// The length of the record, compressed.
     Length,
-    /// Where the record begins in its file.
+    /// The offset of the record in its file.
     Offset,
-    /// The file that has the record.
+    /// The file that contains the record.
     Filename,
     /// The character set.
     Charset,
     /// The languages, `eng,deu`.
     Languages,
-    /// Why the payload was cut.
+    /// Why the payload was truncated.
     Truncated,
-    /// Where a redirect leads.
+    /// The target of a redirect.
     Redirect,
     /// The Last-Modified time, in seconds since 1970.
     LastMod,
-    /// What the page says about robots: `A`, `F`, `I`.
+    /// The robots directives of the page: `A`, `F`, `I`.
     RobotFlags,
-    /// Of the record that a revisit stands for: its length.
+    /// The length of the record that a revisit refers to.
     OriginalLength,
-    /// … its offset.
+    /// The offset of the record that a revisit refers to.
     OriginalOffset,
-    /// … its file.
+    /// The file of the record that a revisit refers to.
     OriginalFilename,
 }
 
 impl Field {
-    /// How many there are.
+    /// The number of fields.
     pub const COUNT: usize = 17;
 
-    /// All of them.
+    /// All fields.
     pub const ALL: [Field; Field::COUNT] = [
         Field::Url,
         Field::Mime,
@@ -102,7 +101,7 @@ impl Field {
         }
     }
 
-    /// The field that goes by this name in the JSON of any tool.
+    /// The field with this name in the JSON of any tool.
     #[inline]
     pub fn of_json(name: &[u8]) -> Option<Field> {
         Some(match name {
@@ -150,7 +149,7 @@ impl Fields {
         self.0 & other.0 == other.0
     }
 
-    /// Whether there is no field in it.
+    /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -203,7 +202,7 @@ impl fmt::Debug for Fields {
     }
 }
 
-/// A capture, with the fields that were asked for.
+/// A capture with the requested fields.
 #[derive(Clone, Debug)]
 pub struct Capture<'a> {
     line: &'a [u8],
@@ -213,12 +212,12 @@ pub struct Capture<'a> {
     present: Fields,
     /// Fields whose value has JSON escapes that must be decoded.
     escaped: Fields,
-    /// Where the JSON of the line begins, if it has any.
+    /// The offset of the JSON in the line, if there is any.
     json: Option<usize>,
 }
 
 impl<'a> Capture<'a> {
-    /// With nothing in it.
+    /// Creates an empty capture.
     pub(crate) fn empty() -> Capture<'a> {
         Capture {
             line: &[],
@@ -238,8 +237,8 @@ impl<'a> Capture<'a> {
         capture
     }
 
-    /// Begins another line. Old values stay where they are: without their bits in the sets they
-    /// mean nothing, and clearing them would cost as much as reading the line.
+    /// Starts a new line. Old values are not cleared, which would cost as much as parsing the line;
+    /// without their bits in the sets they are ignored.
     #[inline]
     pub(crate) fn begin(&mut self, line: &'a [u8], key: &'a [u8], timestamp: &'a [u8]) {
         self.line = line;
@@ -262,8 +261,8 @@ impl<'a> Capture<'a> {
         self.json = Some(at);
     }
 
-    /// Sets a field as it stands in the line; `-` and nothing mean that it is missing. The first
-    /// value of a field stays.
+    /// Sets a field to its raw value; `-` and the empty string mean that it is missing. The first
+    /// value of a field wins.
     #[inline]
     pub(crate) fn set(&mut self, field: Field, value: &'a [u8]) {
         if !self.present.contains(field) && !value.is_empty() && value != b"-" {
@@ -288,30 +287,30 @@ impl<'a> Capture<'a> {
         }
     }
 
-    /// Replaces a field, or adds it: what a revisit takes from the capture that it repeats.
+    /// Sets or replaces a field, such as one that a revisit takes from the capture that it repeats.
     pub(crate) fn replace(&mut self, field: Field, value: &'a [u8]) {
         self.escaped.remove(field);
         self.values[field as usize] = value;
         self.present.insert(field);
     }
 
-    /// Which fields are there, of those asked for.
+    /// The requested fields that are present.
     pub fn present(&self) -> Fields {
         self.present
     }
 
-    /// The whole line, without its end.
+    /// The whole line, without its newline.
     pub fn line(&self) -> &'a [u8] {
         self.line
     }
 
-    /// The key as the index has it.
+    /// The key as written in the index.
     pub fn key(&self) -> &[u8] {
         &self.key
     }
 
-    /// What stands before and behind the key in the line. `None` if the key is no piece of the line,
-    /// or is the URL as well.
+    /// The parts of the line before and after the key. `None` if the key is not part of the line, or is
+    /// also the URL.
     pub(crate) fn around_key(&self) -> Option<(&'a [u8], &'a [u8])> {
         let Cow::Borrowed(key) = self.key else {
             return None;
@@ -325,17 +324,17 @@ impl<'a> Capture<'a> {
         (!is_url).then_some((&line[..start], behind))
     }
 
-    /// The timestamp as the index has it.
+    /// The timestamp as written in the index.
     pub fn timestamp(&self) -> &[u8] {
         &self.timestamp
     }
 
-    /// The time that the timestamp means.
+    /// The parsed timestamp.
     pub fn time(&self) -> Option<Time> {
         Time::parse(&self.timestamp)
     }
 
-    /// A field's bytes as they stand in the line, JSON escapes and all.
+    /// The raw bytes of a field, including JSON escapes.
     #[inline]
     pub fn raw(&self, field: Field) -> Option<&'a [u8]> {
         self.present
@@ -343,7 +342,7 @@ impl<'a> Capture<'a> {
             .then(|| self.values[field as usize])
     }
 
-    /// A field's text.
+    /// The text of a field, with JSON escapes decoded.
     pub fn text(&self, field: Field) -> Option<Cow<'a, [u8]>> {
         let bytes = self.raw(field)?;
         if self.escaped.contains(field) {
@@ -385,7 +384,7 @@ impl<'a> Capture<'a> {
         }
     }
 
-    /// A field that is a number: a length, an offset, a time in seconds.
+    /// The value of a numeric field: a length, an offset, a time in seconds.
     pub fn number(&self, field: Field) -> Option<u64> {
         let digits = self.raw(field)?;
         if digits.is_empty() || digits.len() > 19 {
@@ -398,7 +397,7 @@ impl<'a> Capture<'a> {
         })
     }
 
-    /// A member of the line's JSON by its name, however rare. Scans the JSON again.
+    /// A member of the line's JSON by its name. Scans the JSON again.
     pub fn other(&self, name: &str) -> Option<Cow<'a, [u8]>> {
         let object = &self.line[self.json?..];
         let mut found = None;
@@ -414,10 +413,10 @@ impl<'a> Capture<'a> {
         found
     }
 
-    /// Whether it says only that the content was the same as before.
+    /// Whether the capture is a revisit: its content was the same as before.
     #[inline]
     pub fn is_revisit(&self) -> bool {
-        // Most media types are told by their first letter.
+        // The first letter is enough for most media types.
         self.raw(Field::Mime)
             .is_some_and(|mime| matches!(mime.first(), Some(b'w' | b'\\')))
             && self.mime().as_deref() == Some(b"warc/revisit")

@@ -1,11 +1,11 @@
-//! An index that looks like Common Crawl's, of any size, the same for the same seed.
+//! Generates an index of any size that resembles Common Crawl's, deterministically from a seed.
 //!
-//! For benchmarks and for trying things out: sorted, with hosts of very different sizes, several
-//! captures of some URI-Rs, redirects, errors, revisits, and keys that are the SURTs of their URLs.
+//! For benchmarks and experiments. The index is sorted, with hosts of very different sizes, several
+//! captures of some URI-Rs, redirects, errors and revisits. Its keys are the SURTs of its URLs.
 
 use std::io::{self, Write};
 
-/// What to write.
+/// The format of the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// CDXJ with the fields of Common Crawl.
@@ -22,7 +22,7 @@ pub struct Generator {
     random: Random,
 }
 
-/// How many of a thousand captures are of each top-level domain. Sorted, as the keys are.
+/// Top-level domains and their shares of captures, in thousandths. Sorted like the keys.
 const TLDS: [(&str, u64); 12] = [
     ("au", 25),
     ("br", 30),
@@ -44,7 +44,7 @@ const WORDS: [&str; 16] = [
 ];
 
 impl Generator {
-    /// `lines` captures; the same for the same `seed`.
+    /// Generates `lines` captures; the same `seed` gives the same captures.
     pub fn new(kind: Kind, lines: u64, seed: u64) -> Generator {
         Generator {
             kind,
@@ -56,7 +56,7 @@ impl Generator {
     /// Writes all lines.
     ///
     /// # Errors
-    /// When `out` cannot be written.
+    /// If writing to `out` fails.
     pub fn write(mut self, out: &mut impl Write) -> io::Result<()> {
         if self.kind == Kind::Cdx11 {
             out.write_all(b" CDX N b a m s k r M S V g\n")?;
@@ -86,7 +86,7 @@ impl Generator {
             self.host(&format!("{tld},{label}"), size, out)?;
             lines -= size;
             if name == 26u64.pow(5) - 1 && lines > 0 {
-                // Out of names: one more host has all the rest, and still sorts behind.
+                // Out of names: one more host, which sorts last, gets the rest.
                 self.host(&format!("{tld},zzzzzzzzzzzz"), lines, out)?;
                 lines = 0;
             }
@@ -219,7 +219,7 @@ impl Generator {
     }
 }
 
-/// A number in five letters, which sort as the numbers do.
+/// Encodes a number as five letters that sort like the number.
 fn counted(number: u64) -> String {
     let mut letters = [b'a'; 5];
     let mut rest = number;
@@ -230,7 +230,7 @@ fn counted(number: u64) -> String {
     letters.iter().map(|letter| char::from(*letter)).collect()
 }
 
-/// SplitMix64: small, fast, and the same everywhere.
+/// SplitMix64: small, fast and portable.
 #[derive(Clone, Debug)]
 struct Random(u64);
 

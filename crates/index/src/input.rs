@@ -1,9 +1,9 @@
-//! Where captures come from: files, folders, standard input; plain or compressed.
+//! Inputs: files, folders and standard input, plain or compressed.
 //!
-//! [`expand`] turns what a user named into [`Source`]s. [`Source::open`] gives the decompressed
-//! bytes of one as a [`Stream`], whatever the compression, which is told by the first bytes and
-//! not by the name. A stream reads one file on one thread; [`scan`](crate::scan) is the fast way
-//! to read many captures and uses all cores on plain files and on gzip files of many members.
+//! [`expand`] turns the names given by a user into [`Source`]s. [`Source::open`] returns the
+//! decompressed bytes of one as a [`Stream`]; the compression is detected from the first bytes, not
+//! from the name. A stream reads one file on one thread. [`scan`](crate::scan) is the fast way to
+//! read many captures and uses all cores on plain files and on gzip files with many members.
 
 use std::path::PathBuf;
 
@@ -13,13 +13,13 @@ use crate::error::Result;
 use crate::kind::{self, FileKind};
 use crate::zipnum::ZipNum;
 
-/// Turns names into sources. Folders are walked to any depth; in them, files are taken whose names
-/// are those of indexes: `*.cdx`, `*.cdxj`, `*.ndjson`, `*.jsonl`, `cdx-00000`, `part-00000`, each
-/// plain or with `.gz`, `.zst` or `.bz2`. Hidden files are skipped. The index of blocks of a ZipNum
-/// index stands for its data files.
+/// Expands names to sources. Folders are searched recursively for files that are named like indexes:
+/// `*.cdx`, `*.cdxj`, `*.ndjson`, `*.jsonl`, `cdx-00000` and `part-00000`, each optionally with
+/// `.gz`, `.zst` or `.bz2`. Hidden files are skipped. The `.idx` file of a ZipNum index stands for
+/// its data files.
 ///
 /// # Errors
-/// A name that does not exist, a folder without any index, standard input named twice.
+/// If a name does not exist, a folder contains no index, or standard input is named twice.
 pub fn expand<I>(names: I) -> Result<Expanded>
 where
     I: IntoIterator,
@@ -37,21 +37,21 @@ where
     Ok(expanded)
 }
 
-/// The ZipNum index, if the source is its index of blocks.
+/// The ZipNum index, if the source is its `.idx` file.
 fn zipnum_of(source: &Source) -> Result<Option<ZipNum>> {
     let path = source.path();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if is_index_name(&name) || source.kind()? != InputKind::Regular {
         return Ok(None);
     }
-    match kind::tell(source) {
+    match kind::detect(source) {
         Ok(told) if told.kind == FileKind::ZipNumIndex => ZipNum::open(path).map(Some),
-        // What is wrong with it is told when it is read.
+        // Errors are reported when the source is read.
         _ => Ok(None),
     }
 }
 
-/// Whether a file's name is that of an index.
+/// Whether a file is named like an index.
 fn is_index_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let bare = [".gz", ".zst", ".bz2"]

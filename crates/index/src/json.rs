@@ -1,25 +1,24 @@
-//! A scanner for the JSON of CDXJ lines that stops as soon as it has what was asked for.
+//! A scanner for the JSON of CDXJ lines that stops as soon as it has the requested fields.
 //!
-//! The objects are flat and their values short strings, so finding the quotes with `memchr` is
-//! nearly all there is to do. Values are given as they stand in the line. What is rare is left to
-//! `serde_json`: escapes are decoded when the value is asked for ([`text`]), and nested values and
-//! odd numbers are checked by it when a whole line is to be checked.
+//! The objects are flat and their values are short strings, so most of the work is finding quotes.
+//! Values are returned raw. Rare cases are left to `serde_json`: it decodes escapes on demand
+//! ([`text`]), and checks nested values and unusual numbers when a whole line is checked.
 
 use std::borrow::Cow;
 
 use memchr::memchr2;
 use serde::de::IgnoredAny;
 
-/// A value as it stands in the line.
+/// A raw value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Raw<'a> {
-    /// What is between the quotes of a string; numbers, words and nested values as written.
+    /// The bytes between the quotes of a string; numbers, literals and nested values as written.
     pub bytes: &'a [u8],
-    /// What it is.
+    /// The kind of value.
     pub kind: Kind,
 }
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A string without escapes: the bytes are the text.
@@ -32,12 +31,12 @@ pub enum Kind {
     Nested,
 }
 
-/// Whether to go on after a member.
+/// Whether to continue after a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// To the next member.
+    /// Continue with the next member.
     More,
-    /// All that was wanted is there.
+    /// Stop: all requested members were found.
     Enough,
 }
 
@@ -45,10 +44,10 @@ pub enum Next {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotJson;
 
-/// Visits the members of the object that is all of `object`, in order. Names are given as written,
-/// without their quotes. With `whole`, the object is checked to its end even after
-/// [`Next::Enough`], and accepted only if `serde_json` would accept it (bytes that are not UTF-8
-/// are let pass in strings: old indexes have them).
+/// Visits the members of `object` in order. Names are passed as written, without their quotes. With
+/// `whole`, the object is checked to its end even after [`Next::Enough`], and accepted only if
+/// `serde_json` would accept it (except that strings may contain bytes that are not UTF-8, which
+/// occur in old indexes).
 pub fn members<'a>(
     object: &'a [u8],
     whole: bool,
@@ -58,8 +57,8 @@ pub fn members<'a>(
     if object.get(at) != Some(&b'{') {
         return Err(NotJson);
     }
-    // Control characters are wrong inside strings and right between tokens. Lines that have any
-    // are so rare that they can be checked twice.
+    // Control characters are invalid inside strings but allowed between tokens. Lines with any are
+    // rare enough to be checked twice.
     if whole && object.iter().any(|byte| *byte < 0x20) {
         slowly(object)?;
     }
@@ -100,8 +99,8 @@ pub fn members<'a>(
     }
 }
 
-/// The text of a value: strings decoded, numbers and words as written, `null` and nested values
-/// none.
+/// The text of a value: strings are decoded, numbers and literals are returned as written, and
+/// `null` and nested values give `None`.
 pub fn text<'a>(raw: Raw<'a>) -> Option<Cow<'a, [u8]>> {
     match raw.kind {
         Kind::Text => Some(Cow::Borrowed(raw.bytes)),
@@ -128,7 +127,7 @@ fn end(object: &[u8], at: usize) -> Result<(), NotJson> {
     }
 }
 
-/// The string that begins at `at`, behind its quote, and where it ends, behind its other quote.
+/// The string that starts at `at`, after its opening quote, and the offset after its closing quote.
 #[inline(always)]
 fn string(object: &[u8], at: usize) -> Result<(&[u8], Kind, usize), NotJson> {
     let rest = &object[at..];
@@ -138,7 +137,7 @@ fn string(object: &[u8], at: usize) -> Result<(&[u8], Kind, usize), NotJson> {
     }
     let mut place = stop;
     loop {
-        // A backslash takes the next byte with it, whatever that is.
+        // A backslash escapes the next byte, whatever it is.
         place += 2;
         let tail = rest.get(place..).ok_or(NotJson)?;
         place += memchr2(b'"', b'\\', tail).ok_or(NotJson)?;
@@ -148,14 +147,14 @@ fn string(object: &[u8], at: usize) -> Result<(&[u8], Kind, usize), NotJson> {
     }
 }
 
-/// Where the first `"` or `\` is. Names and most values are so short that looking at two words here is
+/// Finds the first `"` or `\`. Names and most values are so short that checking two words here is
 /// faster than calling `memchr2`.
 #[inline(always)]
 fn quote_or_backslash(text: &[u8]) -> Option<usize> {
     const LOW: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = LOW << 7;
     let hits = |word: u64, byte: u8| {
-        // Zero bytes become the high bits that survive; the lowest of them is always a true one.
+        // The high bits that remain mark zero bytes; the lowest of them is always correct.
         let zeros = word ^ (LOW * u64::from(byte));
         zeros.wrapping_sub(LOW) & !zeros & HIGH
     };
@@ -172,8 +171,8 @@ fn quote_or_backslash(text: &[u8]) -> Option<usize> {
     memchr2(b'"', b'\\', text.get(from..)?).map(|at| from + at)
 }
 
-// Always inlined, and with nothing but numbers from what is not: returned through memory, the kind would
-// be stored as a byte and loaded as a word, which stalls the processor at every value.
+// Always inlined, and functions that are not return only integers: returned through memory, the kind
+// would be stored as a byte and loaded as a word, which stalls the processor at every value.
 #[inline(always)]
 fn value(object: &[u8], at: usize) -> Result<(Raw<'_>, usize), NotJson> {
     if object.get(at) == Some(&b'"') {
@@ -185,7 +184,7 @@ fn value(object: &[u8], at: usize) -> Result<(Raw<'_>, usize), NotJson> {
     Ok((Raw { bytes, kind }, after))
 }
 
-/// A value that is no string, and where it ends.
+/// A value other than a string, and the offset of its end.
 #[inline(never)]
 fn rare_value(object: &[u8], at: usize) -> Result<(Kind, usize), NotJson> {
     if let Some(b'{' | b'[') = object.get(at) {
@@ -200,7 +199,7 @@ fn rare_value(object: &[u8], at: usize) -> Result<(Kind, usize), NotJson> {
     Ok((Kind::Word, at + len))
 }
 
-/// Passes over an object or array: brackets are counted, strings passed over.
+/// Skips an object or array by counting brackets outside strings.
 fn nested(object: &[u8], at: usize) -> Result<(Kind, usize), NotJson> {
     let mut depth = 0usize;
     let mut place = at;
@@ -221,7 +220,7 @@ fn nested(object: &[u8], at: usize) -> Result<(Kind, usize), NotJson> {
     }
 }
 
-/// Whether `serde_json` would take the value.
+/// Whether `serde_json` would accept the value.
 fn check(raw: Raw<'_>) -> Result<(), NotJson> {
     let fine = match raw.kind {
         Kind::Text => true,
@@ -251,7 +250,7 @@ fn valid(bytes: &[u8]) -> bool {
     }
 }
 
-/// The text of what stands between the quotes of a string with escapes.
+/// Decodes the content of a string with escapes.
 fn decode(bytes: &[u8]) -> Result<Vec<u8>, NotJson> {
     let mut quoted = Vec::with_capacity(bytes.len() + 2);
     quoted.push(b'"');

@@ -1,4 +1,4 @@
-//! The forms that keys have in the wild, and the SURT that each stands for.
+//! The forms of keys found in indexes, and the SURT that each stands for.
 //!
 //! | form | example |
 //! |---|---|
@@ -8,11 +8,11 @@
 //! | with the scheme | `http://(com,example,)/path` |
 //! | not reversed | `example.com/path` |
 //! | the URL | `http://example.com/path` |
-//! | with the port behind | `com,example):8080/path` (OutbackCDX) |
+//! | with the port at the end | `com,example):8080/path` (OutbackCDX) |
 //!
-//! A URI-R is known by its SURT, so whoever counts or cuts keys asks a [`Rekeyer`] for it. It
-//! computes the SURT from the URL wherever the key is another one, and a [`KeyCheck`] counts how
-//! often that was.
+//! A URI-R is identified by its SURT, so code that counts or cuts keys gets them from a [`Rekeyer`].
+//! It computes the SURT from the URL where the key differs, and a [`KeyCheck`] counts how often that
+//! happens.
 
 mod check;
 mod rekey;
@@ -94,7 +94,7 @@ impl KeyForm {
                 KeyForm::WithScheme
             }
             Some(colon) if colon + 1 == place && key[place..].starts_with(b"//") => KeyForm::Url,
-            // `dns:a/b` and `urn:…` are what the SURT is; `example.com:8080/x` is not.
+            // `dns:a/b` and `urn:…` are SURTs; `example.com:8080/x` is not.
             Some(colon) if !key[..colon].contains(&b'.') => KeyForm::Surt,
             _ => KeyForm::Host,
         }
@@ -111,7 +111,7 @@ impl KeyForm {
         }
     }
 
-    /// Whether the key is as it should be, and sorts as it should.
+    /// Whether the key is a SURT and therefore sorts like one.
     pub fn is_surt(self) -> bool {
         self == KeyForm::Surt
     }

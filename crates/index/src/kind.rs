@@ -1,9 +1,9 @@
-//! What a file is, told by its content.
+//! Detects the type of a file from its content.
 //!
-//! Names lie and are often missing: an index may come through a pipe, and a WARC file may be named
-//! where an index should be. So every input is looked at before it is read. Formats with a magic
-//! number are told by it. A text is told by its first readable line, however long it is and however
-//! many blank or bad lines come before it.
+//! Names are unreliable and may be missing: an index may come through a pipe, and a WARC file may be
+//! given instead of an index. Every input is therefore inspected before it is read. Formats with a
+//! magic number are recognised by it. Text is classified by its first readable line, however long it
+//! is and however many blank or bad lines precede it.
 
 use memchr::{memchr, memrchr};
 use waypost_io::{Compression, LONGEST_LINE, Source, Stream};
@@ -12,31 +12,31 @@ use waypost_surt::is_surt;
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::FileLayout;
 
-/// What a file is.
+/// The type of a file.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum FileKind {
-    /// Nothing, or blank lines only.
+    /// Empty, or only blank lines.
     Empty,
     /// Captures, in this layout.
     Index(Box<FileLayout>),
-    /// URIs or SURTs, one a line.
+    /// A list of URIs or SURTs, one per line.
     List,
-    /// Rows of a profile or map, with headers that say so.
+    /// A profile or a map, recognised by its headers.
     Summary,
-    /// A filter of Waypost.
+    /// A Waypost filter.
     Filter,
-    /// The index of blocks of a ZipNum index, such as `cluster.idx`.
+    /// The `.idx` file of a ZipNum index, such as `cluster.idx`.
     ZipNumIndex,
     /// A WARC file.
     Warc,
     /// A zip archive, such as a WACZ.
     Zip,
-    /// A page of HTML, or XML.
+    /// HTML or XML.
     Html,
-    /// Something that is no text.
+    /// Binary data.
     Binary,
-    /// Text of which hardly a line is a URI.
+    /// Text with hardly any URIs.
     Text,
 }
 
@@ -67,24 +67,24 @@ impl FileKind {
     }
 }
 
-/// What was told about a source.
+/// What was detected about a source.
 #[derive(Debug)]
-pub struct Told {
-    /// What it is.
+pub struct Detected {
+    /// Its type.
     pub kind: FileKind,
-    /// How it is compressed.
+    /// Its compression.
     pub compression: Compression,
-    /// The first readable lines, whole.
+    /// The first readable lines, complete.
     pub lines: Vec<u8>,
-    /// What damage was met before the kind was known. What follows is found when all is read.
+    /// Damage found before the type was known. Later damage is found when the source is read.
     pub damage: Option<Error>,
 }
 
-/// Tells what a source is. Of a pipe, nothing is taken away.
+/// Detects the type of a source. A pipe can still be read from its start afterwards.
 ///
 /// # Errors
-/// When it cannot be read, or is UTF-16.
-pub fn tell(source: &Source) -> Result<Told> {
+/// If the source cannot be read or is UTF-16.
+pub fn detect(source: &Source) -> Result<Detected> {
     let is_pipe = source.file()?.is_none();
     let mut stream = source.open()?;
     let mut sample = Sample::new(&mut stream, is_pipe);
@@ -93,7 +93,7 @@ pub fn tell(source: &Source) -> Result<Told> {
     let compression = stream.compression();
     match damage {
         Some(error) if !error.is_damage() => Err(error),
-        damage => Ok(Told {
+        damage => Ok(Detected {
             kind,
             compression,
             lines,
@@ -105,21 +105,21 @@ pub fn tell(source: &Source) -> Result<Told> {
 /// How much of a pipe may be read to find its first readable line.
 const MOST_KEPT: usize = LONGEST_LINE;
 
-/// How many lines are looked at together.
+/// Number of lines to inspect together.
 const LINES: usize = 200;
 
-/// The beginning of a stream, as much as is needed to tell what it is.
+/// The start of a stream, as much as is needed to detect its type.
 pub(crate) struct Sample<'a> {
     stream: &'a mut Stream,
-    /// Lines that were not ruled out; what follows the last newline is the start of a line.
+    /// Lines that were not ruled out, and the start of the next line.
     pub(crate) window: Vec<u8>,
-    /// All bytes that were read, for streams that cannot be read again.
+    /// All bytes read so far, for streams that cannot be read again.
     pub(crate) all: Option<Vec<u8>>,
     ended: bool,
-    /// Whether a line was ruled out that is not blank.
+    /// Whether a line that is not blank was ruled out.
     any: bool,
     pub(crate) error: Option<Error>,
-    /// Whether the kind was told by a magic number.
+    /// Whether the type was recognised by a magic number.
     pub(crate) by_magic: bool,
 }
 
@@ -136,7 +136,7 @@ impl<'a> Sample<'a> {
         }
     }
 
-    /// What the stream is. Then `window` begins with its first readable line.
+    /// Detects the type of the stream. Afterwards `window` starts with the first readable line.
     pub(crate) fn kind(&mut self) -> FileKind {
         self.fill();
         if let Some(kind) = by_magic(&self.window) {
@@ -187,7 +187,7 @@ impl<'a> Sample<'a> {
         }
     }
 
-    /// Whether no more can be kept.
+    /// Whether the limit of kept bytes is reached.
     fn is_full(&self) -> bool {
         self.all.as_ref().is_some_and(|all| all.len() > MOST_KEPT)
     }
@@ -205,7 +205,7 @@ impl<'a> Sample<'a> {
             self.ended = error.is_some() || read < FileLayout::SAMPLE;
             if error.is_some() {
                 self.error = error;
-                // Half a line of damaged data is no line, unless it is all there is.
+                // An incomplete line before damage is ignored, unless there is nothing else.
                 if let Some(end) = memrchr(b'\n', &self.window) {
                     self.window.truncate(end + 1);
                 }
@@ -238,14 +238,14 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// Where some lines from `start` on end.
+/// The end of the lines to inspect from `start`.
 fn after_lines(text: &[u8], start: usize) -> usize {
     memchr::memchr_iter(b'\n', &text[start..])
         .nth(LINES - 1)
         .map_or(text.len(), |at| start + at + 1)
 }
 
-/// What is told by a magic number, or by bytes that no text has.
+/// The type according to a magic number, or to bytes that do not occur in text.
 fn by_magic(start: &[u8]) -> Option<FileKind> {
     const MAGIC: &[(&[u8], FileKind)] = &[
         (b"WPFILTER", FileKind::Filter),
@@ -271,7 +271,7 @@ fn by_magic(start: &[u8]) -> Option<FileKind> {
     is_html.then_some(FileKind::Html)
 }
 
-/// What a file is in which no line can be read, by its start.
+/// The type of a file without a readable line, according to its start.
 fn by_start(start: &[u8]) -> FileKind {
     if start.contains(&0) {
         FileKind::Binary
@@ -282,7 +282,7 @@ fn by_start(start: &[u8]) -> FileKind {
     }
 }
 
-/// What some lines are, if one of them can be read, and where that one begins.
+/// The type according to the first readable of some lines, and the offset of that line.
 fn by_lines(lines: &[u8]) -> Option<(FileKind, usize)> {
     if is_summary(lines) {
         return Some((FileKind::Summary, 0));
@@ -314,7 +314,7 @@ fn by_lines(lines: &[u8]) -> Option<(FileKind, usize)> {
     Some((kind, first?))
 }
 
-/// Headers of a summary name its keys; those of an index do not.
+/// Whether a header is that of a summary: it names the keys, unlike the header of an index.
 fn is_summary(lines: &[u8]) -> bool {
     lines
         .split(|&byte| byte == b'\n')
@@ -326,7 +326,7 @@ fn is_summary(lines: &[u8]) -> bool {
         })
 }
 
-/// Rows that say in which file, from which byte on, and how long a block is.
+/// Whether a line is a row of an `.idx` file, with the file, offset and length of a block.
 fn is_zipnum_index(lines: &[u8]) -> bool {
     let mut lines = lines
         .split(|&byte| byte == b'\n')

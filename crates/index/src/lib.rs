@@ -1,8 +1,8 @@
-//! The indexes of web archives, read and written: CDX, CDXJ, ZipNum.
+//! Reads and writes the indexes of web archives: CDX, CDXJ and ZipNum.
 //!
-//! An index has one line for each capture. Archives write them in ten layouts, compressed and not,
-//! sorted and not, with broken lines in between, up to terabytes. This crate reads them all on all
-//! cores, in bounded memory, and never silently wrong: what is no capture is counted by kind.
+//! An index has one line per capture. Indexes come in ten layouts, compressed or not, sorted or not,
+//! with broken lines, and up to terabytes in size. This crate reads all of them on all cores in
+//! bounded memory. Nothing is dropped silently: lines that are not captures are counted by kind.
 //!
 //! ```
 //! use waypost_index::{check, input};
@@ -19,23 +19,23 @@
 //!
 //! # From bytes to captures
 //!
-//! | module | its part |
+//! | module | purpose |
 //! |---|---|
-//! | [`input`] | files, folders, standard input; gzip, zstd, bzip2 by their bytes; what can be read of damaged ones |
-//! | [`kind`] | what a file is, told by its content |
-//! | [`layout`] | the shape of lines, found for each file; a line is a capture, a header or bad |
-//! | [`capture`] | a borrowed [`Capture`] with the [`Fields`] that were asked for |
-//! | [`json`], [`timestamp`], [`key`] | the pieces of a line |
-//! | [`web`] | rows that are no captures of the Web |
-//! | [`select`] | the filters of every command |
+//! | [`input`] | files, folders and standard input, plain or compressed, intact or damaged |
+//! | [`kind`] | the type of a file, detected from its content |
+//! | [`layout`] | line layouts: detected for each file, applied to each line |
+//! | [`capture`] | a borrowed [`Capture`] with the requested [`Fields`] |
+//! | [`json`], [`timestamp`], [`key`] | the parts of a line |
+//! | [`web`] | rows that are not captures of the Web |
+//! | [`select`] | capture filters |
 //! | [`rejects`] | bad lines |
-//! | [`scan`](mod@scan) | all of it on all cores, or in ranges on many machines: partials that merge in the order of the input |
-//! | [`rekey`](mod@rekey) | the SURTs of URLs for keys |
-//! | [`check`](mod@check) | what an index is and what is wrong with it |
-//! | [`generate`] | an index to try things on |
+//! | [`scan`](mod@scan) | scans on all cores, or in ranges on many machines, into partials that merge in input order |
+//! | [`rekey`](mod@rekey) | replaces keys by the SURTs of their URLs |
+//! | [`check`](mod@check) | reports what an index contains and what is wrong with it |
+//! | [`generate`] | generates indexes for benchmarks and tests |
 //!
-//! Parsing is pure functions over bytes; threads and files are in [`scan`](mod@scan) and [`input`]
-//! only. To do something with every capture, write a [`scan::Job`].
+//! Parsers are pure functions over bytes; only [`scan`](mod@scan) and [`input`] use threads and files.
+//! To process every capture, implement [`scan::Job`].
 
 pub mod capture;
 pub mod check;

@@ -1,4 +1,4 @@
-//! Merging sorted indexes: [`waypost_io::merge`], and a field that is added to every row.
+//! Merges sorted indexes with [`waypost_io::merge`], and adds a field to every line.
 
 use waypost_io::error::excerpt;
 use waypost_io::merge as lines;
@@ -7,7 +7,7 @@ use waypost_io::{LineWriter, Source};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// A JSON field that is added to every row of CDXJ.
+/// A JSON field to add to every CDXJ line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addition {
     name: String,
@@ -18,10 +18,10 @@ pub struct Addition {
 }
 
 impl Addition {
-    /// Reads `name=value`.
+    /// Parses `name=value`.
     ///
     /// # Errors
-    /// When there is no `=` or no name.
+    /// If the `=` or the name is missing.
     pub fn parse(text: &str) -> Result<Addition> {
         match text.split_once('=') {
             Some((name, value)) if !name.is_empty() => {
@@ -39,8 +39,8 @@ impl Addition {
         }
     }
 
-    /// Puts `line` with the field into `out`. The field comes first in the JSON: so lines that were
-    /// in order stay in order, which they would not if it came last.
+    /// Writes `line` with the field to `out`. The field is added at the start of the JSON, so that
+    /// sorted lines stay sorted.
     fn add(&self, line: &[u8], out: &mut Vec<u8>) -> Result<()> {
         if matches!(line.first(), None | Some(b'!' | b' ')) {
             // Headers have no fields.
@@ -74,7 +74,7 @@ impl Addition {
             Ok(object) if !object.contains_key(&self.name) => Ok(()),
             _ => {
                 let message = format!(
-                    "there is a field {} already: {}",
+                    "the line already has a field {}: {}",
                     self.quoted,
                     excerpt(json)
                 );
@@ -84,11 +84,11 @@ impl Addition {
     }
 }
 
-/// Merges `sources`, each of which is sorted, into `out`, and adds a field to each row.
+/// Merges sorted `sources` into `out`, and adds a field to each line.
 ///
 /// # Errors
-/// A source that is not sorted or cannot be read, a disk that is full, rows to which the field
-/// cannot be added. Damaged compression is no error: see [`Report::damaged`].
+/// If a source is not sorted or cannot be read, the output cannot be written, or the field cannot be
+/// added to a line. Damaged compression is not an error: see [`Report::damaged`].
 pub fn merge(
     sources: &[Source],
     options: &Options<'_>,

@@ -1,3 +1,3 @@
-//! Files that appear whole or not at all: see [`waypost_io::AtomicFile`].
+//! Files that appear complete or not at all: see [`waypost_io::AtomicFile`].
 
 pub use waypost_io::{AtomicFile, Format, LineWriter, Written};

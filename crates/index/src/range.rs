@@ -1,37 +1,37 @@
-//! Which lines of a sorted index belong to a lookup: ranges of keys.
+//! The key ranges of a lookup in a sorted index.
 //!
 //! | match | of `http://example.com/a` | as ranges of lines |
 //! |---|---|---|
 //! | exact | this URI-R | from `com,example)/a` to before `com,example)/a!` |
-//! | prefix | all that begins so | from `com,example)/a` to before `com,example)/b` |
-//! | host | all of `example.com`, at every port | from `com,example)/` to before `com,example*`, and from `com,example:` to before `com,example;` |
-//! | domain | the host and all below it, at every port | from `com,example)/` to before `com,example-`, and from `com,example:` to before `com,example;` |
+//! | prefix | everything with this prefix | from `com,example)/a` to before `com,example)/b` |
+//! | host | everything on `example.com`, at every port | from `com,example)/` to before `com,example*`, and from `com,example:` to before `com,example;` |
+//! | domain | the host and its subdomains, at every port | from `com,example)/` to before `com,example-`, and from `com,example:` to before `com,example;` |
 //!
 //! A space follows the key in a line and `!` follows the space in ASCII, `*` follows `)`, and `-`
-//! follows `,`. Keys with a port have `:` in the place of `)`, far behind: the CDX servers ask for
-//! the first range only and miss them. [`ranges`] has both; [`pywb_range`] gives what pywb asks for.
+//! follows `,`. Keys with a port have `:` instead of `)` and sort far away: CDX servers read only
+//! the first range and miss them. [`ranges`] returns both; [`pywb_range`] returns the range of pywb.
 
 use std::fmt;
 use std::str::FromStr;
 
 use waypost_surt::Surt;
 
-/// How the captures of a lookup are told by their keys.
+/// Which keys match a lookup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Match {
     /// The same key.
     #[default]
     Exact,
-    /// Keys that begin with it.
+    /// Keys with this prefix.
     Prefix,
-    /// Keys of the same host, whatever the port.
+    /// Keys of the same host, at any port.
     Host,
-    /// Keys of the same host and of those below it, whatever the port.
+    /// Keys of the same host and its subdomains, at any port.
     Domain,
 }
 
 impl Match {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Match; 4] = [Match::Exact, Match::Prefix, Match::Host, Match::Domain];
 
     /// Its name.
@@ -44,8 +44,8 @@ impl Match {
         }
     }
 
-    /// Reads the wildcards that people write: `*.example.com` is a domain and `example.com/a*` a
-    /// prefix. Returns the URI without the star.
+    /// Parses wildcards: `*.example.com` is a domain and `example.com/a*` a prefix. Returns the URI
+    /// without the star.
     pub fn of_wildcard(uri: &str) -> Option<(Match, &str)> {
         if let Some(domain) = uri.strip_prefix("*.") {
             return Some((Match::Domain, domain));
@@ -65,16 +65,16 @@ impl FromStr for Match {
 
     fn from_str(name: &str) -> Result<Match, String> {
         let known = Match::ALL.into_iter().find(|known| known.name() == name);
-        known.ok_or_else(|| format!("`{name}` is none of exact, prefix, host, domain"))
+        known.ok_or_else(|| format!("invalid match `{name}`: use exact, prefix, host or domain"))
     }
 }
 
-/// Lines from `start` to before `end`.
+/// Lines from `start` up to but not including `end`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Range {
-    /// The first line that can belong to it.
+    /// The lower bound, inclusive.
     pub start: Vec<u8>,
-    /// The first line that does not any more.
+    /// The upper bound, exclusive.
     pub end: Vec<u8>,
 }
 
@@ -86,7 +86,7 @@ impl Range {
         }
     }
 
-    /// Whether a line belongs to it.
+    /// Whether the range contains a line.
     pub fn contains(&self, line: &[u8]) -> bool {
         line >= &self.start[..] && line < &self.end[..]
     }
@@ -99,10 +99,10 @@ impl fmt::Debug for Range {
     }
 }
 
-/// The ranges of the lookup of `uri`, whose SURT is `surt`: those of [`pywb_range`], and those of
-/// the same host at other ports. They are in order and do not overlap.
+/// The ranges of a lookup of `uri`, whose SURT is `surt`: the [`pywb_range`], and those of the same
+/// host at other ports. They are sorted and do not overlap.
 ///
-/// A URI that names a port asks for the host at that port, but for the whole domain.
+/// If the URI has a port, a host lookup matches only that port; a domain lookup matches all ports.
 pub fn ranges(uri: &[u8], surt: &[u8], kind: Match) -> Vec<Range> {
     let taken = Surt::new(surt);
     let (host, port) = (taken.host(), taken.port());
@@ -125,13 +125,13 @@ pub fn ranges(uri: &[u8], surt: &[u8], kind: Match) -> Vec<Range> {
     }
 }
 
-/// The range that pywb asks an index with SURT keys for.
+/// The range that pywb reads in an index with SURT keys.
 pub fn pywb_range(uri: &[u8], surt: &[u8], kind: Match) -> Range {
     match kind {
         Match::Exact => Range::new(surt, b"", surt, b"!"),
         Match::Prefix => {
             let mut start = surt.to_vec();
-            // Canonicalisation drops these at the end, but here they say where the prefix ends.
+            // Canonicalisation drops these at the end, but here they are part of the prefix.
             match uri.trim_ascii_end().last() {
                 Some(b'?') if !surt.contains(&b'?') => start.push(b'?'),
                 Some(b'/') if start.last() != Some(&b'/') && !surt.contains(&b'?') => {
@@ -157,7 +157,7 @@ pub fn pywb_range(uri: &[u8], surt: &[u8], kind: Match) -> Range {
     }
 }
 
-/// What comes before `)/`, or everything.
+/// The part before `)/`, or everything.
 fn host_with_port(surt: &[u8]) -> &[u8] {
     let end = memchr::memmem::find(surt, b")/");
     &surt[..end.unwrap_or(surt.len())]

@@ -1,4 +1,4 @@
-//! Lines that are no captures: counted by kind, the first few kept with file and line.
+//! Bad lines: counted by kind, with examples of each.
 
 use std::fmt;
 use std::fs::File;
@@ -9,44 +9,43 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, IoContext, Result};
 
-/// How many examples of each kind are kept.
+/// Number of examples to keep of each kind.
 pub const EXAMPLES: usize = 3;
-/// How much of a line an example keeps.
+/// How many bytes of a line an example keeps.
 const EXAMPLE_BYTES: usize = 160;
 
-/// Why a line is no capture.
+/// Why a line is bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Bad {
-    /// Nothing in it.
+    /// The line is empty.
     Blank,
-    /// Words that are no columns: an error message of a tool, a piece of a line that a newline in
-    /// a URL has split.
+    /// Plain text, such as an error message or part of a line that was split by a newline in a URL.
     Text,
-    /// The columns are too few or too many, or shifted by a space inside a value.
+    /// Columns are missing, extra, or shifted by a space in a value.
     Columns,
-    /// No key, or a space inside it.
+    /// The key is missing or contains a space.
     Key,
-    /// Not 4 to 17 digits where the timestamp should be.
+    /// The timestamp is not 4 to 17 digits.
     Timestamp,
-    /// Something that can be no URL where the URL should be.
+    /// The URL is invalid.
     Url,
-    /// Something else than three digits or `-` where the status should be.
+    /// The status is neither three digits nor `-`.
     Status,
-    /// Something else than digits or `-` where a length or an offset should be.
+    /// A length or an offset is neither digits nor `-`.
     Number,
-    /// The JSON cannot be read.
+    /// The JSON is invalid.
     Json,
-    /// A NUL byte, as crashed machines leave behind.
+    /// The line contains a NUL byte, as crashed machines leave behind.
     Nul,
-    /// Longer than 16 MiB.
+    /// The line is longer than 16 MiB.
     TooLong,
-    /// The last line, without an end and not complete: the file was cut.
+    /// The last line is incomplete and has no newline: the file was truncated.
     Cut,
 }
 
 impl Bad {
-    /// How many kinds there are.
+    /// The number of kinds.
     pub const COUNT: usize = 12;
 
     /// All kinds.
@@ -86,18 +85,18 @@ impl Bad {
     /// What is wrong, in words.
     pub fn meaning(self) -> &'static str {
         match self {
-            Bad::Blank => "an empty line",
-            Bad::Text => "words that are no columns",
-            Bad::Columns => "columns missing, too many or shifted",
-            Bad::Key => "no key, or a space in it",
-            Bad::Timestamp => "a timestamp that is not 4 to 17 digits",
-            Bad::Url => "a URL that can be none",
-            Bad::Status => "a status that is not three digits",
-            Bad::Number => "a length or an offset that is no number",
-            Bad::Json => "JSON that cannot be read",
+            Bad::Blank => "empty line",
+            Bad::Text => "plain text",
+            Bad::Columns => "missing, extra or shifted columns",
+            Bad::Key => "missing key, or a space in the key",
+            Bad::Timestamp => "timestamp is not 4 to 17 digits",
+            Bad::Url => "invalid URL",
+            Bad::Status => "status is not three digits",
+            Bad::Number => "invalid length or offset",
+            Bad::Json => "invalid JSON",
             Bad::Nul => "a NUL byte",
-            Bad::TooLong => "a line of more than 16 MiB",
-            Bad::Cut => "a last line that was cut",
+            Bad::TooLong => "line longer than 16 MiB",
+            Bad::Cut => "incomplete last line",
         }
     }
 }
@@ -108,20 +107,20 @@ impl fmt::Display for Bad {
     }
 }
 
-/// A bad line, where it is and how it begins.
+/// An example of a bad line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Example {
     /// What is wrong with it.
     pub kind: Bad,
-    /// The same in words, if the kind does not say it all.
+    /// More details, if the kind is not specific enough.
     pub detail: Option<String>,
-    /// The file, as the user named it.
+    /// The file, as named by the user.
     pub file: String,
     /// The line, from 1.
     pub line: u64,
-    /// Where the line begins in the file, decompressed.
+    /// The offset of the line in the decompressed file.
     pub byte: u64,
-    /// How it begins, without bytes that a terminal would act on.
+    /// The start of the line, with control characters escaped.
     pub start: String,
 }
 
@@ -133,17 +132,17 @@ pub struct Rejects {
 }
 
 impl Rejects {
-    /// How many there are of a kind.
+    /// The number of bad lines of a kind.
     pub fn count(&self, kind: Bad) -> u64 {
         self.counts[kind as usize]
     }
 
-    /// How many there are.
+    /// The number of bad lines.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The kinds that there are, with their counts.
+    /// The kinds that occur, with their counts.
     pub fn kinds(&self) -> impl Iterator<Item = (Bad, u64)> + '_ {
         Bad::ALL
             .into_iter()
@@ -151,12 +150,12 @@ impl Rejects {
             .filter(|(_, count)| *count > 0)
     }
 
-    /// The first few of each kind, in the order of the input.
+    /// The first few of each kind, in input order.
     pub fn examples(&self) -> &[Example] {
         &self.examples
     }
 
-    /// Takes in a bad line that comes after all that are here.
+    /// Adds a bad line that comes after all others.
     pub(crate) fn add(
         &mut self,
         kind: Bad,
@@ -177,8 +176,8 @@ impl Rejects {
         }
     }
 
-    /// Takes in what comes later. `place` makes lines and bytes of the examples in the first file
-    /// count from its start.
+    /// Merges later bad lines. `place` makes lines and bytes of the examples in the first file count
+    /// from its start.
     pub(crate) fn merge(&mut self, later: Rejects, place: impl Fn(&mut Example)) {
         for (count, more) in self.counts.iter_mut().zip(later.counts) {
             *count += more;
@@ -200,7 +199,7 @@ impl Rejects {
     }
 }
 
-/// The start of a line as it can be shown: what is not printable as `\xNN`.
+/// The start of a line with unprintable bytes escaped as `\xNN`.
 pub fn printable(bytes: &[u8]) -> String {
     let mut shown = String::new();
     let cut = &bytes[..bytes.len().min(EXAMPLE_BYTES)];
@@ -222,18 +221,17 @@ pub fn printable(bytes: &[u8]) -> String {
     shown
 }
 
-/// A file that keeps bad lines as they were. It appears under its name when it is
-/// [`finished`](RejectsFile::finish).
+/// A file of bad lines, which appears when it is [`finished`](RejectsFile::finish).
 pub struct RejectsFile {
     path: PathBuf,
     file: BufWriter<tempfile::NamedTempFile>,
 }
 
 impl RejectsFile {
-    /// Begins to write beside `path`.
+    /// Creates a temporary file next to `path`.
     ///
     /// # Errors
-    /// When no file can be made there.
+    /// If the file cannot be created.
     pub fn create(path: &Path) -> Result<RejectsFile> {
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -246,10 +244,10 @@ impl RejectsFile {
         })
     }
 
-    /// Keeps a line, given without its end.
+    /// Writes a line, passed without its newline.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn write(&mut self, line: &[u8]) -> Result<()> {
         self.file
             .write_all(line)
@@ -257,10 +255,10 @@ impl RejectsFile {
             .doing("write", &self.path)
     }
 
-    /// Puts the file in its place.
+    /// Moves the file to its final name.
     ///
     /// # Errors
-    /// When it cannot be written to the end.
+    /// If it cannot be written.
     pub fn finish(self) -> Result<()> {
         let path = self.path;
         let file = self
@@ -276,7 +274,7 @@ impl RejectsFile {
     }
 }
 
-/// Temporary files are private; this one becomes the user's, like any other that is made.
+/// Gives the file the default permissions, because temporary files are private.
 fn make_readable(file: &File) -> std::io::Result<()> {
     #[cfg(unix)]
     {
@@ -287,7 +285,7 @@ fn make_readable(file: &File) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The error that a bad line is under `--strict`.
+/// The error for a bad line in strict mode.
 pub(crate) fn strict(
     kind: Bad,
     detail: Option<&str>,

@@ -1,7 +1,7 @@
-//! Giving every line of an index the SURT of its URL for a key.
+//! Replaces every key of an index by the SURT of its URL.
 //!
-//! Lookups ask for the SURT of a URI under a dialect. An index that another tool keyed by its own
-//! rules must get such keys before anything can be found in it; then it must be sorted again.
+//! Lookups search for the SURT of a URI under a dialect. An index with other keys must be rekeyed and
+//! sorted again before it can be searched.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -17,24 +17,24 @@ use crate::key::{KeyCheck, Rekeyer};
 use crate::output::{Format, LineWriter};
 use crate::scan::{self, At, Job};
 
-/// What was rekeyed.
+/// The result of rekeying.
 #[derive(Debug, Default)]
 pub struct Rekeyed {
-    /// How the keys compared with the URLs.
+    /// The comparison of keys with URLs.
     pub keys: KeyCheck,
-    /// Lines whose key was replaced.
+    /// Number of lines whose key was replaced.
     pub replaced: u64,
-    /// Captures whose line has no key of its own that could be replaced, such as NDJSON.
+    /// Number of captures without a key column, such as NDJSON.
     pub without_key: u64,
-    /// Sources whose compression is damaged; what came before is in.
+    /// Sources with damaged compression; everything before the damage is included.
     pub damage: Vec<Error>,
 }
 
-/// Writes the lines of `sources` to the file `out`, not sorted, with the SURTs of their URLs under
-/// `dialect` for keys. Lines that are no captures, and captures without a URL, stay as they are.
+/// Writes the lines of `sources` to the file `out`, unsorted, with the SURTs of their URLs under
+/// `dialect` as keys. Captures without a URL and lines that are not captures are copied unchanged.
 ///
 /// # Errors
-/// A source that cannot be read, a file that cannot be written.
+/// If a source cannot be read or the file cannot be written.
 pub fn rekey(sources: &[Source], dialect: Dialect, out: &Path) -> Result<Rekeyed> {
     let job = Rewriting {
         dialect,
@@ -66,7 +66,7 @@ struct Rewriting {
 #[derive(Default)]
 struct Lines {
     bytes: Vec<u8>,
-    /// Where the last line begins in `bytes`: a capture may replace it.
+    /// The offset of the last line in `bytes`, which a capture may replace.
     last: usize,
     replaced: u64,
     without_key: u64,
@@ -153,7 +153,7 @@ impl Job for Rewriting {
     }
 }
 
-/// A header whose first column is the URL names a key there instead; other lines as they are.
+/// Changes a header whose first column is the URL to name a key there; returns other lines unchanged.
 fn with_key_column(line: &[u8]) -> Cow<'_, [u8]> {
     match line.strip_prefix(b" CDX a b a ") {
         Some(rest) => Cow::Owned([b" CDX N b a ", rest].concat()),

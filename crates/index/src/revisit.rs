@@ -1,8 +1,8 @@
-//! Finding the capture that a revisit repeats.
+//! Finds the capture that a revisit repeats.
 //!
-//! A revisit has the digest of the content but neither its media type nor its status, and the
-//! content itself is in another record. Among the captures of one key, in the order of time, the
-//! first that is no revisit and has the same digest is the one.
+//! A revisit has the digest of the content, but neither its media type nor its status, and the
+//! content itself is in another record: that of the first capture with the same key and digest that
+//! is not a revisit itself.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use memchr::memchr;
 
 use crate::capture::{Capture, Field};
 
-/// What a revisit takes from the capture that it repeats. Text, decoded; empty where missing.
+/// The fields that a revisit takes from the capture that it repeats, decoded; empty if missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Original {
     pub(crate) mime: Vec<u8>,
@@ -22,7 +22,7 @@ pub(crate) struct Original {
 }
 
 impl Original {
-    /// The revisit as if it were what it repeats; where that is stands in the `orig.*` fields.
+    /// Fills the revisit with the fields of the original, and the `orig.*` fields with its location.
     pub(crate) fn stand_in_for<'b>(&'b self, revisit: &Capture<'b>) -> Capture<'b> {
         let mut resolved = revisit.clone();
         for (field, value) in [
@@ -41,7 +41,7 @@ impl Original {
     }
 }
 
-/// The fields that must be read for this.
+/// The fields needed for this.
 pub(crate) const WANTED: [Field; 7] = [
     Field::Mime,
     Field::MimeDetected,
@@ -52,7 +52,7 @@ pub(crate) const WANTED: [Field; 7] = [
     Field::Filename,
 ];
 
-/// Sees the captures in order and remembers the originals of the current key.
+/// Reads captures in order and remembers the originals of the current key.
 #[derive(Debug, Default)]
 pub(crate) struct Resolver {
     key: Vec<u8>,
@@ -60,7 +60,7 @@ pub(crate) struct Resolver {
 }
 
 impl Resolver {
-    /// The original of a revisit, if it was seen. Captures of another key are forgotten.
+    /// The original of a revisit, if there was one. Captures of other keys are forgotten.
     pub(crate) fn see(&mut self, capture: &Capture<'_>) -> Option<&Original> {
         if self.key != capture.key() {
             self.key.clear();
@@ -88,7 +88,7 @@ impl Resolver {
     }
 }
 
-/// `sha1:ABC` and `ABC` are one digest.
+/// `sha1:ABC` and `ABC` are the same digest.
 fn bare(digest: &[u8]) -> &[u8] {
     match memchr(b':', digest) {
         Some(colon) => &digest[colon + 1..],

@@ -4,11 +4,11 @@ use memchr::{memchr, memrchr};
 
 use crate::error::{Error, Result};
 
-/// The place of the first line in `lines` that is not smaller than `target`. `key` is the part of a
-/// line that is compared. Every line ends with a newline, but maybe the last.
+/// The offset of the first line in `lines` that is not smaller than `target`. `key` extracts the part
+/// of a line to compare. Every line except possibly the last ends with a newline.
 ///
 /// # Errors
-/// When the lines that are met on the way show that the bytes are not sorted.
+/// If the lines that are read are not sorted.
 pub(crate) fn lower_bound(
     lines: &[u8],
     target: &[u8],
@@ -37,7 +37,7 @@ pub(crate) fn lower_bound(
     Ok(low)
 }
 
-/// Start and end, without the newline, of the line that byte `at` belongs to.
+/// The start and end, without the newline, of the line that contains byte `at`.
 pub(crate) fn line_around(lines: &[u8], at: usize) -> (usize, usize) {
     let start = memrchr(b'\n', &lines[..at]).map_or(0, |newline| newline + 1);
     let end = memchr(b'\n', &lines[at..]).map_or(lines.len(), |newline| at + newline);

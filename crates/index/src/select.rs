@@ -1,4 +1,4 @@
-//! The filters that every command takes which reads captures.
+//! Capture filters, shared by all commands that read captures.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::key::Rekeyer;
 use crate::timestamp::Time;
 use crate::web;
 
-/// Which captures are wanted. The default is all of the Web, revisits among them.
+/// Capture filters. By default, all captures of the Web pass, including revisits.
 #[derive(Clone, Debug, Default)]
 pub struct Select {
     status: Vec<StatusRange>,
@@ -29,14 +29,13 @@ pub struct Select {
 /// What to do with revisits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Revisits {
-    /// They are captures like others.
+    /// Treat them like other captures.
     #[default]
     Keep,
-    /// They are left out.
+    /// Skip them.
     Drop,
-    /// They take status, media type and place from the capture of the same URI-R with the same
-    /// digest that comes before them. Reads on one thread, because each capture depends on those
-    /// before.
+    /// Give them the status, media type and location of the preceding capture with the same URI-R and
+    /// digest. Reads on one thread, because each capture depends on those before it.
     Resolve,
 }
 
@@ -60,7 +59,7 @@ enum Pattern {
 }
 
 thread_local! {
-    /// The rekeyer of the dialect that was asked for last.
+    /// The rekeyer of the last dialect used.
     static REKEYER: RefCell<Option<(Dialect, Rekeyer)>> = const { RefCell::new(None) };
 }
 
@@ -74,10 +73,10 @@ impl Select {
         Select::default()
     }
 
-    /// Only these statuses: `200`, `3xx`, several with commas.
+    /// Only these statuses, separated by commas: `200,3xx`.
     ///
     /// # Errors
-    /// On anything else.
+    /// If the list is invalid.
     pub fn status(&mut self, list: &str) -> Result<&mut Select> {
         for item in list.split(',').map(str::trim) {
             let range = match item.as_bytes() {
@@ -94,25 +93,26 @@ impl Select {
                 }),
                 _ => None,
             };
-            self.status.push(
-                range.ok_or_else(|| invalid(format!("`{item}` is no status: write 200 or 3xx")))?,
-            );
+            self.status
+                .push(range.ok_or_else(|| {
+                    invalid(format!("invalid status `{item}`: write 200 or 3xx"))
+                })?);
         }
         Ok(self)
     }
 
-    /// Only these media types: `text/html`, `image/*`, several with commas.
+    /// Only these media types, separated by commas: `text/html,image/*`.
     ///
     /// # Errors
-    /// On a type without a slash.
+    /// If a type has no slash.
     pub fn mime(&mut self, list: &str) -> Result<&mut Select> {
         for item in list.split(',').map(str::trim) {
             let item = item.to_ascii_lowercase();
-            // What servers and tools write for no type has no slash.
+            // Placeholders for a missing type have no slash.
             let known = matches!(&*item, "unk" | "no-type" | "-");
             if !item.contains('/') && !known {
                 return Err(invalid(format!(
-                    "`{item}` is no media type: write text/html or image/*"
+                    "invalid media type `{item}`: write text/html or image/*"
                 )));
             }
             self.mime.push(match item.strip_suffix('*') {
@@ -127,7 +127,7 @@ impl Select {
     /// `2004-01-31`.
     ///
     /// # Errors
-    /// On anything else, and on a time later than [`to`](Select::to).
+    /// If the time is invalid, or later than [`to`](Select::to).
     pub fn from(&mut self, time: &str) -> Result<&mut Select> {
         self.from = Some(Time::first_of(time.as_bytes()).ok_or_else(|| no_time(time))?);
         self.check_times()?;
@@ -138,14 +138,14 @@ impl Select {
     /// `2004-01-31`.
     ///
     /// # Errors
-    /// On anything else, and on a time earlier than [`from`](Select::from).
+    /// If the time is invalid, or earlier than [`from`](Select::from).
     pub fn to(&mut self, time: &str) -> Result<&mut Select> {
         self.to = Some(Time::last_of(time.as_bytes()).ok_or_else(|| no_time(time))?);
         self.check_times()?;
         Ok(self)
     }
 
-    /// Times between which nothing lies would select nothing, silently.
+    /// Refuses an empty time span, which would silently select nothing.
     fn check_times(&self) -> Result<()> {
         match (self.from, self.to) {
             (Some(from), Some(to)) if from > to => Err(invalid(format!(
@@ -155,25 +155,26 @@ impl Select {
         }
     }
 
-    /// Only captures whose key begins so, or whose URL matches `~REGEX`. Of several, one is enough.
+    /// Only captures whose key has this prefix, or whose URL matches `~REGEX`. If called several times,
+    /// captures must match one of the patterns.
     ///
     /// # Errors
-    /// On a regex that is none, and on a host or URL where a SURT should be.
+    /// If the regex is invalid, or the pattern is a host or URL instead of a SURT.
     pub fn include(&mut self, pattern: &str) -> Result<&mut Select> {
         self.include.push(Pattern::parse(pattern)?);
         Ok(self)
     }
 
-    /// No captures whose key begins so, or whose URL matches `~REGEX`.
+    /// Skips captures whose key has this prefix, or whose URL matches `~REGEX`.
     ///
     /// # Errors
-    /// As [`include`](Select::include).
+    /// As for [`include`](Select::include).
     pub fn exclude(&mut self, pattern: &str) -> Result<&mut Select> {
         self.exclude.push(Pattern::parse(pattern)?);
         Ok(self)
     }
 
-    /// Whether rows that are no captures of the Web are wanted, too.
+    /// Whether to include rows that are not captures of the Web.
     pub fn include_non_web(&mut self, include: bool) -> &mut Select {
         self.include_non_web = include;
         self
@@ -185,14 +186,14 @@ impl Select {
         self
     }
 
-    /// The rules for SURTs of captures whose keys are not SURTs.
+    /// The dialect for captures whose keys are not SURTs.
     pub fn dialect(&mut self, dialect: Dialect) -> &mut Select {
         self.dialect = dialect;
         self
     }
 
-    /// What a list of URIs lacks that these filters look at: statuses, media types, times or
-    /// revisits. `None` if they can be applied to a list.
+    /// What these filters need and a list of URIs lacks: statuses, media types, times or revisits.
+    /// `None` if the filters can be applied to a list.
     pub fn needs_captures(&self) -> Option<&'static str> {
         if !self.status.is_empty() {
             Some("statuses")
@@ -207,8 +208,8 @@ impl Select {
         }
     }
 
-    /// Whether a line of a list is wanted, given its SURT. Patterns for URLs are matched against
-    /// the line, or against the URL that it stands for if the line is a SURT itself.
+    /// Whether a line of a list passes, given its SURT. URL patterns are matched against the line, or
+    /// against the URL that it stands for if the line is a SURT.
     pub fn accepts_uri(&self, line: &[u8], surt: &[u8]) -> bool {
         let matches = |pattern: &Pattern| match pattern {
             Pattern::Prefix(prefix) => surt.starts_with(prefix),
@@ -219,7 +220,7 @@ impl Select {
             && !self.exclude.iter().any(matches)
     }
 
-    /// The statuses that are wanted, as [`status`](Select::status) takes them; none if all are.
+    /// The selected statuses, as passed to [`status`](Select::status); empty if all pass.
     pub fn statuses(&self) -> Vec<String> {
         let name = |range: &StatusRange| match range.high - range.low {
             0 => format!("{:03}", range.low),
@@ -228,7 +229,7 @@ impl Select {
         self.status.iter().map(name).collect()
     }
 
-    /// The media types that are wanted, as [`mime`](Select::mime) takes them; none if all are.
+    /// The selected media types, as passed to [`mime`](Select::mime); empty if all pass.
     pub fn media_types(&self) -> Vec<String> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let name = |mime: &Mime| match mime {
@@ -238,17 +239,17 @@ impl Select {
         self.mime.iter().map(name).collect()
     }
 
-    /// The time before which captures are not wanted.
+    /// The earliest selected time.
     pub fn first_time(&self) -> Option<Time> {
         self.from
     }
 
-    /// The time after which captures are not wanted.
+    /// The latest selected time.
     pub fn last_time(&self) -> Option<Time> {
         self.to
     }
 
-    /// The patterns of which one must match, as [`include`](Select::include) takes them.
+    /// The patterns of which one must match, as passed to [`include`](Select::include).
     pub fn includes(&self) -> Vec<String> {
         self.include.iter().map(ToString::to_string).collect()
     }
@@ -258,14 +259,14 @@ impl Select {
         self.exclude.iter().map(ToString::to_string).collect()
     }
 
-    /// Whether revisits are left out.
+    /// Whether revisits are skipped.
     pub fn drops_revisits(&self) -> bool {
         self.revisits == Revisits::Drop
     }
 
-    /// The fields that must be there to decide.
+    /// The fields that the filters need.
     pub fn fields(&self) -> Fields {
-        // Rows that are not of the Web are known by these two, and so are revisits.
+        // Rows that are not of the Web, and revisits, are recognised by these two.
         let mut fields = Field::Url | Field::Mime;
         if !self.status.is_empty() {
             fields = fields | Field::Status;
@@ -280,17 +281,17 @@ impl Select {
         self.include_non_web
     }
 
-    /// Whether revisits are to be resolved, for which captures must come in order.
+    /// Whether revisits are resolved, which needs captures in order.
     pub fn resolves(&self) -> bool {
         self.revisits == Revisits::Resolve
     }
 
-    /// Whether a capture is wanted. Its [`fields`](Select::fields) must have been read.
+    /// Whether a capture passes. Its [`fields`](Select::fields) must have been parsed.
     pub fn accepts(&self, capture: &Capture<'_>) -> bool {
         (self.include_non_web || web::non_web(capture).is_none()) && self.accepts_web(capture)
     }
 
-    /// The same, for a capture that is known to be of the Web or wanted all the same.
+    /// The same, without checking that the capture is of the Web.
     #[inline]
     pub(crate) fn accepts_web(&self, capture: &Capture<'_>) -> bool {
         if self.revisits == Revisits::Drop && capture.is_revisit() {
@@ -360,12 +361,12 @@ impl Pattern {
         if let Some(regex) = pattern.strip_prefix('~') {
             return Regex::new(regex)
                 .map(Pattern::Url)
-                .map_err(|error| invalid(format!("`{regex}` is no regex: {error}")));
+                .map_err(|error| invalid(format!("invalid regex `{regex}`: {error}")));
         }
         let host = &pattern[..pattern.find([')', '/']).unwrap_or(pattern.len())];
         if pattern.contains("://") || (host.contains('.') && !host.contains(',')) {
             return Err(invalid(format!(
-                "`{pattern}` is no SURT prefix: write com,example) for a host, com,example, for the \
+                "invalid SURT prefix `{pattern}`: write com,example) for a host, com,example, for the \
                  hosts below it, or ~REGEX to match URLs"
             )));
         }
@@ -374,13 +375,13 @@ impl Pattern {
 
     fn matches(&self, capture: &Capture<'_>, dialect: Dialect) -> bool {
         match self {
-            // By the SURT of the URL, which need not be the key.
+            // Match the SURT of the URL, which may differ from the key.
             Pattern::Prefix(prefix) => REKEYER.with_borrow_mut(|known| {
                 if known.as_ref().is_none_or(|(last, _)| *last != dialect) {
                     *known = None;
                 }
                 let (_, rekeyer) = known.get_or_insert_with(|| (dialect, Rekeyer::new(dialect)));
-                // Keys as well, so that what someone sees in the index can be named.
+                // Also match the key, so that what is seen in the index can be used as a pattern.
                 capture.key().starts_with(prefix) || rekeyer.surt(capture).starts_with(prefix)
             }),
             Pattern::Url(regex) => capture.url().is_some_and(|url| regex.is_match(&url)),

@@ -1,14 +1,14 @@
-//! Timestamps: digits as the index has them, and a lenient reading of them.
+//! Timestamps: the digits in an index, and a lenient parser.
 //!
-//! Indexes hold `2004`, `20040102`, fourteen digits, and seventeen with milliseconds; also months
-//! `00` and hours `24`. The raw digits are what sorts and is written out again, so they are never
-//! changed. [`Time`] is for comparing and counting: what is missing becomes the smallest value,
-//! what is out of range the nearest one.
+//! Indexes contain `2004`, `20040102`, fourteen digits, and seventeen with milliseconds; also month
+//! `00` and hour `24`. The raw digits determine the sort order and are written back unchanged.
+//! [`Time`] is for comparing and counting: missing parts get the smallest value, and parts out of
+//! range the nearest valid one.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// The fewest and the most digits of a timestamp.
+/// Minimum and maximum number of digits of a timestamp.
 const DIGITS: std::ops::RangeInclusive<usize> = 4..=17;
 
 /// Whether these bytes are a timestamp: 4 to 17 digits.
@@ -16,15 +16,15 @@ pub fn is_timestamp(raw: &[u8]) -> bool {
     DIGITS.contains(&raw.len()) && raw.iter().all(u8::is_ascii_digit)
 }
 
-/// A moment, to the millisecond, UTC. Ordered by time.
+/// A UTC time with milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time {
-    /// `YYYYMMDDhhmmssmmm` as a number: it orders as the time does, and needs no arithmetic.
+    /// `YYYYMMDDhhmmssmmm` as a number, which sorts like the time and needs no arithmetic.
     digits: u64,
 }
 
 impl Time {
-    /// Reads 4 to 17 digits, or a date of ISO 8601 such as `2015-09-03T13:27:52Z`.
+    /// Parses 4 to 17 digits, or an ISO 8601 date such as `2015-09-03T13:27:52Z`.
     pub fn parse(raw: &[u8]) -> Option<Time> {
         if is_timestamp(raw) {
             return Some(Time::from_digits(raw, false));
@@ -45,21 +45,21 @@ impl Time {
         is_timestamp(&digits).then(|| Time::from_digits(&digits, false))
     }
 
-    /// The first moment that a time as people write it can mean: `2004` is the start of 2004. Takes
-    /// 4 to 17 digits, or a date of ISO 8601 such as `2004-01-31` or `2004-01-31T10:00:00Z`.
+    /// The start of a time that may be abbreviated: `2004` is the start of 2004. Accepts 4 to 17
+    /// digits, or an ISO 8601 date such as `2004-01-31` or `2004-01-31T10:00:00Z`.
     pub fn first_of(text: &[u8]) -> Option<Time> {
         typed_digits(text).map(|digits| Time::from_digits(&digits, false))
     }
 
-    /// The last moment that it can mean: `2004` is the end of 2004.
+    /// The end of a time that may be abbreviated: `2004` is the end of 2004.
     pub fn last_of(text: &[u8]) -> Option<Time> {
         typed_digits(text).map(|digits| Time::from_digits(&digits, true))
     }
 
-    /// Fills up with the smallest or the largest values and forces every part into its range.
+    /// Fills missing parts with the smallest or largest values and clamps every part to its range.
     fn from_digits(raw: &[u8], up: bool) -> Time {
         let part = |from: usize, len: usize| -> Option<u64> {
-            // A part that is cut (`20041`) is filled like a missing digit.
+            // An incomplete part (`20041`) is filled digit by digit.
             let digits = raw.get(from..(from + len).min(raw.len()))?;
             if digits.is_empty() {
                 return None;
@@ -113,7 +113,7 @@ impl Time {
         (self.digits / 1_000_000_000 % 100) as u8
     }
 
-    /// Seconds since 1970, before it negative.
+    /// Seconds since 1970, negative before it.
     pub fn unix(self) -> i64 {
         let (year, month, day) = (
             i64::from(self.year()),
@@ -131,7 +131,7 @@ impl Time {
         days * 86_400 + clock / 10_000 * 3600 + clock / 100 % 100 * 60 + clock % 100
     }
 
-    /// The fourteen digits of the archives.
+    /// The time as fourteen digits.
     pub fn digits14(self) -> u64 {
         self.digits / 1000
     }
@@ -154,8 +154,8 @@ impl fmt::Display for Time {
     }
 }
 
-/// The digits of a time that someone typed: digits, or `YYYY-MM-DDThh:mm:ss.fffZ` cut after any of
-/// its parts. A time zone other than UTC is not read: guessing would be wrong by hours.
+/// The digits of a time: digits, or `YYYY-MM-DDThh:mm:ss.fffZ`, which may end after any part. Time
+/// zones other than UTC are not accepted.
 fn typed_digits(text: &[u8]) -> Option<Cow<'_, [u8]>> {
     if is_timestamp(text) {
         return Some(Cow::Borrowed(text));
@@ -183,10 +183,10 @@ fn days(year: u64, month: u64) -> u64 {
     }
 }
 
-/// Whether every part is in its range: no month 00, no hour 24.
+/// Whether every part is in range: no month 00, no hour 24.
 #[inline]
 pub fn is_plausible(raw: &[u8]) -> bool {
-    // Fourteen digits with a day that every month has: nearly all of them.
+    // Fast path: fourteen digits with a day that every month has.
     if let [_, _, _, _, m1, m2, d1, d2, h1, h2, n1, _, s1, _] = raw {
         let month = (m1 & 15) * 10 + (m2 & 15);
         let day = (d1 & 15) * 10 + (d2 & 15);
@@ -204,9 +204,9 @@ pub fn is_plausible(raw: &[u8]) -> bool {
     is_exact(raw)
 }
 
-/// Whether reading it leniently changes nothing.
+/// Whether the lenient parser changes nothing.
 fn is_exact(raw: &[u8]) -> bool {
-    // Only the parts that are whole: a cut one cannot be wrong.
+    // Only complete parts are checked.
     let whole = match raw.len() {
         17.. => 17,
         14..=16 => 14,

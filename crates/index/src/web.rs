@@ -1,8 +1,8 @@
-//! Which lines are captures of the Web, and which only stand in the same file.
+//! Distinguishes captures of the Web from other rows of an index.
 //!
-//! Crawlers write down their name lookups, their own records and pictures of pages next to what
-//! they fetched. Such rows are recognised by their URL, and where that says nothing by their media
-//! type; they are counted by kind and left out of holdings.
+//! Crawlers also record DNS lookups, metadata and screenshots. Such rows are recognised by their URL
+//! or, if that is not enough, by their media type. They are counted by kind and are not part of the
+//! holdings.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use memchr::{memchr, memchr2};
 
 use crate::capture::{Capture, Field};
 
-/// A kind of line that is no capture of the Web.
+/// A kind of row that is not a capture of the Web.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum NonWeb {
-    /// A name lookup: `dns:example.com`.
+    /// A DNS lookup: `dns:example.com`.
     Dns,
     /// The first record of an ARC file.
     Filedesc,
@@ -22,9 +22,9 @@ pub enum NonWeb {
     Warcinfo,
     /// A record of the crawler about a capture or about itself: `metadata:`.
     Metadata,
-    /// A picture of a page: `screenshot:`, `thumbnail:`, `urn:view:`.
+    /// A screenshot of a page: `screenshot:`, `thumbnail:`, `urn:view:`.
     Screenshot,
-    /// What was found out about a page: its text, its resources, its videos.
+    /// Data derived from a page: its text, its resources, its videos.
     Derived,
     /// `whois:`.
     Whois,
@@ -38,12 +38,12 @@ pub enum NonWeb {
     Javascript,
     /// A row of Alexa's dat files.
     Dat,
-    /// Any other scheme than http, https and ftp.
+    /// Any scheme other than http, https and ftp.
     Other,
 }
 
 impl NonWeb {
-    /// How many kinds there are.
+    /// The number of kinds.
     pub const COUNT: usize = 13;
 
     /// All kinds.
@@ -89,8 +89,8 @@ impl fmt::Display for NonWeb {
     }
 }
 
-/// What kind of non-Web line this is; none for a capture of the Web. Needs the URL and the media
-/// type to be there; where the line has no URL, the key decides.
+/// The kind of a row that is not of the Web; `None` for a capture of the Web. The URL and the media
+/// type must have been parsed; without a URL, the key decides.
 #[inline]
 pub fn non_web(capture: &Capture<'_>) -> Option<NonWeb> {
     let url = capture.raw(Field::Url).unwrap_or_default();
@@ -118,7 +118,7 @@ fn is_http(url: &[u8]) -> bool {
 
 #[inline]
 fn by_mime(capture: &Capture<'_>) -> Option<NonWeb> {
-    // Most media types are told by their first letters; `\\` begins an escape.
+    // The first letters are enough for most media types; `\\` starts an escape.
     match capture.raw(Field::Mime)? {
         [b'w' | b'\\', ..] | [b'a', b'r' | b'l' | b'\\', ..] => {}
         b"text/dns" => return Some(NonWeb::Dns),
@@ -135,9 +135,9 @@ fn by_mime(capture: &Capture<'_>) -> Option<NonWeb> {
     }
 }
 
-/// By a key alone, when the line has no URL.
+/// Decides by the key alone, if the line has no URL.
 fn by_key(key: &[u8]) -> Option<NonWeb> {
-    // A host's labels, reversed or not, come before any colon but that of a port.
+    // The labels of a host, reversed or not, precede any colon except that of a port.
     let head = &key[..memchr2(b')', b'/', key).unwrap_or(key.len())];
     match memchr(b':', head) {
         Some(_) if key.starts_with(b"http") => None,
@@ -178,7 +178,7 @@ fn by_url(url: &[u8]) -> Option<NonWeb> {
     })
 }
 
-/// What stands before the first colon, if it can be a scheme.
+/// The part before the first colon, if it can be a scheme.
 fn scheme(url: &[u8]) -> Option<&[u8]> {
     let colon = memchr(b':', url)?;
     let scheme = &url[..colon];
@@ -189,8 +189,8 @@ fn scheme(url: &[u8]) -> Option<&[u8]> {
     fine.then_some(scheme)
 }
 
-/// Whether this can be a URL: it has a scheme, or a host with a dot; or it is the `-` of records
-/// that have none.
+/// Whether this can be a URL: it has a scheme or a host with a dot, or is the `-` of records without
+/// a URL.
 #[inline]
 pub fn can_be_url(url: &[u8]) -> bool {
     if is_http(url) {

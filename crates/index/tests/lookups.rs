@@ -297,7 +297,7 @@ fn blocks_that_are_cut_or_corrupt_are_errors_that_name_file_and_byte() {
         let place = error.place();
         assert!(place.byte.is_some() && place.file.as_ref().unwrap().contains("cdx-00000.gz"));
     }
-    // A row that points into the middle of a block, and one that is no row.
+    // A row that points into the middle of a block, and an invalid row.
     fs::write(&data, &good).unwrap();
     for idx in [
         "com,a)/ 2020\tcdx-00000.gz\t7\t100\n",

@@ -123,14 +123,14 @@ fn what_is_wrong_with_a_row_is_said() {
     let cases: [(&[String], String); 7] = [
         (
             without_last,
-            format!("no row has bytes {end} to {second} of"),
+            format!("no row covers bytes {end} to {second} of"),
         ),
-        (&good[1..], format!("no row has bytes 0 to {start} of")),
-        (&good[..2], "no row has a block of".to_owned()),
+        (&good[1..], format!("no row covers bytes 0 to {start} of")),
+        (&good[..2], "no row refers to".to_owned()),
         (&swapped, "line 3: not sorted".to_owned()),
         (&beyond, format!("ends at byte {} of", first + 1)),
         (&nowhere, "beyond any file".to_owned()),
-        (&overlapping, "is also that of another row".to_owned()),
+        (&overlapping, "overlaps that of another row".to_owned()),
     ];
     for (rows, expected) in cases {
         set_rows(&path, rows);

@@ -1,4 +1,4 @@
-//! The crate's one error: what happened, and in which file, line and byte.
+//! The error type of the crate: what happened, and in which file, line and byte.
 
 use std::fmt;
 use std::io;
@@ -29,7 +29,7 @@ pub struct Place {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The operating system says no.
+    /// An error of the operating system.
     #[error("cannot {doing}: {source}")]
     Io {
         /// What was tried: `open`, `read`, `write`.
@@ -51,8 +51,8 @@ pub enum ErrorKind {
         /// What the decoder says.
         detail: String,
     },
-    /// Bytes after the end of the compressed data that are no compressed data.
-    #[error("bytes that are no {compression} data follow the end of the {compression} data")]
+    /// Trailing garbage after the compressed data.
+    #[error("trailing garbage after the {compression} data")]
     TrailingGarbage {
         /// Which compression.
         compression: &'static str,

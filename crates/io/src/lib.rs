@@ -1,7 +1,6 @@
-//! What every file passes through, once: bytes in, work on all cores, bytes out.
+//! Reads, processes and writes files that are larger than memory, on all cores.
 //!
-//! The parts that a program needs to process files larger than its memory, and nothing about what is
-//! in them:
+//! This crate knows nothing about the content of the files:
 //!
 //! ```
 //! use std::io::Write;
@@ -28,18 +27,18 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`source`], [`opened`], [`stream`], [`compression`] | an input opened once, pipe or file, and decompressed; damage is reported and what came before it kept |
+//! | [`source`], [`opened`], [`stream`], [`compression`] | inputs, opened once and decompressed; damage is reported, and everything before it is kept |
 //! | [`members`] | the members of a gzip file, found without inflating it, to inflate them in parallel |
 //! | [`lines`] | lines in a buffer of bounded size |
-//! | [`pieces`] | pieces of whole lines, worked on by all cores while they are read |
-//! | [`pipeline`], [`ordered`] | read, work and write at the same time; results in the order of the input |
-//! | [`sort`](mod@sort), [`merge`](mod@merge) | external sort and merge of byte rows, spilling to temporary files |
-//! | [`partial`] | what partial results are made of: sorted runs and hashes that spill, and their bytes |
+//! | [`pieces`] | pieces of whole lines, processed on all cores while the input is read |
+//! | [`pipeline`], [`ordered`] | read, process and write concurrently; results in input order |
+//! | [`sort`](mod@sort), [`merge`](mod@merge) | external sort and merge of lines, spilling to temporary files |
+//! | [`partial`] | building blocks of partials: sorted runs and hashes that spill, and their serialisation |
 //! | [`mapped`] | memory maps; all `unsafe` code is here |
-//! | [`atomic`], [`writer`] | files that appear whole or not at all; lines written plain, gzipped or in blocks |
-//! | [`temporary`] | temporary files that are removed also when a process is killed |
-//! | [`resources`], [`progress`] | what a run may use; how far it has come |
-//! | [`error`] | what happened, and in which file, line and byte |
+//! | [`atomic`], [`writer`] | files that appear complete or not at all; plain, gzipped or blocked output |
+//! | [`temporary`] | temporary files, and their removal after a process is killed |
+//! | [`resources`], [`progress`] | limits on memory, temporary files and threads; progress by phase |
+//! | [`error`] | errors with file, line and byte |
 
 pub mod atomic;
 pub mod compression;

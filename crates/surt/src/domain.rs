@@ -12,7 +12,7 @@ impl<'a> Surt<'a> {
     /// The registered domain, as a prefix of the SURT: `uk,co,bbc` of `uk,co,bbc,news)/`.
     ///
     /// Counted are the suffixes of registries (the list's ICANN section), not those of companies:
-    /// `io,github` is a registered domain. Where there is none, the whole host stands for it: for
+    /// `io,github` is a registered domain. Without one, the whole host is used: for
     /// addresses, single labels and hosts that are a public suffix themselves. Empty without a host.
     pub fn registered_domain(&self) -> &'a [u8] {
         let host = self.host();

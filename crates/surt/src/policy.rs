@@ -264,7 +264,7 @@ impl fmt::Display for Policy {
     }
 }
 
-/// A name that is no policy's.
+/// The error for an unknown policy name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a policy: use HmPn with numbers or x (H3P0, HxP1), DDom, DSub, DPth, DQry, DIni or URIR"

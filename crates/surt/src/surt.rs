@@ -48,7 +48,7 @@ pub struct Surt<'a> {
 }
 
 impl<'a> Surt<'a> {
-    /// Takes `bytes` apart. Any bytes are taken; what is no SURT is [`Kind::Bare`].
+    /// Parses `bytes`. Any bytes are accepted; anything but a SURT is [`Kind::Bare`].
     pub fn new(bytes: &'a [u8]) -> Surt<'a> {
         let host_end = memchr2(b')', b'/', bytes).filter(|&at| bytes[at] == b')');
         let path = match host_end {

@@ -188,7 +188,7 @@ proptest! {
         for key in &candidates {
             prop_assert!(key.covers(&parts), "{:?}", key);
             // Written and read again it still does, though a path that ends in a star is then taken
-            // for a wildcard. Without a host such a text is no key of a map.
+            // for a wildcard. Without a host, such a text is not a map key.
             if parts.kind() != Kind::Bare {
                 let mut text = Vec::new();
                 key.write(&mut text);

@@ -13,7 +13,7 @@ use waypost_surt::{Canonicalizer, Dialect, Policy, Surt};
 #[path = "../../../tests/oracles.rs"]
 mod oracles;
 
-/// The lines of one of their files, or `None` where there is none to read.
+/// The lines of one of their files, or `None` if it is missing.
 fn seeds(name: &str) -> Option<Vec<String>> {
     let folder = oracles::shared()?;
     let path = folder.join(format!("vectors/seed-analyzer/COVID19-IIPC.{name}"));

@@ -245,7 +245,7 @@ fn misuse_says_what_to_do() {
     let run = check(&["--include", "example.com", &path]);
     assert_eq!(run.code, 2);
     assert!(
-        run.stderr.contains("`example.com` is no SURT prefix"),
+        run.stderr.contains("invalid SURT prefix `example.com`"),
         "{}",
         run.stderr
     );

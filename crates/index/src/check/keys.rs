@@ -1,4 +1,4 @@
-//! Comparing the keys of an index with the SURTs that its URLs have.
+//! Compares the keys of an index with the SURTs of its URLs.
 
 use waypost_surt::{Canonicalizer, Dialect};
 
@@ -6,24 +6,24 @@ use crate::capture::Capture;
 use crate::key::KeyForm;
 use crate::rejects::printable;
 
-/// How many examples are kept.
+/// Number of examples to keep.
 const EXAMPLES: usize = 3;
 
-/// How keys and SURTs compare.
+/// The result of comparing keys with SURTs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct KeysReport {
-    /// Captures that have a URL to compare with.
+    /// Number of captures with a URL to compare with.
     pub compared: u64,
     /// How many keys differ under each dialect, in the order of [`Dialect::ALL`].
     pub differ: [u64; Dialect::ALL.len()],
-    /// URLs of which no SURT can be made, under each dialect.
+    /// Number of URLs without a SURT, under each dialect.
     pub refused: [u64; Dialect::ALL.len()],
     /// The first keys that differ under each dialect: the key, the SURT, the URL.
     pub examples: [Vec<(String, String, String)>; Dialect::ALL.len()],
 }
 
 impl KeysReport {
-    /// The dialect under which the fewest keys differ; of equals, the first.
+    /// The dialect under which the fewest keys differ; the first of them in case of a tie.
     pub fn best(&self) -> Dialect {
         let fewest = (0..Dialect::ALL.len()).min_by_key(|place| self.differ[*place]);
         Dialect::ALL[fewest.unwrap_or(0)]
@@ -64,7 +64,7 @@ fn place(dialect: Dialect) -> usize {
         .unwrap_or(0)
 }
 
-/// Makes the SURTs to compare with.
+/// Computes the SURTs to compare with.
 pub(super) struct Comparer {
     canonicalizers: [Canonicalizer; Dialect::ALL.len()],
     surt: Vec<u8>,
@@ -82,7 +82,7 @@ impl Comparer {
         let Some(url) = capture.url() else {
             return;
         };
-        // wget writes no key at all, and that is not its key's fault.
+        // wget writes no keys, so there is nothing to compare.
         if KeyForm::of(capture.key()) == KeyForm::Url {
             return;
         }

@@ -1,12 +1,12 @@
-//! Checking an index: what it is, what it holds and what is wrong with it.
+//! Checks an index: its layout, its contents and its errors.
 //!
-//! One pass finds everything. In an index in order, equal keys and equal lines stand next to each
-//! other; in any other they are told by their hashes, which are gathered from the start, because
-//! nobody knows what comes, and spilled beyond the memory that is granted. All counts are exact.
+//! One pass is enough. In a sorted index, equal keys and equal lines are adjacent. Otherwise they are
+//! found by their hashes, which are collected from the start, because it is not known in advance
+//! whether the index is sorted, and spilled when they exceed the memory limit. All counts are exact.
 //!
 //! [`check()`] reads on all cores of this machine. To check an index in ranges, read them with a
-//! [`Checking`] job and [`Ranges`](crate::scan::Ranges), merge the pieces, and make the
-//! [`Report`] of the whole with [`Checking::report`].
+//! [`Checking`] job and [`Ranges`](crate::scan::Ranges), merge the pieces, and create the
+//! [`Report`] with [`Checking::report`].
 
 mod keys;
 mod pass;
@@ -24,23 +24,23 @@ use crate::scan::{self, At, Outcome};
 use crate::select::Select;
 use crate::timestamp::Time;
 
-/// How to check.
+/// Options of a check.
 pub struct Options<'a> {
     /// Which captures to count.
     pub select: Select,
     /// Whether to compare keys with the SURTs of the URLs.
     pub keys: bool,
-    /// How much memory to use, in bytes.
+    /// The memory limit, in bytes.
     pub memory: usize,
     /// The folder for temporary files.
     pub temporary: PathBuf,
     /// Whether to stop at the first bad line or damaged file.
     pub strict: bool,
-    /// Keeps the bad lines.
+    /// Saves the bad lines.
     pub rejects: Option<&'a mut RejectsFile>,
-    /// Counts the bytes of the sources that are done.
+    /// Counts the bytes that were read.
     pub progress: Option<&'a AtomicU64>,
-    /// The size of blocks; `None` for what is best.
+    /// The block size; `None` for the default.
     pub block: Option<usize>,
 }
 
@@ -59,35 +59,35 @@ impl Default for Options<'_> {
     }
 }
 
-/// What was found.
+/// The result of a check.
 #[derive(Debug)]
 pub struct Report {
-    /// Lines by what they are, bad lines, damage, files with their layouts.
+    /// Line counts, bad lines, damage, and files with their layouts.
     pub outcome: Outcome,
-    /// How many different URI-Rs the captures have.
+    /// Number of distinct URI-Rs.
     pub uri_rs: u64,
-    /// How many lines say nothing new, because the same line came before.
+    /// Number of duplicate lines.
     pub duplicates: u64,
-    /// The first line of a file that should have come before the one above it.
+    /// The first line that is smaller than the line before it.
     pub violation: Option<Violation>,
-    /// Whether the files follow each other in order, too.
+    /// Whether each file also starts where the previous one ends, in sort order.
     pub files_in_order: bool,
     /// The time of the first capture.
     pub first: Option<Time>,
     /// The time of the last capture.
     pub last: Option<Time>,
-    /// How the keys compare with the SURTs of the URLs, if that was asked.
+    /// The comparison of keys with the SURTs of URLs, if requested.
     pub keys: Option<KeysReport>,
 }
 
-/// Two lines that stand in the wrong order.
+/// Two adjacent lines in the wrong order.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Violation {
-    /// The second of them.
+    /// The position of the second line.
     pub at: At,
-    /// The first, as far as it is kept.
+    /// The start of the first line.
     pub before: Vec<u8>,
-    /// The second, as far as it is kept.
+    /// The start of the second line.
     pub here: Vec<u8>,
 }
 
@@ -97,8 +97,8 @@ impl Report {
         self.violation.is_none()
     }
 
-    /// Whether nothing is wrong: every file sorted and whole, no bad line, no line twice, and, if
-    /// they were compared, all keys those of one dialect.
+    /// Whether nothing is wrong: every file is sorted and complete, there are no bad or duplicate
+    /// lines, and all keys, if they were compared, are those of one dialect.
     pub fn is_clean(&self) -> bool {
         self.is_sorted()
             && self.duplicates == 0
@@ -139,8 +139,8 @@ impl Report {
 /// Checks all sources together.
 ///
 /// # Errors
-/// When a source cannot be read, or temporary files cannot be written; with
-/// [`strict`](Options::strict), at the first bad line or damage.
+/// If a source cannot be read or a temporary file cannot be written; with
+/// [`strict`](Options::strict), on the first bad line or damage.
 pub fn check(sources: &[Source], options: Options<'_>) -> Result<Report> {
     let job = Checking::new(options.keys, options.memory, &options.temporary);
     let scan_options = scan::Options {

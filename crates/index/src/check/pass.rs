@@ -1,4 +1,4 @@
-//! What one pass over the lines finds.
+//! The partial of a check: what is found in one pass over some lines.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::scan::{At, Job, Outcome};
 use crate::timestamp::{Time, is_plausible};
 use waypost_io::partial::{Decoder, Encoder, Hashes, Spill};
 
-/// How much of a line a violation keeps.
+/// How many bytes of a line a violation keeps.
 const KEPT: usize = 200;
 
 /// Checks lines.
@@ -27,27 +27,27 @@ pub struct Checking {
     spill: Arc<Spill>,
 }
 
-/// What some lines that follow each other have.
+/// The result for some consecutive lines.
 pub struct Part {
     tools: Option<Tools>,
-    /// Lines in the order of their bytes.
+    /// Whole lines, compared by their bytes.
     lines: Order,
-    /// Lines that are no header.
+    /// Number of lines other than headers.
     counted: u64,
     violation: Option<Violation>,
-    /// The source in which the first line is.
+    /// The source of the first line.
     starts: Option<usize>,
     /// A header that comes before all other lines.
     header: Option<Vec<u8>>,
-    /// Where the first line is that is no header.
+    /// The position of the first line that is not a header.
     first_at: At,
-    /// The SURTs of captures in the order of their bytes.
+    /// The SURTs of captures, compared by their bytes.
     surts: Order,
     key_hashes: Hashes,
     line_hashes: Hashes,
     first: Option<Time>,
     last: Option<Time>,
-    /// The digits of the two, where they are fourteen: most comparisons end there.
+    /// The digits of the two if there are fourteen, which decides most comparisons.
     digits: Option<([u8; 14], [u8; 14])>,
     keys: Option<KeysReport>,
     /// The source of the last line.
@@ -55,7 +55,7 @@ pub struct Part {
 }
 
 thread_local! {
-    /// What is costly to make for every block.
+    /// Objects that are reused because they are expensive to create for every block.
     static TOOLS: RefCell<Vec<Tools>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -64,13 +64,13 @@ struct Tools {
     comparer: Option<Comparer>,
 }
 
-/// Some byte strings that follow each other.
+/// Statistics of some consecutive byte strings.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Order {
     any: bool,
     first: Vec<u8>,
     last: Vec<u8>,
-    /// Places where the string changes, and one for the first.
+    /// Number of changes from one string to the next, plus one for the first.
     changes: u64,
     broken: bool,
 }
@@ -113,7 +113,7 @@ impl Order {
         self.last.extend_from_slice(bytes);
     }
 
-    /// Takes in what comes later; says how its first string compares with our last one.
+    /// Merges a later sequence. Returns how its first string compares with the last one here.
     fn merge(&mut self, later: Order) -> Step {
         if !later.any {
             return Step::First;
@@ -135,8 +135,8 @@ impl Order {
 }
 
 impl Checking {
-    /// Compares keys with the SURTs of the URLs if `keys`. Hashes that exceed their part of `memory`
-    /// are spilled to a file in `folder`.
+    /// Compares keys with the SURTs of URLs if `keys` is set. Hashes that exceed their part of
+    /// `memory` are spilled to a file in `folder`.
     pub fn new(keys: bool, memory: usize, folder: &Path) -> Checking {
         Checking {
             keys,
@@ -145,10 +145,10 @@ impl Checking {
         }
     }
 
-    /// What the lines of all files together are.
+    /// The report on the lines of all files.
     ///
     /// # Errors
-    /// When spilled hashes cannot be read.
+    /// If spilled hashes cannot be read.
     pub fn report(&self, part: Part, outcome: Outcome) -> Result<Report> {
         let count = |order: &Order, hashes: Hashes| match order.broken {
             false => Ok(order.changes),
@@ -168,7 +168,7 @@ impl Checking {
         })
     }
 
-    /// A violation between the last line of a part and the first ones of the next.
+    /// Finds a violation between the last line of a partial and the first lines of the next.
     fn joint(earlier: &Part, later: &Part, base: At) -> Option<Violation> {
         if !earlier.lines.any || earlier.source != base.source {
             return None;
@@ -190,7 +190,7 @@ impl Checking {
     }
 }
 
-/// A header of any kind; it may come once in each file.
+/// Whether a line is a header of any kind, which may occur once in each file.
 #[inline]
 fn is_header(line: &[u8]) -> bool {
     matches!(line.first(), Some(b'!')) || line.starts_with(b" CDX")
@@ -237,8 +237,8 @@ impl Job for Checking {
             });
         }
         if is_header(line) {
-            // Every file has its own at its top: they say nothing about duplicates, nor about the
-            // order of files. Between lines they are out of order, and lookups would go astray.
+            // Every file has its own header at its top, which is neither a duplicate nor out of order.
+            // A header between other lines is out of order and would break lookups.
             if !part.lines.any && part.header.is_none() {
                 part.header = Some(cut(line));
             }
@@ -362,7 +362,7 @@ impl Job for Checking {
     }
 }
 
-/// A part without its hashes, as JSON.
+/// A partial without its hashes, for serialisation as JSON.
 #[derive(Serialize, Deserialize)]
 struct State {
     lines: Order,

@@ -1,4 +1,4 @@
-//! Counting how the keys of an index compare with its URLs.
+//! Counts how the keys of an index compare with its URLs.
 
 use waypost_surt::Dialect;
 
@@ -6,17 +6,17 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::rejects::printable;
 
 /// How the keys of some captures compare with the SURTs of their URLs. Checks of parts of an index
-/// merge into that of the whole.
+/// can be merged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct KeyCheck {
-    /// Captures whose key looks like a SURT and which have a URL.
+    /// Number of captures with a URL whose key looks like a SURT.
     pub compared: u64,
-    /// Those of them whose key is not the SURT of the URL under the dialect asked for.
+    /// Number of those whose key is not the SURT of the URL under the given dialect.
     pub differ: u64,
-    /// Those that differ and whose key is the SURT under another dialect, in the order of
+    /// Number of different keys that are the SURT under another dialect, in the order of
     /// [`Dialect::ALL`].
     pub fit: [u64; Dialect::ALL.len()],
-    /// The first that differs.
+    /// The first key that differs.
     pub example: Option<Different>,
 }
 
@@ -32,21 +32,21 @@ pub struct Different {
 }
 
 impl KeyCheck {
-    /// As bytes, for partials.
+    /// Serialises the check for partials.
     pub fn to_bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// What [`to_bytes`](KeyCheck::to_bytes) wrote.
+    /// Deserialises the result of [`to_bytes`](KeyCheck::to_bytes).
     ///
     /// # Errors
-    /// When the bytes are something else.
+    /// If the bytes are invalid.
     pub fn from_bytes(bytes: &[u8]) -> Result<KeyCheck> {
         serde_json::from_slice(bytes)
             .map_err(|error| Error::new(ErrorKind::Format(error.to_string())))
     }
 
-    /// Counts a key that differs and the other dialects that it fits.
+    /// Counts a different key and the other dialects under which it is the SURT.
     pub(super) fn add_different(
         &mut self,
         key: &[u8],
@@ -69,7 +69,7 @@ impl KeyCheck {
         }
     }
 
-    /// Takes in the check of what comes later.
+    /// Merges the check of a later part.
     pub fn merge(&mut self, later: &KeyCheck) {
         self.compared += later.compared;
         self.differ += later.differ;
@@ -86,7 +86,7 @@ impl KeyCheck {
         self.differ == 0
     }
 
-    /// Another dialect that fits every key that differs, if there is one.
+    /// Another dialect that fits all different keys, if there is one.
     pub fn other_dialect(&self) -> Option<Dialect> {
         let place = self.fit.iter().position(|count| *count == self.differ)?;
         (self.differ > 0).then_some(Dialect::ALL[place])

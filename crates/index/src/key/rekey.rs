@@ -1,9 +1,9 @@
 //! The SURT of a capture, computed from its URL where its key is not that SURT.
 //!
-//! A lookup canonicalises the URI that it is asked for, so a summary must hold the SURT that the
-//! same canonicalisation gives the capture's URL. Keys in an index need not be that: other tools
-//! keep percent-escapes, `www` or the order of parameters. Every key is therefore compared with its
-//! URL, which costs little as long as they agree.
+//! A lookup canonicalises its URI, so a summary must contain the SURT that the same canonicalisation
+//! gives for the capture's URL. The keys of an index may differ from it: some tools keep
+//! percent-escapes, `www` or the order of parameters. Every key is therefore compared with its URL,
+//! which is cheap as long as they agree.
 
 use std::borrow::Cow;
 
@@ -13,19 +13,19 @@ use waypost_surt::{Canonicalizer, Dialect};
 use super::{KeyCheck, KeyForm, usual_form};
 use crate::capture::{Capture, Field};
 
-/// Gives the SURT of captures, whatever their keys are.
+/// Computes the SURT of captures, whatever their keys are.
 pub struct Rekeyer {
     canonicalizer: Canonicalizer,
-    /// Whether keys that look like SURTs are taken for the SURTs of their URLs.
+    /// Whether keys that look like SURTs are trusted without comparing them with their URLs.
     trusting: bool,
-    /// For keys that differ: the other dialects, to find out whether one of them fits.
+    /// The other dialects, to find one that fits the keys that differ.
     others: Vec<Canonicalizer>,
     check: KeyCheck,
     buffer: Vec<u8>,
 }
 
 impl Rekeyer {
-    /// Gives SURTs of `dialect`. Captures must have been read with [`Field::Url`].
+    /// Computes SURTs of `dialect`. Captures must have been read with [`Field::Url`].
     pub fn new(dialect: Dialect) -> Rekeyer {
         Rekeyer {
             canonicalizer: Canonicalizer::new(dialect),
@@ -36,8 +36,8 @@ impl Rekeyer {
         }
     }
 
-    /// Takes keys that look like SURTs as they are and computes only the others: for reports on the
-    /// index itself.
+    /// Trusts keys that look like SURTs and computes only the others: for reports on the index
+    /// itself.
     pub fn trusting(dialect: Dialect) -> Rekeyer {
         Rekeyer {
             trusting: true,
@@ -45,15 +45,14 @@ impl Rekeyer {
         }
     }
 
-    /// How the keys compared with the URLs so far.
+    /// The comparison of keys with URLs so far.
     pub fn check(&self) -> &KeyCheck {
         &self.check
     }
 
-    /// The SURT of a capture: its key if that is the SURT of its URL, else what the URL gives. A
-    /// capture without a URL, or with one that has no SURT, keeps its key, rewritten if it is only
-    /// another way to write a SURT. So does a capture of a request other than GET, whose key holds
-    /// the request as well.
+    /// The SURT of a capture: its key if that is the SURT of its URL, else the SURT computed from the
+    /// URL. A capture without a URL, or whose URL has no SURT, keeps its key, converted to the usual
+    /// form. So does a capture of a request other than GET, whose key contains the request.
     #[inline]
     pub fn surt<'b>(&'b mut self, capture: &'b Capture<'_>) -> &'b [u8] {
         let key = capture.key();
@@ -115,7 +114,7 @@ impl Rekeyer {
         &self.buffer
     }
 
-    /// Puts the SURT of a URL into the buffer. `false` if it has none.
+    /// Writes the SURT of a URL to the buffer. Returns `false` if it has no SURT.
     fn canonicalize(&mut self, url: &[u8]) -> bool {
         self.buffer.clear();
         let result = self.canonicalizer.canonicalize(url, &mut self.buffer);
@@ -126,8 +125,8 @@ impl Rekeyer {
     }
 }
 
-/// Whether a key holds the method and body of a request that its URL does not have, as pywb and
-/// its relatives write them.
+/// Whether a key contains the method and body of a request that its URL does not have, as written by
+/// pywb and related tools.
 fn has_request(key: &[u8], url: &[u8]) -> bool {
     [&b"__wb_method="[..], b"__pywb_method="]
         .iter()
@@ -226,7 +225,7 @@ mod tests {
         for (key, url) in agreed {
             assert_eq!(surt(key, url), key);
         }
-        // Without a URL there is nothing to compare with, and a request is more than its URL.
+        // There is nothing to compare without a URL, and the key of a request contains more than its URL.
         for (key, url) in [
             ("com,example)/a%2fb", "-"),
             ("com,example)/a%2fb", "http://example.com:99999/"),

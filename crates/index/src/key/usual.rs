@@ -1,4 +1,4 @@
-//! The one way to write a SURT that several are in use for.
+//! Converts the different spellings of a SURT to one.
 
 use std::borrow::Cow;
 
@@ -6,12 +6,12 @@ use memchr::memchr;
 
 use super::KeyForm;
 
-/// A SURT in its usual form: without commas behind its host, parentheses around it, the scheme before
-/// it, or a port behind it. What was rewritten may be rewritten again (`com,,)/`), so that two
-/// spellings of a SURT that differ only in these end as one. Keys that are not reversed are left.
+/// A SURT in its usual form: without trailing commas after the host, parentheses, the scheme, or a
+/// port at the end. Conversions are repeated (`com,,)/`) until nothing changes, so that all spellings
+/// of a SURT give the same result. Keys that are not reversed are returned unchanged.
 pub fn usual_form(surt: &[u8]) -> Cow<'_, [u8]> {
     let mut usual = Cow::Borrowed(surt);
-    // What comes before this is dropped: without copying, because there may be very many of them.
+    // Everything before this offset is dropped. Nothing is copied, because there may be many prefixes.
     let mut start = 0;
     loop {
         let rest = &usual[start..];
@@ -51,7 +51,7 @@ fn without_commas(key: &[u8]) -> Vec<u8> {
     let (labels, port) = host.split_at(colon);
     let last = labels.iter().rposition(|&byte| byte != b',');
     let labels = last.map_or(&b""[..], |last| &labels[..=last]);
-    // Without a port, commas end the host; with one, they may end the port as well.
+    // Without a port, trailing commas follow the host; with one, they may also follow the port.
     let port = match port.iter().rposition(|&byte| byte != b',') {
         Some(last) if !port.is_empty() => &port[..=last],
         _ => port,

@@ -1,4 +1,4 @@
-//! CDX: columns between spaces, named by letters in a header or known by their number.
+//! CDX: columns separated by spaces, named by letters in a header or identified by their number.
 
 use memchr::memchr;
 
@@ -7,10 +7,10 @@ use crate::rejects::Bad;
 use crate::timestamp::is_timestamp;
 use crate::web;
 
-/// The most columns that a layout can have; the letters of CDX are fewer.
+/// Maximum number of columns of a layout, more than CDX has letters.
 pub(crate) const MOST: usize = 32;
 
-/// What a column holds.
+/// The content of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 enum Column {
     Key,
@@ -28,7 +28,7 @@ pub struct Columns {
     timestamp: usize,
 }
 
-/// Where the columns of a line are.
+/// The positions of the columns of a line.
 pub(crate) struct Split<'a> {
     line: &'a [u8],
     starts: [u32; MOST + 1],
@@ -36,7 +36,7 @@ pub(crate) struct Split<'a> {
 }
 
 impl<'a> Split<'a> {
-    /// Splits at spaces. More than [`MOST`] columns are as good as too many.
+    /// Splits a line at spaces, into at most [`MOST`] columns and a rest.
     pub(crate) fn new(line: &'a [u8]) -> Split<'a> {
         let mut split = Split {
             line,
@@ -75,8 +75,8 @@ impl<'a> Split<'a> {
 }
 
 impl Columns {
-    /// From the letters of a header: ` CDX N b a m s k r M S V g`. None if they name no timestamp,
-    /// or neither a key nor a URL.
+    /// From the letters of a header: ` CDX N b a m s k r M S V g`. `None` without a timestamp, or
+    /// with neither a key nor a URL.
     pub fn from_header(line: &[u8]) -> Option<Columns> {
         let text = std::str::from_utf8(line.strip_prefix(b" CDX")?).ok()?;
         let letters: Vec<&str> = text.split_ascii_whitespace().collect();
@@ -88,7 +88,7 @@ impl Columns {
 
     fn from_letters(letters: &str) -> Option<Columns> {
         let has = |letter: char| letters.contains(letter);
-        // wget writes the URL twice, the first time where the key should be.
+        // wget writes the URL twice, first in place of the key.
         let key = letters
             .find('N')
             .or_else(|| letters.find('A'))
@@ -113,7 +113,7 @@ impl Columns {
                 'V' => Column::Field(Field::Offset),
                 'v' if !has('V') => Column::Field(Field::Offset),
                 'g' => Column::Field(Field::Filename),
-                // Ours, for the three that tools add to a resolved revisit; CDX has no letters.
+                // Our names of the three columns that tools add to a resolved revisit: CDX has no letters for them.
                 '1' => Column::Field(Field::OriginalLength),
                 '2' => Column::Field(Field::OriginalOffset),
                 '3' => Column::Field(Field::OriginalFilename),
@@ -128,10 +128,10 @@ impl Columns {
         })
     }
 
-    /// The layouts that lines of so many columns have when no header says it; likeliest first.
+    /// The possible layouts of lines with this many columns and without a header, most likely first.
     pub(crate) fn standard(count: usize) -> &'static [&'static str] {
         match count {
-            // The rest of an index of which only the first part has the header.
+            // Part of an index whose header is in another part.
             3 => &["Nba"],
             6 => &["NbaSVg"],
             7 => &["NbamskS"],
@@ -146,7 +146,7 @@ impl Columns {
         }
     }
 
-    /// The standard layouts of so many columns.
+    /// The standard layouts with this many columns.
     pub(crate) fn all_standard(count: usize) -> Vec<Columns> {
         Columns::standard(count)
             .iter()
@@ -154,7 +154,7 @@ impl Columns {
             .collect()
     }
 
-    /// How many columns.
+    /// The number of columns.
     pub fn count(&self) -> usize {
         self.columns.len()
     }
@@ -202,7 +202,7 @@ impl Columns {
             let value = split.get(place);
             if let Err(kind) = fits(*field, value) {
                 wrong = Some(match wrong {
-                    // Two columns that do not fit: it is not the values, it is the order.
+                    // Two implausible values: the order of columns is wrong, not the values.
                     Some(_) => Bad::Columns,
                     None => kind,
                 });
@@ -227,8 +227,8 @@ impl Columns {
     }
 }
 
-/// Whether a value can stand in the column of `field`. This is what tells a line whose columns are
-/// shifted, by a space in a media type or in a redirect, from one that is right.
+/// Whether a value is plausible for `field`. This detects lines whose columns are shifted by a space
+/// in a media type or a redirect.
 #[inline]
 fn fits(field: Field, value: &[u8]) -> Result<(), Bad> {
     let digits = || value == b"-" || (!value.is_empty() && value.iter().all(u8::is_ascii_digit));
@@ -243,7 +243,7 @@ fn fits(field: Field, value: &[u8]) -> Result<(), Bad> {
         Field::Length | Field::Offset | Field::OriginalLength | Field::OriginalOffset => {
             if digits() { Ok(()) } else { Err(Bad::Number) }
         }
-        // A number where a file's name should be: columns are missing before it.
+        // A number instead of a file name: columns are missing before it.
         Field::Filename => {
             if value.is_empty() || (value != b"-" && value.iter().all(u8::is_ascii_digit)) {
                 Err(Bad::Columns)

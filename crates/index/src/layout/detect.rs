@@ -1,4 +1,4 @@
-//! Finding the layout of a file from how it begins.
+//! Detects the layout of a file from its first lines.
 
 use memchr::memchr;
 
@@ -8,20 +8,20 @@ use super::{Columns, FileLayout, Line, Shape};
 use crate::capture::{Capture, Fields};
 use crate::key::KeyForm;
 
-/// How many lines of the beginning are looked at.
+/// Number of lines to inspect.
 const LINES: usize = 200;
 
 impl FileLayout {
-    /// How much of a file's beginning [`detect`](FileLayout::detect) wants to see.
+    /// How many bytes of a file [`detect`](FileLayout::detect) should get.
     pub const SAMPLE: usize = 64 * 1024;
 
-    /// Finds the layout from the first bytes of a file, decompressed. A last line that is not
-    /// complete does no harm.
+    /// Detects the layout from the first decompressed bytes of a file. The last line may be
+    /// incomplete.
     pub fn detect(sample: &[u8]) -> FileLayout {
         let mut layout = FileLayout::default();
         let lines = || lines(sample).take(LINES);
-        // Headers first: sorting puts them all at the top, and then each holds for the lines that
-        // have as many columns as it has letters.
+        // Headers first: sorting moves all of them to the top, where each applies to the lines with
+        // as many columns as it has letters.
         let mut first = None;
         for header in lines().take_while(|line| line.starts_with(b" CDX")) {
             layout.learn(header);
@@ -49,7 +49,7 @@ impl FileLayout {
                 Shape::Cdx(_) | Shape::OpenWayback => {}
             }
         }
-        // With a header and nothing else, the header says it.
+        // With nothing but headers, they decide.
         layout.shape = winner(&shapes).or(first.map(|columns| Shape::Cdx(columns.count() as u8)));
         layout.keys = winner(&forms).unwrap_or_default();
         if matches!(layout.shape, Some(Shape::Cdxj | Shape::Ndjson)) {
@@ -59,7 +59,7 @@ impl FileLayout {
     }
 }
 
-/// The standard order of columns that fits the most lines for which no header does.
+/// The standard column order that fits most of the lines that fit no header.
 fn unnamed<'a>(lines: impl Iterator<Item = &'a [u8]>, layout: &FileLayout) -> Vec<Columns> {
     let mut fitting: Vec<(Columns, usize)> = Vec::new();
     for line in lines {
@@ -81,7 +81,7 @@ fn unnamed<'a>(lines: impl Iterator<Item = &'a [u8]>, layout: &FileLayout) -> Ve
     winner(&fitting).into_iter().collect()
 }
 
-/// Lines without their ends. What follows the last newline counts only if it is all there is.
+/// Complete lines without their newlines, or the incomplete line if there are no others.
 fn lines(sample: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = sample;
     let mut any = false;
@@ -107,7 +107,7 @@ fn vote<T: PartialEq>(votes: &mut Vec<(T, usize)>, candidate: T) {
     }
 }
 
-/// The one with the most votes; of equals the first.
+/// The item with the most votes; the first in case of a tie.
 fn winner<T: Clone>(votes: &[(T, usize)]) -> Option<T> {
     let most = votes.iter().map(|(_, count)| *count).max()?;
     votes

@@ -1,15 +1,15 @@
-//! The shapes of the lines of an index, and how each is read.
+//! The line layouts of indexes, and their parsers.
 //!
 //! | shape | a line |
 //! |---|---|
-//! | CDX | columns between spaces; a header names them, or their number does |
+//! | CDX | columns separated by spaces, identified by a header or by their number |
 //! | CDXJ | `key timestamp {json}` |
 //! | CDXJ of OpenWayback | `(key) date type {json}`, a draft |
-//! | NDJSON | `{json}` with `urlkey` and `timestamp`: what CDX servers answer |
+//! | NDJSON | `{json}` with `urlkey` and `timestamp`, as returned by CDX servers |
 //!
-//! Every line is read by its own shape: merged files have all of them. What a file's beginning
-//! says ([`FileLayout::detect`]) decides only what the line itself cannot tell: the order of its
-//! columns. Headers that come later are taken in as they are met.
+//! Every line is parsed by its own shape, because merged files contain several. The start of a file
+//! ([`FileLayout::detect`]) decides only what cannot be seen in the line itself: the order of its
+//! columns. Later headers take effect where they occur.
 
 mod columns;
 mod detect;
@@ -36,7 +36,7 @@ use columns::Split;
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
 pub enum Shape {
-    /// CDX of so many columns.
+    /// CDX with this many columns.
     Cdx(u8),
     /// `key timestamp {json}`.
     Cdxj,
@@ -57,22 +57,22 @@ impl fmt::Display for Shape {
     }
 }
 
-/// What a line is.
+/// A parsed line.
 #[derive(Clone, Debug)]
 #[allow(
     clippy::large_enum_variant,
-    reason = "nearly every line is a capture, and a box for each would cost more than reading it"
+    reason = "nearly every line is a capture, and boxing it would cost more than parsing it"
 )]
 pub enum Line<'a> {
-    /// A capture, or a row that looks like one and is none of the Web.
+    /// A capture, or a row that looks like one but is not of the Web.
     Capture(Capture<'a>, Shape),
     /// A header or a comment of the format: ` CDX …`, `!meta …`.
     Header,
-    /// Neither.
+    /// A bad line.
     Bad(Bad),
 }
 
-/// The same, of a line that was read into a capture.
+/// The same for a line that was parsed into an existing capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Read {
     Capture(Shape),
@@ -90,32 +90,32 @@ impl From<Result<Shape, Bad>> for Read {
     }
 }
 
-/// How many orders of columns are known at a time: a file with a header for every line must not
-/// take quadratic time.
+/// Maximum number of column orders to remember, so that a file with a header before every line does
+/// not take quadratic time.
 const MOST_HEADERS: usize = 32;
 
-/// How the lines of one file are read.
+/// The layout of a file.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct FileLayout {
-    /// What most lines are, if there are any.
+    /// The most frequent shape, if there are any lines.
     shape: Option<Shape>,
-    /// Who wrote the JSON.
+    /// The tool that wrote the JSON.
     tool: Option<Tool>,
-    /// What the keys look like.
+    /// The form of the keys.
     keys: KeyForm,
-    /// The orders of columns that headers named, the last one first.
+    /// The column orders named by headers, the last one first.
     headers: Vec<Columns>,
-    /// The order of columns that lines without a header have.
+    /// The column order of lines without a header.
     unnamed: Vec<Columns>,
 }
 
 impl FileLayout {
-    /// Whether a header line names an order of columns that is not known yet.
+    /// Whether a header names a column order that is not known yet.
     pub(crate) fn is_news(&self, header: &[u8]) -> bool {
         Columns::from_header(header).is_some_and(|columns| self.headers.first() != Some(&columns))
     }
 
-    /// Takes in a header that was met between the lines: it holds from there on.
+    /// Adds a header found between other lines, which applies from there on.
     pub(crate) fn learn(&mut self, header: &[u8]) {
         if let Some(columns) = Columns::from_header(header) {
             self.headers.retain(|known| *known != columns);
@@ -124,27 +124,27 @@ impl FileLayout {
         }
     }
 
-    /// What most lines are.
+    /// The most frequent shape.
     pub fn shape(&self) -> Option<Shape> {
         self.shape
     }
 
-    /// Who wrote the JSON, as far as it shows.
+    /// The tool that wrote the JSON, if it can be recognised.
     pub fn tool(&self) -> Option<Tool> {
         self.tool
     }
 
-    /// What the keys look like.
+    /// The form of the keys.
     pub fn keys(&self) -> KeyForm {
         self.keys
     }
 
-    /// The order of columns that most lines have, if they have columns.
+    /// The column order of most lines, if they have columns.
     pub fn columns(&self) -> Option<&Columns> {
         self.headers.first().or(self.unnamed.first())
     }
 
-    /// Reads a line, without its end. With `whole`, JSON is checked to its end.
+    /// Parses a line without its newline. With `whole`, JSON is checked to its end.
     pub fn read<'a>(&self, line: &'a [u8], wanted: Fields, whole: bool) -> Line<'a> {
         let mut capture = Capture::empty();
         match self.read_into(line, wanted, whole, &mut capture) {
@@ -154,7 +154,7 @@ impl FileLayout {
         }
     }
 
-    /// Reads a line into a capture that is used again for line after line.
+    /// Parses a line into a capture that is reused for many lines.
     #[inline]
     pub(crate) fn read_into<'a>(
         &self,
@@ -221,7 +221,7 @@ impl FileLayout {
         self.read_odd(&split, wanted, whole, wrong, capture).into()
     }
 
-    /// A line that does not fit the columns that are known for its file.
+    /// Parses a line that does not fit the known column orders of its file.
     #[cold]
     fn read_odd<'a>(
         &self,
@@ -235,8 +235,8 @@ impl FileLayout {
         if let Some(read) = read_open_wayback(split, wanted, whole, capture) {
             return read.map(|()| Shape::OpenWayback);
         }
-        // Lines of another layout that lost their header when files were merged. Those of six and
-        // seven columns are not looked for: a longer line that was cut would look like them.
+        // Lines of another layout that lost their header when files were merged. Layouts with six or
+        // seven columns are not tried, because a longer line that was truncated looks like them.
         if count >= 9 || self.columns().is_none() {
             for columns in Columns::all_standard(count) {
                 if columns.read(split, wanted, capture).is_ok() {
@@ -248,11 +248,11 @@ impl FileLayout {
     }
 }
 
-/// Why a line that fits nothing does not.
+/// Why a line does not fit any layout.
 fn what_is_it(split: &Split<'_>) -> Bad {
     let count = split.count();
     if count >= 2 && split.get(1).starts_with(b"{") && is_timestamp(split.get(0)) {
-        // `timestamp {json}`: a TimeMap, which has no key of its own.
+        // `timestamp {json}`: a TimeMap, which has no keys.
         let object = &split.line()[split.get(0).len() + 1..];
         return match json::members(object, true, |_, _| Next::More) {
             Ok(()) => Bad::Key,
@@ -274,7 +274,7 @@ fn what_is_it(split: &Split<'_>) -> Bad {
     }
 }
 
-/// `words more {`: is it the key or the timestamp that is wrong?
+/// Decides for `words more {` whether the key or the timestamp is wrong.
 fn key_or_timestamp(key: &[u8], timestamp: &[u8]) -> Bad {
     if key.is_empty() || timestamp.is_empty() {
         Bad::Key
@@ -283,12 +283,12 @@ fn key_or_timestamp(key: &[u8], timestamp: &[u8]) -> Bad {
     }
 }
 
-/// Fills a capture from the JSON that begins at `at` of its line.
+/// Fills a capture from the JSON at offset `at` of its line.
 #[inline]
 fn read_json(capture: &mut Capture<'_>, at: usize, wanted: Fields, whole: bool) -> Result<(), Bad> {
     let object = &capture.line()[at..];
     capture.set_json(at);
-    // A line that was cut, even if all that is wanted comes before the cut.
+    // A truncated line is bad even if all requested fields precede the cut.
     if object.last() != Some(&b'}') && object.trim_ascii_end().last() != Some(&b'}') {
         return Err(Bad::Json);
     }
@@ -337,7 +337,7 @@ fn read_ndjson<'a>(line: &'a [u8], wanted: Fields, whole: bool, capture: &mut Ca
     if read.is_err() {
         return Read::Bad(Bad::Json);
     }
-    // Some servers leave the key out; then the URL is the key, as with wget.
+    // Some servers omit the key; the URL is then used as the key, as with wget.
     let Some(key) = key.or_else(|| capture.url()) else {
         return Read::Bad(Bad::Key);
     };
@@ -355,7 +355,7 @@ fn read_ndjson<'a>(line: &'a [u8], wanted: Fields, whole: bool, capture: &mut Ca
     Read::Capture(Shape::Ndjson)
 }
 
-/// `(com,example,)/ 2015-09-03T13:27:52Z response {json}`; none if it is something else.
+/// `(com,example,)/ 2015-09-03T13:27:52Z response {json}`; `None` for anything else.
 fn read_open_wayback<'a>(
     split: &Split<'a>,
     wanted: Fields,
@@ -372,7 +372,7 @@ fn read_open_wayback<'a>(
     Some(read_json(capture, at, wanted, whole))
 }
 
-/// What a person calls the layout: `CDXJ of Common Crawl`, `CDX 11 (N b a m s k r M S V g)`.
+/// The name of the layout: `CDXJ of Common Crawl`, `CDX 11 (N b a m s k r M S V g)`.
 impl fmt::Display for FileLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(shape) = self.shape else {

@@ -1,5 +1,5 @@
-//! Whose JSON it is. It is all read in one way; the name is for people, who know what to expect of
-//! an index of Common Crawl.
+//! Recognises the tool that wrote the JSON. All JSON is parsed the same way; the name is only for
+//! reports.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use memchr::memmem;
 
 use crate::json::{self, Kind, Next};
 
-/// A tool or archive whose CDXJ can be told from others'.
+/// A tool or archive whose CDXJ can be recognised.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
 pub enum Tool {
-    /// pywb's `cdx-indexer -j`, and what looks like it.
+    /// pywb's `cdx-indexer -j` and similar tools.
     Pywb,
     /// cdxj-indexer.
     CdxjIndexer,
@@ -28,7 +28,7 @@ pub enum Tool {
     Arquivo,
     /// InterPlanetary Wayback.
     Ipwb,
-    /// webarchive-indexing, Common Crawl's first.
+    /// webarchive-indexing, used by early Common Crawl.
     WebarchiveIndexing,
     /// A CDX server of the Internet Archive.
     CdxServer,
@@ -51,7 +51,7 @@ impl fmt::Display for Tool {
     }
 }
 
-/// What the JSON of some lines has, gathered line by line.
+/// Traits of the JSON of some lines, collected line by line.
 #[derive(Default)]
 pub(super) struct Traits {
     ipwb: bool,
@@ -93,7 +93,7 @@ impl Traits {
             }
             Next::More
         });
-        // Only what can be read says something; bad lines are counted elsewhere.
+        // Invalid JSON is ignored here; bad lines are counted elsewhere.
         let _ = visited;
     }
 

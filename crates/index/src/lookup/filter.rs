@@ -1,8 +1,8 @@
 //! `--filter`: conditions on the fields of a capture, in pywb's syntax.
 //!
-//! `[!][=|~]FIELD:VALUE`. Alone, the field contains the value; with `=` it is the value; with `~`
-//! it matches the regular expression from its start; `!` turns the answer round. Without a field,
-//! the whole line is meant. A field that a capture does not have is empty.
+//! `[!][=|~]FIELD:VALUE`. The field must contain the value, equal it (`=`), or match it as a
+//! regular expression from its start (`~`); `!` negates the filter. Without a field, the whole line
+//! is searched. A missing field is empty.
 
 use std::borrow::Cow;
 
@@ -26,7 +26,7 @@ enum Subject {
     Key,
     Timestamp,
     Field(Field),
-    /// A member of the JSON that has no name of ours.
+    /// Any other member of the JSON.
     Other(String),
 }
 
@@ -38,10 +38,10 @@ enum Test {
 }
 
 impl Filter {
-    /// Reads `[!][=|~]FIELD:VALUE`.
+    /// Parses `[!][=|~]FIELD:VALUE`.
     ///
     /// # Errors
-    /// A regular expression that is none; a field without a name.
+    /// If the regular expression is invalid or the name of the field is empty.
     pub fn parse(text: &str) -> Result<Filter> {
         let (negated, rest) = match text.strip_prefix('!') {
             Some(rest) => (true, rest),
@@ -74,7 +74,7 @@ impl Filter {
         })
     }
 
-    /// The field that it looks at.
+    /// The field that the filter applies to.
     pub(crate) fn wanted(&self) -> Fields {
         match self.subject {
             Subject::Field(field) => field.into(),
@@ -113,13 +113,13 @@ impl Subject {
     }
 }
 
-/// `status=200` would search the line for these bytes, which no line has, and find nothing.
+/// Detects `status=200`, which would search the line for these bytes and find nothing.
 fn refuse_comparison(text: &str, rest: &str) -> Result<()> {
     let Some((name, value)) = rest.split_once('=') else {
         return Ok(());
     };
     let name = name.trim_end_matches(['!', '=', '~']);
-    // One letter is rather the name of a parameter.
+    // One letter is more likely the name of a parameter.
     if name.len() < 3 || matches!(Subject::of(name), Subject::Other(_)) {
         return Ok(());
     }

@@ -1,7 +1,7 @@
-//! Comparing keys with URLs at places spread over an index, before anything is looked up in it.
+//! Compares a sample of keys with their URLs before a lookup.
 //!
-//! A lookup asks for the SURT of a URI. In an index whose keys are not the SURTs of its URLs it
-//! would find nothing, or only some of the captures, and that must not pass for an answer.
+//! A lookup searches for the SURT of a URI. In an index whose keys are not the SURTs of its URLs, it
+//! would silently miss captures.
 
 use memchr::memchr;
 use waypost_surt::Dialect;
@@ -13,18 +13,18 @@ use crate::key::{KeyCheck, Rekeyer};
 use crate::layout::{FileLayout, Line};
 use crate::web;
 
-/// How many places of a flat file are looked at, and how many lines at each.
+/// Number of positions sampled in a flat file, and number of lines at each.
 const PLACES: usize = 64;
 const LINES: usize = 32;
 
-/// How many blocks of a ZipNum index are looked at. Inflating one takes longer than a lookup.
+/// Number of blocks sampled in a ZipNum index. Inflating one takes longer than a lookup.
 const BLOCKS: usize = 4;
 
 impl Index {
     /// Compares the keys of a sample of captures with the SURTs of their URLs under `dialect`.
     ///
     /// # Errors
-    /// Those of reading the index.
+    /// If the index cannot be read.
     pub fn check_keys(&self, dialect: Dialect) -> Result<KeyCheck> {
         let layout = FileLayout::detect(&self.sample(FileLayout::SAMPLE)?);
         let mut sampler = Sampler {
@@ -34,7 +34,7 @@ impl Index {
         match self.zipnum() {
             None => {
                 let lines = self.flat();
-                // Of a small file, what was seen from the place before is not counted again.
+                // In a small file, samples may overlap; lines are counted once.
                 let mut seen = 0;
                 for place in 0..PLACES {
                     let at = (lines.len() as u128 * place as u128 / PLACES as u128) as usize;
@@ -63,7 +63,7 @@ struct Sampler {
 }
 
 impl Sampler {
-    /// Looks at the first `most` lines. Returns their length.
+    /// Samples the first `most` lines. Returns their length in bytes.
     fn see(&mut self, lines: &[u8], most: usize) -> usize {
         let mut rest = lines;
         for _ in 0..most {

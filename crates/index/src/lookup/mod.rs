@@ -1,9 +1,8 @@
-//! Looking captures up in a sorted index: one URI, or a list of them in one pass.
+//! Looks up captures in a sorted index: one URI, or a list of URIs in one pass.
 //!
-//! A lookup becomes [ranges](crate::range) of lines, which are found by binary search in a flat
-//! file, or in the index of blocks of a ZipNum index; then only the blocks that hold them are
-//! inflated. A list is sorted first, and every block is inflated once however many of its URIs are
-//! in it.
+//! A lookup becomes [ranges](crate::range) of lines, which are found by binary search in a flat file
+//! or in the `.idx` file of a ZipNum index; then only the blocks that contain them are inflated. A
+//! list is sorted first, so that every block is inflated once, however many lookups it answers.
 
 mod filter;
 mod keys;
@@ -28,62 +27,62 @@ use order::{Found, Kept};
 
 use walk::Walker;
 
-/// In which order captures are given.
+/// The order in which captures are returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// As in the index: by key, then by time.
     #[default]
     Forward,
-    /// The other way round.
+    /// In reverse.
     Reverse,
     /// By distance from a time, the closest first.
     Closest(Time),
 }
 
-/// Which captures of a range are wanted, and how they are given.
+/// Which captures of a range to return, and how.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// Not before this.
+    /// Earliest time.
     pub from: Option<Time>,
-    /// Not after this.
+    /// Latest time.
     pub to: Option<Time>,
-    /// All of these hold.
+    /// Filters, all of which a capture must pass.
     pub filters: Vec<Filter>,
-    /// At most so many for each URI.
+    /// Maximum number of captures per URI.
     pub limit: Option<u64>,
-    /// In which order.
+    /// The order of captures.
     pub order: Order,
-    /// Whether revisits take media type, status and place from the capture that they repeat.
+    /// Whether revisits get the media type, status and location of the capture that they repeat.
     pub resolve: bool,
-    /// How they are written.
+    /// The output format.
     pub form: Form,
 }
 
-/// What one URI asks for.
+/// The lookup of one URI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
     /// The ranges of lines, in order.
     pub ranges: Vec<Range>,
 }
 
-/// What lookups did.
+/// Statistics of lookups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Captures given.
+    /// Number of captures returned.
     pub found: u64,
-    /// Blocks inflated.
+    /// Number of blocks inflated.
     pub blocks: u64,
-    /// Lines in the ranges that are no captures, and were left out.
+    /// Number of lines in the ranges that were skipped because they are not captures.
     pub bad_lines: u64,
-    /// The queries of the last batch, by their place in the list, for which nothing was found.
+    /// The positions of the queries of the last batch that found nothing.
     pub missing: Vec<usize>,
 }
 
-/// Looks captures up.
+/// Looks up captures.
 pub struct Lookup<'a> {
     index: &'a Index,
     walker: Walker<'a>,
-    /// How lines in columns are read: known once the first of them is met.
+    /// The layout of CDX lines, detected at the first of them.
     layout: Option<FileLayout>,
     wanted: Wanted,
     resolver: Resolver,
@@ -92,7 +91,7 @@ pub struct Lookup<'a> {
 }
 
 impl<'a> Lookup<'a> {
-    /// Lookups in `index`.
+    /// Creates lookups in `index`.
     pub fn new(index: &'a Index, wanted: Wanted) -> Lookup<'a> {
         Lookup {
             index,
@@ -105,10 +104,10 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// Gives the captures of one query to `take`, as written rows with their newline.
+    /// Passes the captures of one query to `take`, formatted and with a newline.
     ///
     /// # Errors
-    /// Those of reading the index and those of `take`.
+    /// If the index cannot be read or `take` fails.
     pub fn one(&mut self, query: &Query, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<u64> {
         let before = self.stats.found;
         match self.wanted.order {
@@ -120,11 +119,11 @@ impl<'a> Lookup<'a> {
         Ok(self.stats.found - before)
     }
 
-    /// Gives the captures of many queries, each block read once. Without an order of its own, every
-    /// capture comes once, in the order of the index, even if several queries ask for it.
+    /// Passes on the captures of many queries, reading each block once. By default, captures come in
+    /// index order, each once even if several queries match it.
     ///
     /// # Errors
-    /// Those of [`Lookup::one`].
+    /// As for [`Lookup::one`].
     pub fn batch(
         &mut self,
         queries: &[Query],
@@ -145,12 +144,12 @@ impl<'a> Lookup<'a> {
         Ok(())
     }
 
-    /// What was done so far.
+    /// Statistics so far.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// In the order of the index or, `backward`, against it: captures are given as they are met.
+    /// Passes on captures as they are found, in index order or, if `backward`, in reverse.
     fn as_met(
         &mut self,
         query: &Query,
@@ -188,7 +187,7 @@ impl<'a> Lookup<'a> {
         Ok(())
     }
 
-    /// For orders that need all captures of the query before the first can be given.
+    /// For orders that need all captures of the query before the first can be returned.
     fn ordered(&mut self, query: &Query, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let mut kept = Kept::new(self.wanted.order, self.wanted.limit);
         let (walker, mut judge) = self.split();
@@ -220,11 +219,11 @@ impl<'a> Lookup<'a> {
         let limit = self.wanted.limit.unwrap_or(u64::MAX);
         let mut counts = vec![0u64; queries.len()];
         let mut next = 0;
-        // Ranges that have begun and not ended.
+        // Ranges that have started and not ended.
         let mut open: Vec<(&Range, usize)> = Vec::new();
         let (walker, mut judge) = self.split();
         while next < ranges.len() && limit > 0 {
-            // One walk for all ranges that touch each other.
+            // One walk for all adjacent ranges.
             let mut span = ranges[next].0.clone();
             for (range, _) in &ranges[next..] {
                 if range.start >= span.end {
@@ -261,7 +260,7 @@ impl<'a> Lookup<'a> {
                 Ok(ControlFlow::Continue(()))
             })?;
             open.clear();
-            // Ranges of this span in which no line came.
+            // Ranges of this span without any lines.
             while ranges
                 .get(next)
                 .is_some_and(|(range, _)| range.start < span.end)
@@ -289,11 +288,11 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// The fields that lines must be read with.
+/// The fields to parse.
 struct Wants {
-    /// Of CDXJ, whose JSON is copied where it is written as JSON.
+    /// For CDXJ, whose JSON is copied if the output is JSON.
     json: Fields,
-    /// Of all other lines.
+    /// For all other lines.
     others: Fields,
 }
 
@@ -315,7 +314,7 @@ impl Wants {
     }
 }
 
-/// Decides about lines and writes those that are wanted.
+/// Selects and formats lines.
 struct Judge<'a> {
     index: &'a Index,
     fields: Wants,
@@ -327,14 +326,14 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Reads a line by its own shape: an index that was merged from several has lines of each.
+    /// Parses a line by its own shape, because a merged index contains several.
     fn read<'l>(&mut self, line: &'l [u8]) -> Result<Line<'l>> {
-        // CDXJ explains itself.
+        // CDXJ is self-describing.
         if is_cdxj(line) {
             return Ok(FileLayout::default().read(line, self.fields.json, false));
         }
         if self.layout.is_none() {
-            // For columns, the header at the start of the index is needed; with ZipNum, its block.
+            // CDX needs the header at the start of the index, which is in the first block of ZipNum.
             *self.layout = Some(FileLayout::detect(&self.index.sample(FileLayout::SAMPLE)?));
         }
         let layout = self.layout.get_or_insert_default();
@@ -345,7 +344,7 @@ impl Judge<'_> {
         Ok(read)
     }
 
-    /// The capture of a line, if it is wanted.
+    /// The capture of a line, if it is selected.
     fn judge<'l>(&mut self, line: &'l [u8]) -> Result<Option<Found<'l>>> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let (capture, shape) = match self.read(line)? {
@@ -423,7 +422,7 @@ impl Judge<'_> {
     }
 }
 
-/// Whether JSON comes behind the second space.
+/// Whether JSON follows the second space.
 fn is_cdxj(line: &[u8]) -> bool {
     let space = memchr::memchr_iter(b' ', line).nth(1);
     space.and_then(|at| line.get(at + 1)) == Some(&b'{') && !matches!(line[0], b'!' | b'{' | b' ')

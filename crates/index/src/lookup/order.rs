@@ -1,4 +1,4 @@
-//! Captures kept to be given in another order than that of the index.
+//! Collects captures to return them in another order than that of the index.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::layout::Shape;
 use crate::revisit::Original;
 
-/// A capture that is wanted.
+/// A selected capture.
 pub(crate) struct Found<'l> {
     pub(crate) capture: Capture<'l>,
     pub(crate) shape: Shape,
@@ -16,13 +16,13 @@ pub(crate) struct Found<'l> {
 }
 
 impl<'l> Found<'l> {
-    /// The JSON of its line, if it has any.
+    /// The JSON of its line, if there is any.
     pub(crate) fn json(&self) -> Option<&'l [u8]> {
         let line = self.capture.line();
         match self.shape {
             Shape::Cdx(_) => None,
             Shape::Ndjson => Some(line),
-            // The JSON comes behind the second space, or the third: keys can have braces too.
+            // JSON follows the second or third space; keys may contain braces, too.
             Shape::Cdxj => behind_space(line, 2),
             Shape::OpenWayback => behind_space(line, 3),
         }
@@ -34,14 +34,14 @@ fn behind_space(line: &[u8], count: usize) -> Option<&[u8]> {
     line.get(space + 1..)
 }
 
-/// How many bytes of lines are kept at most.
+/// Maximum number of bytes to keep.
 const MOST: usize = 256 << 20;
 
-/// The first captures in an order, as many as are wanted.
+/// The first captures in some order, up to a limit.
 pub(crate) struct Kept {
     order: Order,
     limit: usize,
-    /// By rank: the distance in time or, for the reverse, how late they came.
+    /// By rank: the distance in time, or the reverse position.
     rows: BTreeMap<(u64, u64), (Vec<u8>, Option<Original>)>,
     seen: u64,
     bytes: usize,
@@ -61,7 +61,7 @@ impl Kept {
     pub(crate) fn add(&mut self, found: &Found<'_>) -> Result<()> {
         self.seen += 1;
         let rank = match self.order {
-            // Of two at the same distance the one that the index has first.
+            // At the same distance, the one that comes first in the index.
             Order::Closest(time) => {
                 let own = found.capture.time().map_or(i64::MAX, |own| own.unix());
                 (own.abs_diff(time.unix()), self.seen)

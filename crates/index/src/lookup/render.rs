@@ -1,6 +1,6 @@
-//! Writing a capture that was found: as CDXJ, as JSON, or as text in columns.
+//! Formats captures as CDXJ, as JSON, or as text in columns.
 //!
-//! What is JSON in the index is copied, not decoded and encoded again.
+//! JSON in the index is copied, not decoded and encoded again.
 
 use std::borrow::Cow;
 
@@ -8,19 +8,19 @@ use crate::capture::{Capture, Field, Fields};
 use crate::json::{self, Kind, Next};
 use crate::revisit::Original;
 
-/// How captures are written.
+/// The output format of captures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// `key timestamp {json}`. Lines that are CDXJ already are copied.
+    /// `key timestamp {json}`. CDXJ lines are copied.
     #[default]
     Cdxj,
-    /// One JSON object a line, with `urlkey` and `timestamp` in it.
+    /// One JSON object per line, with `urlkey` and `timestamp`.
     Json,
-    /// `key timestamp url mime status digest length offset filename`, `-` for what is missing.
+    /// `key timestamp url mime status digest length offset filename`, `-` for missing values.
     Text,
 }
 
-/// The columns of [`Form::Text`] behind key and timestamp.
+/// The columns of [`Form::Text`] after key and timestamp.
 const COLUMNS: [Field; 7] = [
     Field::Url,
     Field::Mime,
@@ -32,7 +32,7 @@ const COLUMNS: [Field; 7] = [
 ];
 
 impl Form {
-    /// The fields that must be read to write a capture whose line is CDX.
+    /// The fields needed to format a CDX line.
     pub(crate) fn wanted(self) -> Fields {
         match self {
             Form::Text => COLUMNS.into_iter().collect(),
@@ -91,7 +91,7 @@ impl Form {
     }
 }
 
-/// The place of the original's record.
+/// The location of the original record.
 fn places(original: &Original) -> [(Field, &[u8]); 3] {
     [
         (Field::OriginalLength, &original.length),
@@ -124,7 +124,7 @@ fn members(
     let mut unwritten = vec![Field::Mime, Field::Status];
     match object {
         Some(object) => {
-            // The layout has read this object before: it is JSON.
+            // The layout has parsed this object before, so it is valid JSON.
             let _ = json::members(object, false, |name, raw| {
                 let field = Field::of_json(name);
                 if matches!(name, b"urlkey" | b"timestamp") {
@@ -172,7 +172,7 @@ fn members(
     }
 }
 
-/// A JSON string. Bytes that are not UTF-8 become replacement characters: JSON has no others.
+/// Writes a JSON string. Bytes that are not UTF-8 become replacement characters.
 fn string(bytes: &[u8], out: &mut Vec<u8>) {
     let text = String::from_utf8_lossy(bytes);
     out.extend_from_slice(serde_json::Value::from(&*text).to_string().as_bytes());
@@ -185,7 +185,7 @@ fn column(value: &[u8], out: &mut Vec<u8>) {
     }
     for &byte in value {
         match byte {
-            // A space would make two columns of one.
+            // A space would split the column.
             b' ' => out.extend_from_slice(b"%20"),
             _ => out.push(byte),
         }

@@ -1,4 +1,4 @@
-//! Going through the lines of a range, forward or backward, in a flat file or in ZipNum.
+//! Walks the lines of a range, forward or backward, in a flat file or a ZipNum index.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -24,10 +24,10 @@ enum Kind {
 }
 
 impl Index {
-    /// Opens a sorted flat file, not compressed, or the folder or `.idx` file of a ZipNum index.
+    /// Opens a sorted, uncompressed file, or the folder or `.idx` file of a ZipNum index.
     ///
     /// # Errors
-    /// A file that cannot be read, a compressed file, a folder that is no ZipNum index.
+    /// If the file cannot be read or is compressed, or the folder is not a ZipNum index.
     pub fn open(path: &Path) -> Result<Index> {
         let is_idx = path
             .extension()
@@ -53,8 +53,7 @@ impl Index {
         })
     }
 
-    /// Reads data files of ZipNum wherever rows and the `.loc` file say, and not only below the
-    /// folder of the index.
+    /// Allows ZipNum data files outside the folder of the index.
     #[must_use]
     pub fn anywhere(self, anywhere: bool) -> Index {
         let kind = match self.kind {
@@ -72,7 +71,7 @@ impl Index {
         }
     }
 
-    /// The lines of a flat file; none of ZipNum.
+    /// The lines of a flat file; `None` for ZipNum.
     pub(crate) fn flat(&self) -> &[u8] {
         match &self.kind {
             Kind::Flat(map) => map,
@@ -80,7 +79,7 @@ impl Index {
         }
     }
 
-    /// The first bytes, for the layout.
+    /// The first bytes, to detect the layout.
     pub(crate) fn sample(&self, size: usize) -> Result<Vec<u8>> {
         match &self.kind {
             Kind::Flat(map) => Ok(map[..map.len().min(size)].to_vec()),
@@ -98,11 +97,11 @@ impl Index {
     }
 }
 
-/// Reads ranges of an index. Keeps the last block, so that lookups in order read each block once.
+/// Reads ranges of an index. Keeps the last block, so that sorted lookups read each block once.
 pub(crate) struct Walker<'a> {
     index: &'a Index,
     blocks: Blocks,
-    /// The place of the row whose block is in `lines`.
+    /// The offset of the row whose block is in `lines`.
     cached: Option<usize>,
     lines: Vec<u8>,
     pub(crate) blocks_read: u64,
@@ -121,10 +120,10 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Visits the lines of `range` in their order, until told to stop.
+    /// Visits the lines of `range` in order, until `visit` stops.
     ///
     /// # Errors
-    /// Those of reading, those of `visit`, and lines that are out of order.
+    /// If reading or `visit` fails, or lines are out of order.
     pub(crate) fn forward(
         &mut self,
         range: &Range,
@@ -163,10 +162,10 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// Visits the lines of `range` from the last to the first, until told to stop.
+    /// Visits the lines of `range` from the last to the first, until `visit` stops.
     ///
     /// # Errors
-    /// Those of reading and of `visit`.
+    /// If reading or `visit` fails.
     pub(crate) fn backward(
         &mut self,
         range: &Range,
@@ -221,7 +220,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// Where the lines of a range begin and end.
+/// The start and end of the lines of a range.
 fn cut(lines: &[u8], range: &Range) -> Result<(usize, usize)> {
     let from = lower_bound(lines, &range.start, |line| line)?;
     let to = from + lower_bound(&lines[from..], &range.end, |line| line)?;

@@ -1,4 +1,4 @@
-//! The lines of a block, on one thread.
+//! Parses the lines of a block, on one thread.
 
 use memchr::{memchr, memrchr};
 
@@ -11,7 +11,7 @@ use crate::select::Select;
 use crate::timestamp::is_plausible;
 use crate::web;
 
-/// How to read lines: what does not change from block to block.
+/// Options that are the same for all blocks.
 pub(super) struct Reading<'a, J> {
     pub(super) job: &'a J,
     pub(super) select: &'a Select,
@@ -24,15 +24,15 @@ pub(super) struct Reading<'a, J> {
 /// A bad line of a block.
 pub(super) struct BadLine {
     pub(super) kind: Bad,
-    /// What is wrong, if the kind does not say it all.
+    /// More details, if the kind is not specific enough.
     pub(super) detail: Option<String>,
     pub(super) line: u64,
-    /// Where in the block it begins and ends.
+    /// Its position in the block.
     pub(super) start: usize,
     pub(super) end: usize,
 }
 
-/// What the lines of a block gave.
+/// The result of a block.
 pub(super) struct Found<P> {
     pub(super) partial: P,
     pub(super) tally: Tally,
@@ -41,19 +41,19 @@ pub(super) struct Found<P> {
     pub(super) layout: Option<FileLayout>,
 }
 
-/// Where in a block the whole lines begin and end; what is before and behind are pieces of lines.
+/// The range of complete lines in a block; fragments of lines are before and after it.
 pub(super) fn body(block: &[u8]) -> (usize, usize) {
     match memchr(b'\n', block) {
         Some(first) => (
             first + 1,
             memrchr(b'\n', block).map_or(block.len(), |last| last + 1),
         ),
-        // All of it is a piece.
+        // The whole block is a fragment.
         None => (block.len(), block.len()),
     }
 }
 
-/// Reads lines. `bytes` begins with a line; all lines have an end, but the last one may lack it.
+/// Parses lines. `bytes` starts with a line; the last line may lack its newline.
 pub(super) fn read<J: Job>(
     reading: &Reading<'_, J>,
     layout: &FileLayout,
@@ -67,14 +67,14 @@ pub(super) fn read<J: Job>(
         layout: None,
     };
     let mut learned: Option<FileLayout> = None;
-    // NULs are looked for together with the ends of lines: another pass would cost as much again.
+    // NULs are searched together with newlines: another pass would double the cost.
     let mut nul = false;
     let mut shapes = ShapeCount::default();
     let mut capture = Capture::empty();
     let mut start = 0;
     let mut number = 0;
     for end in memchr::memchr2_iter(b'\n', 0, bytes).chain(
-        // A last line without an end.
+        // A last line without a newline.
         (bytes.last().is_some_and(|byte| *byte != b'\n')).then_some(bytes.len()),
     ) {
         if bytes.get(end) == Some(&0) {
@@ -173,7 +173,7 @@ pub(super) fn read<J: Job>(
     found
 }
 
-/// Counts shapes: nearly always the same as the line before.
+/// Counts shapes, nearly always the same as that of the line before.
 #[derive(Default)]
 struct ShapeCount {
     last: Option<Shape>,

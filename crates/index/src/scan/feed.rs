@@ -1,4 +1,4 @@
-//! Cutting sources into work, on its own thread.
+//! Splits sources into work, on its own thread.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,13 +19,13 @@ use crate::layout::FileLayout;
 const BLOCK: usize = 256 * 1024;
 /// Groups of gzip members: about this much inflated, so that it is parsed while still in the cache.
 const GROUP: usize = 1024 * 1024;
-/// What is read of a gzip file at a time: the largest member and one more.
+/// How much of a gzip file is read at a time: room for two of the largest members.
 const CHUNK: usize = 2 * LARGEST;
 
-/// A buffer that is used again. Its length never shrinks, so that it need not be cleared.
+/// A reusable buffer. Its length never shrinks, so that it need not be cleared.
 pub(super) type Buffer = Vec<u8>;
 
-/// Buffers that wait to be used again.
+/// Unused buffers.
 #[derive(Default)]
 pub(super) struct Pool(Mutex<Vec<Buffer>>);
 
@@ -49,7 +49,7 @@ impl Pool {
         }
     }
 
-    /// Gives back a buffer that others may still read; the last of them really does.
+    /// Returns a shared buffer, which takes effect when its last user does so.
     pub(super) fn give_shared(&self, buffer: Arc<Buffer>) {
         if let Some(buffer) = Arc::into_inner(buffer) {
             self.give(buffer);
@@ -59,20 +59,20 @@ impl Pool {
 
 /// A message to the merger, in the order of the input.
 pub(super) enum Fed {
-    /// A source begins.
+    /// A source starts.
     Begin {
         layout: FileLayout,
         compression: Compression,
     },
     /// Some of its bytes.
     Work(Work),
-    /// It ends, perhaps because of damage.
+    /// The source ends, possibly because of damage.
     End { damage: Option<Error> },
-    /// Nothing more comes, because this happened.
+    /// The feed stops because of an error.
     Failed(Error),
 }
 
-/// Bytes that a worker can get at by itself.
+/// Bytes that a worker can read by itself.
 pub(super) enum Work {
     /// A part of a plain file.
     Part {
@@ -80,40 +80,40 @@ pub(super) enum Work {
         offset: u64,
         len: usize,
     },
-    /// Bytes that are here already.
+    /// Bytes that were already read.
     Bytes {
         buffer: Buffer,
         len: usize,
-        /// How many bytes of the source they took.
+        /// Number of bytes of the source.
         stored: u64,
     },
     /// Members of a gzip file.
     Members {
         chunk: Arc<Buffer>,
-        /// Where in the chunk they begin.
+        /// Their offset in the chunk.
         start: usize,
-        /// Where they are, from there on.
+        /// Their ranges, relative to that offset.
         pieces: Vec<Range<usize>>,
-        /// Where in the file they begin.
+        /// Their offset in the file.
         offset: u64,
     },
 }
 
-/// Cuts sources into work.
+/// Splits sources into work.
 pub(super) struct Feed<'a> {
     pub(super) sources: &'a [Source],
     pub(super) pool: &'a Pool,
     pub(super) block: Option<usize>,
-    /// The source whose members cannot be told apart; the merger goes on with it alone.
+    /// The source whose members cannot be separated; the merger continues with it alone.
     pub(super) given_up: &'a AtomicUsize,
     pub(super) sender: Sender<Fed>,
 }
 
-/// The merger wants no more.
+/// The merger has stopped.
 struct Hung;
 
 impl Feed<'_> {
-    /// Runs until all is cut or nobody listens.
+    /// Runs until all sources are split or the merger stops.
     pub(super) fn run(self) {
         for (number, source) in self.sources.iter().enumerate() {
             match self.source(number, source) {
@@ -140,7 +140,7 @@ impl Feed<'_> {
             }
             None => source.open()?,
         };
-        // Parts and members are read again by the workers; of a stream, all that is read is work.
+        // Workers read ranges and members again; everything read from a stream is passed on as work.
         let split = match stream.compression() {
             Compression::Plain | Compression::Gzip => regular,
             Compression::Zstd | Compression::Bzip2 => None,
@@ -149,7 +149,7 @@ impl Feed<'_> {
         let layout = match sample.kind() {
             FileKind::Index(layout) => *layout,
             FileKind::Empty | FileKind::List | FileKind::Text => FileLayout::detect(&sample.window),
-            // Without a magic number, they are bad lines.
+            // Without a magic number, these bytes are bad lines.
             FileKind::Html | FileKind::Binary if !sample.by_magic => FileLayout::default(),
             other => return Err(other.instead_of("an index").in_file(source)),
         };
@@ -211,7 +211,7 @@ impl Feed<'_> {
         mut stored: u64,
     ) -> Result<Result<(), Hung>> {
         let block = self.block.unwrap_or(BLOCK);
-        // Nothing was read yet when a stream begins in the middle of its file.
+        // Nothing was read yet if a stream starts in the middle of its file.
         let mut fresh = len == 0 && error.is_none();
         loop {
             if len > 0 {
@@ -253,13 +253,13 @@ impl Feed<'_> {
         let group = self.block.unwrap_or(GROUP);
         let mut chunk = Arc::new(Vec::new());
         let (mut start, mut end) = (0, 0);
-        // Where in the file `start` is: always the beginning of a member, or of what should be one.
+        // The offset of `start` in the file: always the start of a member, or of what should be one.
         let mut offset = 0u64;
         let mut ended = false;
         while self.given_up.load(Ordering::Relaxed) != number {
             let mut pieces = members::pieces(&chunk[start..end], ended, group);
             if pieces.is_empty() && !ended {
-                // What is left goes to the front of another chunk: workers may still read this one.
+                // The rest is copied to another chunk, because workers may still read this one.
                 let mut next = self.pool.take(CHUNK);
                 let left = end - start;
                 next[..left].copy_from_slice(&chunk[start..end]);
@@ -282,7 +282,7 @@ impl Feed<'_> {
                 break;
             }
             let Some(used) = pieces.last().map(|piece| piece.end) else {
-                // One huge member, or what is none: inflate it here while others parse.
+                // One huge member, or invalid data: inflate it here while others parse.
                 self.pool.give_shared(chunk);
                 let stream = open_at(source, offset)?;
                 return self.stream(stream, Vec::new(), 0, None, offset);
@@ -318,7 +318,7 @@ fn read_full(file: &mut FileReader, buffer: &mut [u8]) -> (usize, Option<io::Err
     (filled, None)
 }
 
-/// A gzip file from one of its members on.
+/// Opens a gzip file at one of its members.
 pub(super) fn open_at(source: &Source, offset: u64) -> Result<Stream> {
     let Some((file, _)) = source.file()? else {
         return Err(

@@ -1,4 +1,4 @@
-//! Pieces of the input put together in order: the lines that their borders cut are made whole here.
+//! Joins pieces of the input in order, and completes the lines that cross their borders.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use crate::layout::FileLayout;
 use crate::rejects::{self, Bad, RejectsFile};
 use crate::revisit::Resolver;
 
-/// How much of a line is kept that is too long.
+/// How many bytes are kept of a line that is too long.
 const KEPT: usize = 1024;
 
-/// The start of a line whose end was not met yet, or the end of one whose start was not.
+/// A fragment: the start of a line without its end, or the end of a line without its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fragment {
     pub(super) bytes: Vec<u8>,
-    /// How long it is, if that is too long to keep.
+    /// Its length, if it is too long to keep.
     pub(super) overlong: u64,
 }
 
@@ -34,7 +34,7 @@ impl Fragment {
         self.extend_by(piece, piece.len() as u64);
     }
 
-    /// Appends a piece of which only the start may be there.
+    /// Appends a fragment of which only the start may have been kept.
     pub(super) fn extend_by(&mut self, piece: &[u8], length: u64) {
         let total = self.len() + length;
         if total > LONGEST_LINE as u64 + 1 {
@@ -49,7 +49,7 @@ impl Fragment {
     }
 }
 
-/// What is needed to read a line.
+/// Everything needed to parse a line.
 pub(super) struct Context<'a, 'b, J> {
     pub(super) reading: &'a Reading<'a, J>,
     pub(super) strict: bool,
@@ -57,14 +57,14 @@ pub(super) struct Context<'a, 'b, J> {
     pub(super) resolver: Option<&'b mut Resolver>,
 }
 
-/// All that was found so far.
+/// The result so far.
 pub(super) struct Fold<P> {
     pub(super) partial: P,
     pub(super) outcome: Outcome,
     /// The name of the current source.
     pub(super) name: String,
     pub(super) layout: Arc<FileLayout>,
-    /// How far the source is read, without what is pending.
+    /// The position in the source, without the pending fragment.
     pub(super) place: At,
     pub(super) pending: Fragment,
 }
@@ -81,7 +81,7 @@ impl<P> Fold<P> {
         }
     }
 
-    /// Bytes that follow those before: the end of a line, whole lines, the start of a line.
+    /// Adds the next bytes: the end of a line, complete lines, and the start of a line.
     pub(super) fn bytes<J: Job<Partial = P>>(
         &mut self,
         context: &mut Context<'_, '_, J>,
@@ -100,7 +100,7 @@ impl<P> Fold<P> {
         let body = &bytes[start..end];
         if !body.is_empty() {
             let found = match found {
-                // A header between the lines may have changed the layout since it was handed out.
+                // A header between the lines may have changed the layout since the work was assigned.
                 Some((found, layout)) if Arc::ptr_eq(&layout, &self.layout) => found,
                 _ => self.read(context, body)?,
             };
@@ -121,7 +121,7 @@ impl<P> Fold<P> {
         Ok(found)
     }
 
-    /// The pending line is complete.
+    /// Parses the pending line, which is complete.
     pub(super) fn finish_line<J: Job<Partial = P>>(
         &mut self,
         context: &mut Context<'_, '_, J>,
@@ -149,7 +149,7 @@ impl<P> Fold<P> {
         Ok(())
     }
 
-    /// The source ends: what is pending is its last line.
+    /// Ends the source: the pending fragment is its last line.
     pub(super) fn finish_source<J: Job<Partial = P>>(
         &mut self,
         context: &mut Context<'_, '_, J>,

@@ -1,4 +1,4 @@
-//! Handing work to the cores and putting what they found together, in the order of the input.
+//! Distributes work to all cores and merges the results in input order.
 
 use std::collections::VecDeque;
 use std::os::unix::fs::FileExt;
@@ -19,23 +19,23 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::layout::FileLayout;
 use crate::revisit::Resolver;
 
-/// A block that a worker has read.
+/// A block that a worker has parsed.
 struct Done<P> {
     buffer: Buffer,
     len: usize,
-    /// Where its whole lines begin and end.
+    /// The range of its complete lines.
     body: (usize, usize),
-    /// What they gave, and under which layout; none if that is left to the merger.
+    /// Their result, and the layout used; `None` if the merger must parse them.
     found: Option<(Found<P>, Arc<FileLayout>)>,
-    /// How many bytes of the source it took.
+    /// Number of bytes of the source.
     stored: u64,
-    /// Where in the file members begin that could not be inflated by themselves.
+    /// The offset of members that could not be inflated by themselves.
     rest: Option<u64>,
 }
 
 type Answer<P> = thread::Result<Result<Done<P>>>;
 
-/// What comes next in the input.
+/// The next item in input order.
 enum Slot<P> {
     Begin(Arc<FileLayout>, Compression),
     Waiting,
@@ -87,7 +87,7 @@ pub(super) fn run<J: Job>(
             dispatched: None,
             streamed: None,
         };
-        // A worker of a pool that waits here for others of the pool could wait forever.
+        // A worker of a thread pool that waited here for others of that pool could deadlock.
         if rayon::current_thread_index().is_some() || merger.resolver.is_some() {
             merger.alone(fed)?;
         } else {
@@ -97,7 +97,7 @@ pub(super) fn run<J: Job>(
     })
 }
 
-/// Puts results together.
+/// Merges results.
 struct Merger<'a, J: Job> {
     reading: &'a Reading<'a, J>,
     sources: &'a [Source],
@@ -106,22 +106,22 @@ struct Merger<'a, J: Job> {
     resolver: Option<Resolver>,
     options: Options<'a>,
     fold: Fold<J::Partial>,
-    /// The source whose results are merged.
+    /// The source whose results are being merged.
     source: Option<usize>,
-    /// The source whose work is handed out, and its layout.
+    /// The source whose work is being assigned, and its layout.
     dispatched: Option<(usize, Arc<FileLayout>)>,
-    /// Set when the source was read to its end as a stream, with how that ended.
+    /// Set when the source was read to its end as a stream, with the result.
     streamed: Option<Option<Error>>,
 }
 
 impl<'a, J: Job> Merger<'a, J> {
-    /// On this thread only.
+    /// Runs on this thread only.
     fn alone(&mut self, fed: Receiver<Fed>) -> Result<()> {
         for fed in fed {
             let slot = match self.take(fed) {
                 Ok(slot) => slot,
                 Err((work, layout)) => {
-                    // A resolver must see captures in order, here.
+                    // A resolver needs captures in order, so they are parsed here.
                     let layout = self.resolver.is_none().then_some(layout);
                     Slot::Ready(Box::new(Ok(perform(self.reading, self.pool, work, layout))))
                 }
@@ -131,13 +131,13 @@ impl<'a, J: Job> Merger<'a, J> {
         Ok(())
     }
 
-    /// With the workers of the pool.
+    /// Runs with the workers of the thread pool.
     fn together(&mut self, fed: Receiver<Fed>) -> Result<()> {
         let (reading, pool) = (self.reading, self.pool);
         let (sender, done) = unbounded::<(u64, Answer<J::Partial>)>();
         let most = 2 * rayon::current_num_threads() + 2;
         rayon::in_place_scope(|scope| {
-            // Dropped when this ends, however it ends, so that the feed ends, too.
+            // Dropped when this function returns for any reason, so that the feed ends, too.
             let fed = fed;
             let mut fed_ended = false;
             let mut slots: VecDeque<Slot<J::Partial>> = VecDeque::new();
@@ -175,7 +175,7 @@ impl<'a, J: Job> Merger<'a, J> {
                                 let answer = catch_unwind(AssertUnwindSafe(|| {
                                     perform(reading, pool, work, Some(layout))
                                 }));
-                                // Nobody listens after an error.
+                                // The receiver is gone after an error.
                                 let _ = sender.send((number, answer));
                             });
                         }
@@ -185,7 +185,7 @@ impl<'a, J: Job> Merger<'a, J> {
         })
     }
 
-    /// Work to hand out, with the layout to read it by; anything else is merged in its turn.
+    /// Assigns work with the layout to use; everything else is merged in its turn.
     fn take(&mut self, fed: Fed) -> Result<Slot<J::Partial>, (Work, Arc<FileLayout>)> {
         Ok(match fed {
             Fed::Begin {
@@ -264,7 +264,7 @@ impl<'a, J: Job> Merger<'a, J> {
         };
         let (fold, mut context) = self.parts();
         if damaged && context.reading.list {
-            // Half a URI is another URI.
+            // A truncated URI is a different URI.
             fold.pending = Fragment::default();
         }
         fold.finish_source(&mut context)?;
@@ -278,7 +278,7 @@ impl<'a, J: Job> Merger<'a, J> {
         }
     }
 
-    /// What was found so far, and what is needed to add to it.
+    /// The result so far, and everything needed to add to it.
     fn parts(&mut self) -> (&mut Fold<J::Partial>, Context<'a, '_, J>) {
         let context = Context {
             reading: self.reading,
@@ -295,7 +295,7 @@ impl<'a, J: Job> Merger<'a, J> {
         }
     }
 
-    /// A block that a worker has read.
+    /// A block that a worker has parsed.
     fn block(&mut self, done: Done<J::Partial>) -> Result<()> {
         self.progress(done.stored);
         if self.streamed.is_some() {
@@ -311,7 +311,7 @@ impl<'a, J: Job> Merger<'a, J> {
         }
     }
 
-    /// Reads the rest of a gzip file here, because its members cannot be told apart.
+    /// Reads the rest of a gzip file here, because its members cannot be separated.
     fn stream(&mut self, offset: u64) -> Result<()> {
         let Some(number) = self.source else {
             return Ok(());
@@ -345,7 +345,7 @@ impl<'a, J: Job> Merger<'a, J> {
     ) -> Result<()> {
         let (fold, mut context) = self.parts();
         fold.bytes(&mut context, bytes, body, found)?;
-        // A header between the lines holds for the work that is handed out from now on.
+        // A header between the lines applies to all work assigned from now on.
         if let Some((number, dispatched)) = &mut self.dispatched
             && Some(*number) == self.source
             && !Arc::ptr_eq(dispatched, &self.fold.layout)
@@ -356,7 +356,7 @@ impl<'a, J: Job> Merger<'a, J> {
     }
 }
 
-/// Gets at the bytes of some work and reads their whole lines, if there is a layout to read by.
+/// Reads the bytes of some work and parses their complete lines, if the layout is known.
 fn perform<J: Job>(
     reading: &Reading<'_, J>,
     pool: &Pool,

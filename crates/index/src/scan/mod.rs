@@ -1,18 +1,16 @@
-//! Reading every capture of an index, on all cores.
+//! Scans all captures of an index, on all cores.
 //!
 //! ```text
 //! sources ─► feed ─► blocks ─► rayon: lines ─► Capture ─► a partial ─► merged in order
 //! ```
 //!
-//! The feed cuts plain files into ranges that the workers read themselves, gzip files into groups
-//! of members that they inflate themselves, and inflates everything else on its own thread. A
-//! block begins and ends anywhere: the piece of a line at its start and the one at its end are put
-//! together where the results are merged. So what comes out does not depend on the number of
-//! threads or on the size of blocks.
+//! The feed splits plain files into ranges, which workers read themselves, and gzip files into groups
+//! of members, which workers inflate themselves. It decompresses everything else on its own thread. A
+//! block may start and end anywhere: fragments of lines at its borders are joined when results are
+//! merged. The result therefore does not depend on the number of threads or the size of blocks.
 //!
-//! What is found in a block is a [partial](waypost_io::partial). A [`Job`] says what partials are: how an
-//! empty one looks, how a capture is added, how two that follow each other merge, and how they are
-//! written as bytes.
+//! The result of a block is a [partial](waypost_io::partial). A [`Job`] defines the empty partial, how
+//! a capture is added to one, how two consecutive partials merge, and how they are serialised.
 //!
 //! ```
 //! use waypost_io::partial::{Decoder, Encoder};
@@ -55,8 +53,8 @@
 //! assert_eq!(found, 1);
 //! assert_eq!(outcome.tally.captures, 1);
 //!
-//! // The same in ranges, as the workers of a cluster do it: each reads its range and sends bytes,
-//! // which are merged in order.
+//! // The same in ranges, as on a cluster: each worker reads a range and sends its partial as
+//! // bytes, and the partials are merged in order.
 //! let scan = scan::Ranges::new(&Count, Default::default());
 //! let mut whole = None;
 //! for range in scan::ranges(&path, 20)? {
@@ -96,33 +94,32 @@ use crate::web::NonWeb;
 
 pub use waypost_io::LONGEST_LINE;
 
-/// What to do with the captures: what a partial is, and how partials merge.
+/// Defines what a scan computes: its partials, and how they merge.
 ///
-/// Partials are a monoid: [`empty`](Job::empty) changes nothing, and
-/// [merging](Job::merge) is associative as long as the order is kept. A partial shares nothing with
-/// others that could change.
+/// Partials are a monoid: [`empty`](Job::empty) is the identity, and [merging](Job::merge) is
+/// associative. Partials share no mutable state.
 pub trait Job: Sync {
-    /// What is found in some lines that follow each other.
+    /// The result of some consecutive lines.
     type Partial: Send;
 
-    /// The fields that [`add`](Job::add) looks at.
+    /// The fields that [`add`](Job::add) uses.
     fn fields(&self) -> Fields;
 
-    /// Whether to check JSON to its end, and not only as far as the fields go.
+    /// Whether to check JSON to its end, and not only up to the requested fields.
     fn whole(&self) -> bool {
         false
     }
 
-    /// Nothing found yet.
+    /// The partial of an empty input.
     fn empty(&self) -> Self::Partial;
 
-    /// Adds a capture that the filters let through.
+    /// Adds a capture that passed the filters.
     fn add(&self, partial: &mut Self::Partial, capture: &Capture<'_>, at: At);
 
-    /// Adds a line of a list of URIs. Returns whether the filters let it through.
+    /// Adds a line of a list of URIs. Returns whether it passed the filters.
     ///
     /// # Errors
-    /// When it has no SURT.
+    /// If it has no SURT.
     fn add_uri(
         &self,
         partial: &mut Self::Partial,
@@ -133,58 +130,58 @@ pub trait Job: Sync {
         Ok(false)
     }
 
-    /// Sees every line, without its end, before what it is: captures, headers, bad lines.
+    /// Called for every line, without its newline, before it is parsed: captures, headers, bad lines.
     #[inline]
     fn line(&self, partial: &mut Self::Partial, line: &[u8], at: At) {
         let _ = (partial, line, at);
     }
 
-    /// All lines of a block were added. Called on the thread that added them, before merging.
+    /// Called after all lines of a block were added, on the same thread, before merging.
     ///
     /// # Errors
-    /// When the job cannot go on.
+    /// If the job cannot continue.
     fn seal(&self, partial: &mut Self::Partial) -> Result<()> {
         let _ = partial;
         Ok(())
     }
 
-    /// Takes in what comes later in the input. In `later`, places count from where it begins, which
-    /// is at `base` seen from where `earlier` begins.
+    /// Merges a later partial into an earlier one. Positions in `later` are relative to its start,
+    /// which is at `base` relative to the start of `earlier`.
     ///
     /// # Errors
-    /// When what exceeds the memory cannot be spilled.
+    /// If spilling fails.
     fn merge(&self, earlier: &mut Self::Partial, later: Self::Partial, base: At) -> Result<()>;
 
-    /// The partial as bytes that say what they are and of which version.
+    /// Serialises the partial, with its type and version.
     ///
     /// # Errors
-    /// When spilled data cannot be read.
+    /// If spilled data cannot be read.
     fn to_bytes(&self, partial: &Self::Partial) -> Result<Vec<u8>>;
 
-    /// The partial that [`to_bytes`](Job::to_bytes) wrote.
+    /// Deserialises the result of [`to_bytes`](Job::to_bytes).
     ///
     /// # Errors
-    /// When the bytes are something else or damaged.
+    /// If the bytes are invalid.
     #[allow(
         clippy::wrong_self_convention,
-        reason = "what the bytes are read into depends on the job"
+        reason = "deserialisation depends on the job"
     )]
     fn from_bytes(&self, bytes: &[u8]) -> Result<Self::Partial>;
 }
 
-/// A place in the input.
+/// A position in the input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct At {
     /// The number of the source, from 0.
     pub source: usize,
-    /// The line, from 0: of the source, or of the partial in the source in which that begins.
+    /// The line, from 0, relative to the source, or to the partial in the source where that starts.
     pub line: u64,
-    /// The byte, from 0, decompressed.
+    /// The offset in the decompressed source.
     pub byte: u64,
 }
 
 impl At {
-    /// This place of a partial, seen from where the partial begins at `base`.
+    /// Converts a position relative to a partial that starts at `base`.
     #[must_use]
     pub fn from_base(self, base: At) -> At {
         if self.source > 0 {
@@ -201,24 +198,24 @@ impl At {
     }
 }
 
-/// How to read.
+/// Options of a scan.
 #[derive(Default)]
 pub struct Options<'a> {
-    /// Which captures the job sees.
+    /// The capture filters.
     pub select: Select,
     /// Whether to stop at the first bad line or damaged file.
     pub strict: bool,
-    /// Keeps the bad lines.
+    /// Saves the bad lines.
     pub rejects: Option<&'a mut RejectsFile>,
-    /// Whether the sources are lists of URIs, one a line, and not indexes.
+    /// Whether the sources are lists of URIs, one per line, instead of indexes.
     pub list: bool,
-    /// Counts the bytes of the sources that are done, as they are stored.
+    /// Counts the bytes that were read, as stored.
     pub progress: Option<&'a AtomicU64>,
-    /// The size of blocks; `None` for what is best. Results do not depend on it.
+    /// The block size; `None` for the default. Results do not depend on it.
     pub block: Option<usize>,
 }
 
-/// What was read, besides what the job found.
+/// Statistics of a scan, besides the result of the job.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// All sources together.
@@ -227,7 +224,7 @@ pub struct Outcome {
     pub files: Vec<FileReport>,
     /// Bad lines.
     pub rejects: Rejects,
-    /// Sources that were cut or corrupt. What came before is counted.
+    /// Truncated or corrupt sources. Everything before the damage is counted.
     pub damage: Vec<Error>,
 }
 
@@ -240,13 +237,13 @@ pub struct FileReport {
     pub layout: FileLayout,
     /// Its compression.
     pub compression: Compression,
-    /// How many lines it has.
+    /// The number of lines.
     pub lines: u64,
-    /// How many bytes it has, decompressed.
+    /// The number of decompressed bytes.
     pub bytes: u64,
 }
 
-/// Lines, counted by what they are.
+/// Line counts by type.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Lines of any kind.
@@ -255,24 +252,24 @@ pub struct Tally {
     pub bytes: u64,
     /// ` CDX …` and `!…`.
     pub headers: u64,
-    /// URIs of lists that the filters let through.
+    /// URIs of lists that passed the filters.
     pub uris: u64,
-    /// Captures of the Web, whatever the filters say.
+    /// Captures of the Web, before filtering.
     pub captures: u64,
-    /// Of these, and of the rows below if they are wanted, those that the filters let through.
+    /// Captures that passed the filters, with rows that are not of the Web if those are included.
     pub selected: u64,
     /// Captures of the Web that are revisits.
     pub revisits: u64,
-    /// Captures whose timestamp has a month 00, an hour 24 or the like.
+    /// Captures with an odd timestamp, such as month 00 or hour 24.
     pub odd_timestamps: u64,
-    /// Rows that are no captures of the Web, by kind.
+    /// Rows that are not captures of the Web, by kind.
     pub non_web: [u64; NonWeb::COUNT],
     /// Captures and rows by the shape of their lines.
     pub shapes: Vec<(Shape, u64)>,
 }
 
 impl Tally {
-    /// The kinds of rows that are no captures of the Web, as far as there are any.
+    /// The kinds of rows that are not captures of the Web, with their counts.
     pub fn non_web_kinds(&self) -> impl Iterator<Item = (NonWeb, u64)> + '_ {
         NonWeb::ALL
             .into_iter()
@@ -287,7 +284,7 @@ impl Tally {
         }
     }
 
-    /// Adds what was counted elsewhere.
+    /// Adds other counts.
     pub fn merge(&mut self, later: &Tally) {
         self.lines += later.lines;
         self.bytes += later.bytes;
@@ -309,8 +306,8 @@ impl Tally {
 /// Reads all sources, in order.
 ///
 /// # Errors
-/// When a source cannot be opened or read; with [`strict`](Options::strict), at the first bad line
-/// or damage.
+/// If a source cannot be opened or read; with [`strict`](Options::strict), on the first bad line or
+/// damage.
 pub fn scan<J: Job>(
     sources: &[Source],
     job: &J,

@@ -1,13 +1,12 @@
-//! An index in ranges: each is read by itself, by any machine, and what they give is merged.
+//! Reads an index in ranges, each independently and on any machine, and merges the results.
 //!
-//! A plain file is cut anywhere, a gzip file where members begin; what is compressed otherwise, or is
-//! one member, is one range. A range begins and ends in the middle of a line: the [`Piece`] that it
-//! gives keeps these two fragments, and merging makes the line whole. However the input is cut, and
-//! however merges are grouped, the result is the same.
+//! A plain file can be split anywhere, and a gzip file at its members. A file with other compression,
+//! or with a single member, is one range. A range may start and end in the middle of a line: its
+//! [`Piece`] keeps both fragments, and merging joins them. The result does not depend on how the input
+//! is split or how merges are grouped.
 //!
-//! Ranges do not know what stands before them. So revisits cannot be resolved in ranges, and a file
-//! in which a header between the lines changes the order of columns must be one range; both are
-//! errors.
+//! A range does not know what precedes it. Therefore revisits cannot be resolved in ranges, and a file
+//! in which a header between the lines changes the column order must be one range; both are errors.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -26,28 +25,28 @@ use crate::select::Select;
 use waypost_io::partial::{Decoder, Encoder};
 use waypost_io::{Compression, Source, Stream, members};
 
-/// How much is read at a time.
+/// Number of bytes to read at a time.
 const BLOCK: usize = 256 * 1024;
-/// How far the next member is looked for.
+/// How far to search for the next member.
 const WINDOW: usize = 4 << 20;
 
-/// Some bytes of a file, as they are stored.
+/// A byte range of a file, as stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
     /// The file.
     pub path: PathBuf,
-    /// Where it begins.
+    /// Its start.
     pub start: u64,
-    /// Where it ends.
+    /// Its end.
     pub end: u64,
-    /// Whether the file ends there, too.
+    /// Whether this is also the end of the file.
     pub last: bool,
 }
 
-/// Cuts a file into ranges of about `size` bytes.
+/// Splits a file into ranges of about `size` bytes.
 ///
 /// # Errors
-/// When the file cannot be read.
+/// If the file cannot be read.
 pub fn ranges(path: &Path, size: u64) -> Result<Vec<Range>> {
     let mut file = File::open(path).doing("open", path)?;
     let length = file.metadata().doing("open", path)?.len();
@@ -83,7 +82,7 @@ pub fn ranges(path: &Path, size: u64) -> Result<Vec<Range>> {
         .collect())
 }
 
-/// Where the first member begins that begins at `from` or later and can be inflated.
+/// The offset of the first member at `from` or later that can be inflated.
 fn member_after(file: &mut File, path: &Path, from: u64) -> Result<Option<u64>> {
     let mut window = vec![0; WINDOW];
     let mut base = from;
@@ -98,7 +97,7 @@ fn member_after(file: &mut File, path: &Path, from: u64) -> Result<Option<u64>> 
             member.seek(SeekFrom::Start(place)).doing("read", path)?;
             let name = path.display().to_string();
             let opened = Stream::gzip_at(name, Box::new(member), place);
-            // Compressed data may look like the start of a member, but does not inflate like one.
+            // Compressed data may look like the start of a member, but cannot be inflated.
             let inflates = opened.is_ok_and(|mut stream| {
                 let (length, error) = stream.read_full(&mut [0; 4096]);
                 length > 0 && error.is_none()
@@ -111,7 +110,7 @@ fn member_after(file: &mut File, path: &Path, from: u64) -> Result<Option<u64>> 
         if filled < WINDOW {
             return Ok(None);
         }
-        // A start may lie across the border.
+        // The magic number may cross the border.
         base += (WINDOW - 8) as u64;
     }
 }
@@ -129,29 +128,29 @@ fn read_full(from: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> 
     Ok(filled)
 }
 
-/// What a range gave, or several that follow each other.
+/// The result of one range or of several consecutive ones.
 pub struct Piece<P> {
     fold: Fold<P>,
-    /// The file and byte where it begins, and where it ends.
+    /// The file and offset of its start and of its end.
     start: (PathBuf, u64),
     end: (PathBuf, u64),
-    /// Whether the file ends where it ends.
+    /// Whether its end is the end of the file.
     ends_file: bool,
-    /// What comes before the first end of a line, if it does not begin with a file.
+    /// The fragment before the first newline, if it does not start at the start of a file.
     head: Option<Head>,
-    /// The layout under which the first lines were read.
+    /// The layout used for the first lines.
     layout: Arc<FileLayout>,
 }
 
 struct Head {
     fragment: Fragment,
-    /// Whether the end of the line was met.
+    /// Whether the end of the line was found.
     complete: bool,
-    /// Whether that was the end of the file, and not of a line.
+    /// Whether that was the end of the file instead of a newline.
     at_end: bool,
 }
 
-/// Reads ranges for a job, and merges what they give.
+/// Reads ranges for a job and merges the results.
 ///
 /// See [`scan`](super) for an example.
 pub struct Ranges<'a, J> {
@@ -172,14 +171,14 @@ impl<'a, J: Job> Ranges<'a, J> {
         }
     }
 
-    /// Reads lists of URIs, one a line, instead of indexes.
+    /// Reads lists of URIs, one per line, instead of indexes.
     #[must_use]
     pub fn of_lists(mut self) -> Ranges<'a, J> {
         self.list = true;
         self
     }
 
-    /// Makes the first bad line or damage an error.
+    /// Turns the first bad line or damage into an error.
     #[must_use]
     pub fn strict(mut self) -> Ranges<'a, J> {
         self.strict = true;
@@ -208,8 +207,8 @@ impl<'a, J: Job> Ranges<'a, J> {
     /// Reads a range, on this thread.
     ///
     /// # Errors
-    /// When the file cannot be read, a gzip range does not begin and end with a member, or the
-    /// filters resolve revisits.
+    /// If the file cannot be read, a gzip range does not start and end at members, or the filters
+    /// resolve revisits.
     pub fn read(&self, range: &Range) -> Result<Piece<J::Partial>> {
         if self.select.resolves() {
             return Err(Error::new(ErrorKind::Invalid(
@@ -279,12 +278,12 @@ impl<'a, J: Job> Ranges<'a, J> {
                 None if length > 0 => {}
                 None => break,
                 Some(error) if !error.is_damage() || self.strict => return Err(error),
-                // The file is whole, but the range is not what was planned.
+                // The file is intact, but the range does not end at a member.
                 Some(error) if !range.last => return Err(error),
                 Some(error) => {
                     piece.fold.outcome.damage.push(error);
                     if self.list {
-                        // Half a URI is another URI.
+                        // A truncated URI is a different URI.
                         piece.fold.pending = Fragment::default();
                     }
                     break;
@@ -294,11 +293,10 @@ impl<'a, J: Job> Ranges<'a, J> {
         Ok(piece)
     }
 
-    /// Merges two pieces that follow each other: in a file, or from the end of one to the start of
-    /// another.
+    /// Merges two consecutive pieces: of one file, or the end of one and the start of another.
     ///
     /// # Errors
-    /// When they do not follow each other, or what exceeds the memory cannot be spilled.
+    /// If they are not consecutive, or spilling fails.
     pub fn merge(
         &self,
         mut earlier: Piece<J::Partial>,
@@ -310,7 +308,7 @@ impl<'a, J: Job> Ranges<'a, J> {
             if !earlier.ends_file {
                 return Err(earlier.gap(&later));
             }
-            // The file ends without another end of a line: what was the head is its last line.
+            // The file ends without another newline: the head is its last line.
             if let Some(head) = earlier.head.as_mut().filter(|head| !head.complete) {
                 (head.complete, head.at_end) = (true, true);
             }
@@ -326,7 +324,7 @@ impl<'a, J: Job> Ranges<'a, J> {
             return Err(earlier.gap(&later));
         }
         match &mut earlier.head {
-            // All of the earlier piece is the middle of a line.
+            // The whole earlier piece is the middle of a line.
             Some(first) if !first.complete => {
                 let (bytes, length) = (&head.fragment.bytes, head.fragment.len());
                 first.fragment.extend_by(bytes, length);
@@ -365,7 +363,7 @@ impl<'a, J: Job> Ranges<'a, J> {
     /// The result of all ranges of all files.
     ///
     /// # Errors
-    /// When the piece does not begin with a file and end with one.
+    /// If the piece does not start at the start of a file and end at the end of one.
     pub fn finish(&self, mut piece: Piece<J::Partial>) -> Result<(J::Partial, Outcome)> {
         if piece.start.1 > 0 || !piece.ends_file {
             return Err(Error::new(ErrorKind::Invalid(
@@ -378,10 +376,10 @@ impl<'a, J: Job> Ranges<'a, J> {
         Ok((piece.fold.partial, piece.fold.outcome))
     }
 
-    /// The piece as bytes.
+    /// Serialises a piece.
     ///
     /// # Errors
-    /// When spilled data cannot be read.
+    /// If spilled data cannot be read.
     pub fn to_bytes(&self, piece: &Piece<J::Partial>) -> Result<Vec<u8>> {
         let fold = &piece.fold;
         let mut out = Encoder::new("piece", 1);
@@ -416,13 +414,13 @@ impl<'a, J: Job> Ranges<'a, J> {
         Ok(out.finish())
     }
 
-    /// The piece that [`to_bytes`](Ranges::to_bytes) wrote.
+    /// Deserialises the result of [`to_bytes`](Ranges::to_bytes).
     ///
     /// # Errors
-    /// When the bytes are something else or damaged.
+    /// If the bytes are invalid.
     #[allow(
         clippy::wrong_self_convention,
-        reason = "what the bytes are read into depends on the job"
+        reason = "deserialisation depends on the job"
     )]
     pub fn from_bytes(&self, bytes: &[u8]) -> Result<Piece<J::Partial>> {
         let mut from = Decoder::new(bytes, "piece", 1)?;
@@ -470,7 +468,7 @@ impl<'a, J: Job> Ranges<'a, J> {
 }
 
 impl<P> Piece<P> {
-    /// Bytes that follow those before.
+    /// Adds the next bytes.
     fn take<J: Job<Partial = P>>(
         &mut self,
         context: &mut Context<'_, '_, J>,
@@ -488,7 +486,7 @@ impl<P> Piece<P> {
 
     fn gap(&self, later: &Piece<P>) -> Error {
         Error::new(ErrorKind::Invalid(format!(
-            "the ranges do not follow each other: one ends at byte {} and the next begins at byte {} of {}",
+            "the ranges are not consecutive: one ends at byte {} and the next starts at byte {} of {}",
             self.end.1,
             later.start.1,
             later.start.0.display()
@@ -496,7 +494,7 @@ impl<P> Piece<P> {
         .in_file(self.end.0.display())
     }
 
-    /// Takes in a piece that begins at `base`, in the same file or with the next one.
+    /// Merges a piece that starts at `base`, in the same file or at the start of the next one.
     fn append<J: Job<Partial = P>>(
         mut self,
         job: &J,
@@ -534,7 +532,7 @@ impl<P> Piece<P> {
     }
 }
 
-/// What a piece is besides its partial, as JSON.
+/// A piece without its partial, for serialisation as JSON.
 #[derive(Serialize, Deserialize)]
 struct State {
     start: (PathBuf, u64),
@@ -550,13 +548,13 @@ struct State {
     damage: Vec<Damage>,
 }
 
-/// Damage of a file, in words.
+/// Serialised damage of a file.
 #[derive(Serialize, Deserialize)]
 struct Damage {
     file: Option<String>,
     byte: Option<u64>,
     compression: String,
-    /// What is wrong, if the data does not just end too early.
+    /// What is wrong; `None` if the data is truncated.
     detail: Option<String>,
     trailing: bool,
 }

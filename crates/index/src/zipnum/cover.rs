@@ -1,7 +1,7 @@
-//! Whether an index of blocks tells all of its data, each block once and in order.
+//! Checks that the rows of an `.idx` file cover all of the data, each block once and in order.
 //!
-//! Whoever reads all blocks would otherwise lose those of rows that are missing, and write those of
-//! rows that are out of place in the wrong order, without a word.
+//! Otherwise reading all blocks would silently lose those without a row, or return them in the wrong
+//! order.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -23,7 +23,7 @@ impl ZipNum {
     /// Checks that the rows are in order and that their blocks are all of the data, each once.
     ///
     /// # Errors
-    /// Says which row is wrong, or which bytes of which file have no row.
+    /// Names the wrong row, or the bytes of a file without a row.
     pub fn check_rows(&self) -> Result<()> {
         let mut parts: BTreeMap<&[u8], Vec<Extent>> = BTreeMap::new();
         let mut before: Option<&[u8]> = None;
@@ -55,7 +55,7 @@ impl ZipNum {
             self.check_part(part, extents)?;
         }
         match self.parts_without_rows(|part| parts.contains_key(part)) {
-            Some(path) => Err(self.wrong(format!("no row has a block of {path}"), None)),
+            Some(path) => Err(self.wrong(format!("no row refers to {path}"), None)),
             None => Ok(()),
         }
     }
@@ -68,7 +68,7 @@ impl ZipNum {
             if from == to || is_empty(&file, from, to) {
                 return Ok(());
             }
-            let message = format!("no row has bytes {from} to {to} of {shown}");
+            let message = format!("no row covers bytes {from} to {to} of {shown}");
             Err(self.wrong(message, None))
         };
         let mut end = 0;
@@ -77,7 +77,7 @@ impl ZipNum {
             let behind = extent.offset + extent.length;
             if extent.offset < end {
                 let message = format!(
-                    "the block at byte {} of {shown} is also that of another row",
+                    "the block at byte {} of {shown} overlaps that of another row",
                     extent.offset
                 );
                 return Err(self.wrong(message, line));
@@ -102,7 +102,7 @@ impl ZipNum {
     }
 }
 
-/// Whether these bytes are gzip members without any content, which some writers put at the end.
+/// Whether these bytes are empty gzip members, which some writers append.
 fn is_empty(file: &std::fs::File, from: u64, to: u64) -> bool {
     if to - from > LARGEST_BLOCK {
         return false;

@@ -1,4 +1,4 @@
-//! The rows of the index of blocks.
+//! The rows of an `.idx` file.
 
 use memchr::memchr;
 
@@ -7,25 +7,25 @@ use crate::error::{Error, ErrorKind, Result};
 /// The two kinds of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Flavour {
-    /// `cluster.idx`: fields between tabs, as Common Crawl, the Internet Archive and pywb have it.
+    /// `cluster.idx`: tab-separated fields, as used by Common Crawl, the Internet Archive and pywb.
     Cluster,
-    /// `index.idx`: the place as JSON and one data file, as WACZ has it.
+    /// `index.idx`: the location as JSON and one data file, as used in WACZ.
     Wacz,
 }
 
-/// Where a block is.
+/// The location of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row<'a> {
     /// The start of the block's first line. Never larger than that line.
     pub(crate) key: &'a [u8],
-    /// The name of the data file; empty where there is but one.
+    /// The name of the data file; empty if there is only one.
     pub(crate) part: &'a [u8],
     pub(crate) offset: u64,
     pub(crate) length: u64,
 }
 
 impl Flavour {
-    /// The name of the index of blocks.
+    /// The name of the `.idx` file.
     pub(crate) fn file_name(self) -> &'static str {
         match self {
             Flavour::Cluster => "cluster.idx",
@@ -44,7 +44,7 @@ impl Flavour {
         }
     }
 
-    /// Reads a row.
+    /// Parses a row.
     pub(crate) fn parse(self, row: &[u8]) -> Result<Row<'_>> {
         let row = row.strip_suffix(b"\r").unwrap_or(row);
         let parsed = match self {
@@ -101,7 +101,7 @@ fn number(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// What stands for a line in a row: its key and its timestamp, up to a tab if there is one.
+/// The part of a line that its row contains: key and timestamp, up to a tab if there is one.
 pub(crate) fn key_of(line: &[u8]) -> &[u8] {
     let line = &line[..memchr(b'\t', line).unwrap_or(line.len())];
     let end = memchr::memchr_iter(b' ', line).nth(1);

@@ -1,4 +1,4 @@
-//! Where the data files are: the rows of a `.loc` file.
+//! The locations of data files: the rows of a `.loc` file.
 
 use std::collections::HashMap;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::error::{IoContext, Result};
 
-/// For the name of each part, the places to try in order.
+/// The locations to try, in order, for each part name.
 #[derive(Debug, Default)]
 pub(crate) struct Locations {
     places: HashMap<Vec<u8>, Vec<String>>,
@@ -14,20 +14,20 @@ pub(crate) struct Locations {
     anywhere: bool,
 }
 
-/// Where a part may be.
+/// The candidate locations of a part.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Candidates {
-    /// Files, the first that exists to be taken.
+    /// Files, of which the first that exists is used.
     pub(crate) files: Vec<PathBuf>,
-    /// Files outside the folder, which are not followed: an index that came from elsewhere must not
-    /// decide which files of this machine are read.
+    /// Files outside the folder, which are not read: an untrusted index must not decide which files
+    /// of this machine are read.
     pub(crate) outside: Vec<PathBuf>,
     /// URLs.
     pub(crate) remote: Vec<String>,
 }
 
 impl Locations {
-    /// Parts are files of their own names beside the index of blocks.
+    /// Parts are files with the same name next to the `.idx` file.
     pub(crate) fn beside(folder: &Path) -> Locations {
         Locations {
             places: HashMap::new(),
@@ -36,7 +36,7 @@ impl Locations {
         }
     }
 
-    /// Reads `part ⇥ place ⇥ another place …`; places are relative to the file.
+    /// Parses `part ⇥ location ⇥ another location …`; locations are relative to the file.
     pub(crate) fn read(path: &Path) -> Result<Locations> {
         let text = fs::read(path).doing("read", path)?;
         let mut locations = Locations::beside(path.parent().unwrap_or(Path::new("")));
@@ -58,12 +58,12 @@ impl Locations {
         Ok(locations)
     }
 
-    /// Whether files outside the folder are followed.
+    /// Whether files outside the folder may be read.
     pub(crate) fn anywhere(&mut self, anywhere: bool) {
         self.anywhere = anywhere;
     }
 
-    /// The parts that have places.
+    /// The parts with locations.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &[u8]> {
         self.places.keys().map(Vec::as_slice)
     }
@@ -89,13 +89,13 @@ impl Locations {
             }
         }
         let name = String::from_utf8_lossy(part);
-        // A part is often named without its ending, and its place left out.
+        // Parts are often named without their extension, and their locations omitted.
         add(Path::new(&*name));
         add(Path::new(&format!("{name}.gz")));
         candidates
     }
 
-    /// Whether a path lies below the folder, going by its names alone.
+    /// Whether a path is inside the folder, judging by names alone.
     fn is_inside(&self, path: &Path) -> bool {
         let absolute = |path: &Path| std::path::absolute(path).ok();
         let (Some(folder), Some(path)) = (absolute(&self.folder), absolute(path)) else {

@@ -1,14 +1,14 @@
-//! ZipNum: a sorted index in blocks that are compressed one by one, and an index of the blocks.
+//! ZipNum: a sorted index in separately compressed blocks, and an `.idx` file that locates them.
 //!
 //! ```text
 //! cluster.idx     com,example)/ 20200101000000 ⇥ cdx-00000.gz ⇥ 0      ⇥ 181223 ⇥ 1
 //!                 com,example)/b 20210304050607 ⇥ cdx-00000.gz ⇥ 181223 ⇥ 179800 ⇥ 2
 //! cluster.loc     cdx-00000.gz ⇥ cdx-00000.gz
-//! cdx-00000.gz    a gzip member of 3000 lines, and the next, and the next
+//! cdx-00000.gz    gzip members of 3000 lines each
 //! ```
 //!
-//! To find a key, the row before it is searched in `cluster.idx` and one member is inflated.
-//! The files of WACZ, `index.idx` and `index.cdx.gz`, are the same with rows in JSON. See
+//! To find a key, a binary search in `cluster.idx` finds its block, and one member is inflated. The
+//! files of WACZ, `index.idx` and `index.cdx.gz`, are the same with rows in JSON. See
 //! `docs/formats/zipnum.md`.
 
 mod cover;
@@ -22,16 +22,16 @@ pub(crate) use reader::Blocks;
 pub use reader::{ZipNum, unzip};
 pub use writer::create;
 
-/// How a ZipNum index is written.
+/// Options for writing a ZipNum index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Lines in a block.
+    /// Lines per block.
     pub lines: u64,
-    /// Data files. Fewer are written when there are fewer blocks.
+    /// Number of data files. Fewer are written if there are fewer blocks.
     pub shards: u64,
-    /// How hard to compress: 1, fast, to 12, small.
+    /// Compression level, from 1 (fastest) to 12 (smallest).
     pub level: u8,
-    /// Which rows the index of blocks has.
+    /// The format of the rows of the `.idx` file.
     pub flavour: Flavour,
 }
 

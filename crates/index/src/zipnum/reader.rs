@@ -1,4 +1,4 @@
-//! Reading ZipNum: which blocks a range of keys is in, and their lines.
+//! Reads ZipNum: finds the blocks of a key range, and inflates their lines.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -16,10 +16,10 @@ use super::location::Locations;
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::search::{line_around, lower_bound};
 
-/// The largest block that is inflated. Common ones have a megabyte.
+/// Maximum size of an inflated block. A typical block has a megabyte.
 pub(super) const LARGEST_BLOCK: u64 = 1 << 30;
 
-/// How many data files are kept open.
+/// Maximum number of open data files.
 const OPEN_FILES: usize = 64;
 
 /// An open data file and its name.
@@ -29,10 +29,10 @@ type DataFile = (Arc<File>, PathBuf);
 pub struct ZipNum {
     path: PathBuf,
     idx: Mapped,
-    /// Where the rows begin, behind header lines.
+    /// The offset of the first row, after header lines.
     rows: usize,
     flavour: Flavour,
-    /// The one data file of a WACZ.
+    /// The only data file of a WACZ.
     only_part: Vec<u8>,
     locations: Locations,
     files: Mutex<HashMap<Vec<u8>, DataFile>>,
@@ -42,7 +42,7 @@ impl ZipNum {
     /// Opens the folder of a ZipNum index, or its `.idx` file.
     ///
     /// # Errors
-    /// When there is no index of blocks, or several in the folder.
+    /// If the folder contains no `.idx` file, or several.
     pub fn open(path: &Path) -> Result<ZipNum> {
         let path = if path.is_dir() {
             find_idx(path)?
@@ -80,27 +80,26 @@ impl ZipNum {
             only_part,
             files: Mutex::default(),
         };
-        // A file of another kind is told now and not at the first lookup that meets a row of it.
+        // Detect a file of another kind now, not at the first lookup that reads a row of it.
         if let Some((row, _)) = zipnum.row(rows) {
             zipnum.parse(row, rows)?;
         }
         Ok(zipnum)
     }
 
-    /// Reads data files wherever rows and the `.loc` file say, and not only below the folder of
-    /// the index.
+    /// Allows data files outside the folder of the index.
     #[must_use]
     pub fn anywhere(mut self, anywhere: bool) -> ZipNum {
         self.locations.anywhere(anywhere);
         self
     }
 
-    /// Which rows it has.
+    /// The format of its rows.
     pub fn flavour(&self) -> Flavour {
         self.flavour
     }
 
-    /// How many blocks it has.
+    /// The number of blocks.
     pub fn blocks(&self) -> u64 {
         let rows = &self.idx[self.rows..];
         let newlines = memchr::memchr_iter(b'\n', rows).count() as u64;
@@ -110,13 +109,13 @@ impl ZipNum {
     /// The data files, each once, in the order of their first blocks.
     ///
     /// # Errors
-    /// A row that cannot be read, a data file that is missing.
+    /// If a row is invalid or a data file is missing.
     pub fn parts(&self) -> Result<Vec<PathBuf>> {
         let mut parts: Vec<Vec<u8>> = Vec::new();
         let mut at = self.rows;
         while let Some((row, next)) = self.row(at) {
             let row = self.parse(row, at)?;
-            // Blocks of one part mostly stand together.
+            // The blocks of a part are usually adjacent.
             if parts.last().is_none_or(|last| last != row.part)
                 && !parts.iter().any(|known| known == row.part)
             {
@@ -127,12 +126,12 @@ impl ZipNum {
         parts.iter().map(|part| Ok(self.file(part)?.1)).collect()
     }
 
-    /// The place of the row of the first block that can hold lines not smaller than `start`.
+    /// The offset of the row of the first block that may contain lines not smaller than `start`.
     pub(crate) fn first_row(&self, start: &[u8]) -> Result<usize> {
         let mut at = self.bound(start)?;
-        // The block before begins with a smaller line and may go on to ours. If all that the row
-        // tells of that line is also the start of ours, or what the row before tells of its own,
-        // then that line may be as large as ours, and the block before must be looked at too.
+        // The block before starts with a smaller line and may extend to ours. A row contains only the
+        // start of the first line of its block. If that is also the start of our line, or equal to
+        // the row before, the block before that one must be read, too.
         while let Some(before) = self.row_before(at) {
             let key = self.key(before);
             at = before;
@@ -145,7 +144,7 @@ impl ZipNum {
         Ok(at)
     }
 
-    /// The place of the first row of a block that begins with `end` or a larger line.
+    /// The offset of the row of the first block that starts with `end` or a larger line.
     pub(crate) fn bound(&self, end: &[u8]) -> Result<usize> {
         let flavour = self.flavour;
         let found = lower_bound(&self.idx[self.rows..], end, |row| flavour.key(row));
@@ -154,7 +153,7 @@ impl ZipNum {
             .map_err(|error| error.in_file(self.path.display()))
     }
 
-    /// The row at `at`, and where the next one begins. `None` behind the last.
+    /// The row at `at`, and the offset of the next one. `None` after the last.
     pub(crate) fn row(&self, at: usize) -> Option<(&[u8], usize)> {
         if at >= self.idx.len() {
             return None;
@@ -163,7 +162,7 @@ impl ZipNum {
         Some((&self.idx[at..end], end + 1))
     }
 
-    /// Where the rows begin, in order.
+    /// The offsets of the rows, in order.
     pub(super) fn row_starts(&self) -> impl Iterator<Item = usize> + '_ {
         let mut at = self.rows;
         std::iter::from_fn(move || {
@@ -172,17 +171,17 @@ impl ZipNum {
         })
     }
 
-    /// How many lines come before the rows.
+    /// The number of lines before the rows.
     pub(super) fn header_lines(&self) -> u64 {
         memchr::memchr_iter(b'\n', &self.idx[..self.rows]).count() as u64
     }
 
-    /// The name of the index of blocks.
+    /// The name of the `.idx` file.
     pub(super) fn name(&self) -> std::path::Display<'_> {
         self.path.display()
     }
 
-    /// A data file that the `.loc` file names, that is there, and that no row has a block of.
+    /// A data file that exists and is named in the `.loc` file, but has no rows.
     pub(super) fn parts_without_rows(&self, has_rows: impl Fn(&[u8]) -> bool) -> Option<String> {
         let mut parts: Vec<&[u8]> = self
             .locations
@@ -197,7 +196,7 @@ impl ZipNum {
         })
     }
 
-    /// The place of the row before the one at `at`.
+    /// The offset of the row before the one at `at`.
     pub(crate) fn row_before(&self, at: usize) -> Option<usize> {
         if at <= self.rows {
             return None;
@@ -205,7 +204,7 @@ impl ZipNum {
         Some(line_around(&self.idx, at - 1).0.max(self.rows))
     }
 
-    /// The lines of the block that lies `place` of `places` parts into the index.
+    /// The lines of the block at the fraction `place` / `places` of the index.
     pub(crate) fn block_near(&self, place: usize, places: usize) -> Result<Vec<u8>> {
         let bytes = (self.idx.len() - self.rows) as u128;
         let at = self.rows + (bytes * place as u128 / places.max(1) as u128) as usize;
@@ -218,13 +217,13 @@ impl ZipNum {
         Ok(lines)
     }
 
-    /// What the row at `at` tells of its block's first line.
+    /// The start of the first line of a block, according to the row at `at`.
     pub(crate) fn key(&self, at: usize) -> &[u8] {
         let (_, end) = line_around(&self.idx, at);
         self.flavour.key(&self.idx[at..end])
     }
 
-    /// Reads the row `row`, which is at `at`.
+    /// Parses the row `row`, which is at `at`.
     pub(crate) fn parse<'a>(&'a self, row: &'a [u8], at: usize) -> Result<Row<'a>> {
         let mut row = self
             .flavour
@@ -258,7 +257,7 @@ impl ZipNum {
         }
         let message = if let Some(path) = candidates.outside.first() {
             format!(
-                "{} lies outside the folder of the index, and is not followed",
+                "{} is outside the folder of the index and is not read",
                 path.display()
             )
         } else if let Some(url) = candidates.remote.first() {
@@ -283,8 +282,8 @@ fn open_regular(path: &Path) -> Result<File> {
 /// Writes all lines of a ZipNum index. Blocks are inflated on `threads` threads.
 ///
 /// # Errors
-/// A block that cannot be read or is not where the index of blocks says; an index of blocks that is
-/// out of order or does not tell of all the data.
+/// If a block cannot be read or is not where its row says, or if the rows are out of order or do not
+/// cover all of the data.
 pub fn unzip(zipnum: ZipNum, threads: usize, out: LineWriter) -> Result<Written> {
     zipnum.check_rows()?;
     let zipnum = Arc::new(zipnum);
@@ -326,7 +325,7 @@ impl Blocks {
         }
     }
 
-    /// Puts the lines of a block into `lines`.
+    /// Inflates a block into `lines`.
     pub(crate) fn read(
         &mut self,
         zipnum: &ZipNum,
@@ -358,7 +357,7 @@ impl Blocks {
             Some(size) => u64::from(u32::from_le_bytes(*size)),
             None => 0,
         };
-        // Deflate cannot pack closer than 1032 to 1: a larger size is a lie.
+        // Deflate cannot compress better than 1032 to 1: a larger size is invalid.
         let possible = size <= LARGEST_BLOCK && size <= self.packed.len() as u64 * 1032;
         if possible {
             if lines.len() < size as usize {
@@ -390,7 +389,7 @@ impl Blocks {
     }
 }
 
-/// A block begins with the line that its row tells.
+/// Checks that a block starts with the line given in its row.
 fn check_start(lines: &[u8], key: &[u8]) -> Result<()> {
     if lines
         .split(|&byte| byte == b'\n')
@@ -400,24 +399,24 @@ fn check_start(lines: &[u8], key: &[u8]) -> Result<()> {
     {
         return Ok(());
     }
-    let message = "the block does not begin with the line that the index of blocks tells";
+    let message = "the block does not start with the line given in its row";
     Err(Error::new(ErrorKind::Format(message.to_owned())))
 }
 
 fn too_large(size: u64) -> Error {
     let message =
-        format!("a block of {size} bytes or more: blocks of up to {LARGEST_BLOCK} are read");
+        format!("a block of {size} bytes or more exceeds the limit of {LARGEST_BLOCK} bytes");
     Error::new(ErrorKind::Format(message))
 }
 
-/// Whether there is surely but one member. The decompressor stops behind the first and does not say
-/// where that is. A later one begins with three known bytes; where they stand by chance, the slow
-/// way is taken for nothing.
+/// Whether there is certainly only one member. The decompressor stops after the first without
+/// reporting its length. A later member would start with three known bytes; if these occur by
+/// chance, the slow path is taken unnecessarily.
 fn is_one_member(packed: &[u8]) -> bool {
     packed.len() < 2 || memchr::memmem::find(&packed[1..], &[0x1f, 0x8b, 8]).is_none()
 }
 
-/// The index of blocks in a folder.
+/// Finds the `.idx` file in a folder.
 fn find_idx(folder: &Path) -> Result<PathBuf> {
     for name in [Flavour::Cluster.file_name(), Flavour::Wacz.file_name()] {
         let path = folder.join(name);
@@ -441,14 +440,14 @@ fn find_idx(folder: &Path) -> Result<PathBuf> {
             let message = if found.is_empty() {
                 "no cluster.idx, index.idx, *.idx or *.summary in this folder"
             } else {
-                "several indexes of blocks in this folder: name the one to use"
+                "several .idx files in this folder: name the one to use"
             };
             Err(Error::new(ErrorKind::Format(message.to_owned())).in_file(folder.display()))
         }
     }
 }
 
-/// The `.loc` file of the same name, or the only one beside the index of blocks.
+/// The `.loc` file of the same name, or the only one next to the `.idx` file.
 fn find_locations(idx: &Path) -> Result<Locations> {
     let folder = match idx.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -471,7 +470,7 @@ fn find_locations(idx: &Path) -> Result<Locations> {
     }
 }
 
-/// The data file that a line `!meta 0 {…}` names.
+/// The data file named in a line `!meta 0 {…}`.
 fn meta_file_name(line: &[u8]) -> Option<String> {
     let json = line.iter().position(|&byte| byte == b'{')?;
     let json: serde_json::Value = serde_json::from_slice(&line[json..]).ok()?;

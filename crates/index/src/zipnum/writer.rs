@@ -1,9 +1,8 @@
-//! Writing ZipNum.
+//! Writes ZipNum.
 //!
-//! Blocks arrive in order and compressed. How many there will be is not known before the last, so
-//! with several shards they are first written to one file, and cut into shards of equally many
-//! blocks in the end. The compressed bytes are a fifth of the lines: reading them once more costs
-//! little, and every shard is the same size whatever the input.
+//! Blocks arrive in order and compressed. Their number is not known in advance, so with several
+//! shards they are first written to one file, which is split into shards with the same number of
+//! blocks at the end. The compressed bytes are a fifth of the lines, so reading them again is cheap.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -15,16 +14,16 @@ use super::Options;
 use super::idx::{Flavour, Row, key_of};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 
-/// Starts to write a ZipNum index into the new folder `path`.
+/// Creates a ZipNum index in the new folder `path`.
 ///
 /// # Errors
-/// When the folder exists and is not empty, or cannot be written.
+/// If the folder exists and is not empty, or cannot be written.
 pub fn create(path: &Path, options: &Options, threads: usize) -> Result<LineWriter> {
     let writer = Writer::create(path, options)?;
     LineWriter::to_sink(Box::new(writer), options.lines, options.level, threads)
 }
 
-/// Writes the blocks, the index of blocks and the places of the shards into a new folder.
+/// Writes the blocks, the `.idx` file and the `.loc` file to a new folder.
 struct Writer {
     folder: AtomicFolder,
     options: Options,
@@ -36,7 +35,7 @@ struct Writer {
     offset: u64,
 }
 
-/// The names of the files before they are cut into shards.
+/// The names of the files before they are split into shards.
 const WHOLE: &str = "whole.gz";
 const WHOLE_ROWS: &str = "whole.idx";
 
@@ -44,7 +43,7 @@ impl Writer {
     fn create(path: &Path, options: &Options) -> Result<Writer> {
         if options.flavour == Flavour::Wacz && options.shards > 1 {
             return Err(Error::new(ErrorKind::Invalid(
-                "the index of a WACZ has one data file: leave --shards out".to_owned(),
+                "the index of a WACZ has one data file: omit --shards".to_owned(),
             )));
         }
         let folder = AtomicFolder::create(path)?;
@@ -77,7 +76,7 @@ impl Writer {
         self.folder.inside().join(name)
     }
 
-    /// Cuts the whole into shards. Returns how many.
+    /// Splits the data into shards. Returns their number.
     fn cut(&mut self) -> Result<u64> {
         let (whole, whole_rows) = (self.path(WHOLE), self.path(WHOLE_ROWS));
         let data = File::open(&whole).doing("read", &whole)?;
@@ -118,7 +117,7 @@ impl Writer {
         Ok(shards)
     }
 
-    /// Says where the shards are: beside the index.
+    /// Writes the locations of the shards: next to the index.
     fn write_locations(&self, shards: u64) -> Result<()> {
         let path = self.path("cluster.loc");
         let mut loc = create_file(&path)?;
@@ -135,8 +134,8 @@ impl BlockSink for Writer {
         let packed = packed.unwrap_or_default();
         let first = block.bytes.split(|&byte| byte == b'\n').next();
         let key = key_of(first.unwrap_or_default());
-        // Keys are cut from their lines and bytes below the space can turn the order of what is
-        // left. The rows must be in order; the larger of two is never larger than its line.
+        // Rows contain only the keys of lines, and bytes smaller than a space can change their order.
+        // Rows must be sorted; the larger of two is never larger than its line.
         if key > &self.key[..] {
             self.key.clear();
             self.key.extend_from_slice(key);

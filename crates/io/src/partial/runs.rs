@@ -203,7 +203,7 @@ impl Runs {
         }
     }
 
-    /// Whether there are no rows.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }

@@ -1,8 +1,8 @@
 //! Sorting an index of any size in bounded memory: what `LC_ALL=C sort` gives, for any bytes.
 //!
 //! The input is read into chunks. A full chunk is sorted by all threads while the next one is
-//! read. As long as there is memory, sorted chunks stay in it; when there is none left, they are
-//! spilled to a temporary file. In the end the chunks in memory and the runs on disk are merged.
+//! read. Sorted chunks stay in memory as long as they fit, and are then spilled to a temporary
+//! file. In the end the chunks in memory and the runs on disk are merged.
 //! When there are too many runs to merge at once, some are merged into longer ones before.
 
 mod chunk;
@@ -260,7 +260,7 @@ impl<'scope> Sorter<'_, 'scope> {
             }
             match error {
                 Some(error) if error.is_damage() => {
-                    // The last line is cut: half a line is no line.
+                    // The last line is truncated and is dropped.
                     chunk.drop_unfinished();
                     report.damaged.push(error);
                     break;

@@ -11,7 +11,7 @@ pub(crate) trait SortedLines {
     /// The current line, without its newline. Called only after a `true` of [`SortedLines::advance`].
     fn line(&self) -> &[u8];
 
-    /// Moves to the next line; `false` when there is none.
+    /// Moves to the next line. Returns `false` at the end.
     fn advance(&mut self) -> Result<bool>;
 }
 

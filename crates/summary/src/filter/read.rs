@@ -90,7 +90,7 @@ impl Filter {
     fn of_map(path: &Path, map: Mapped) -> Result<Filter> {
         if !Filter::begins(&map) {
             let source = waypost_index::Source::new(path);
-            let other = waypost_index::kind::tell(&source)?.kind;
+            let other = waypost_index::kind::detect(&source)?.kind;
             return Err(other.instead_of("a filter").in_file(source).into());
         }
         let layout = whole(&map).map_err(|error| error.in_file(path.display()))?;

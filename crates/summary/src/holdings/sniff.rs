@@ -56,7 +56,7 @@ pub(crate) struct Told {
 /// # Errors
 /// If it can't be read, or is of another kind.
 pub(crate) fn tell(source: &Source) -> Result<Told> {
-    let told = kind::tell(source)?;
+    let told = kind::detect(source)?;
     let content = match &told.kind {
         FileKind::Empty => Content::Empty,
         FileKind::Index(layout) => Content::Index(shape_of(layout)),

@@ -28,7 +28,7 @@ pub(crate) enum Order {
 /// Rejects files of other kinds: they have lines, too, whose numbers would be taken for
 /// frequencies.
 pub(crate) fn check_kind(source: &Source) -> Result<()> {
-    match kind::tell(source)?.kind {
+    match kind::detect(source)?.kind {
         FileKind::Empty | FileKind::List | FileKind::Summary | FileKind::Text => Ok(()),
         other => Err(other.instead_of("a map").in_file(source).into()),
     }

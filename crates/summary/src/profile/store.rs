@@ -59,7 +59,7 @@ impl Profile {
     /// If it can't be read, is not a profile, or is not sorted.
     pub fn open(path: &Path) -> Result<Profile> {
         let source = Source::new(path);
-        match kind::tell(&source)?.kind {
+        match kind::detect(&source)?.kind {
             // Whatever else is wrong with a text is said with its line.
             FileKind::Empty | FileKind::List | FileKind::Summary | FileKind::Text => {}
             other => return Err(other.instead_of("a profile").in_file(source).into()),

@@ -96,7 +96,7 @@ fn trim(uri: &[u8]) -> &[u8] {
 /// A URI taken apart, its fragment thrown away.
 struct Parts<'a> {
     scheme: &'a [u8],
-    /// Empty where there is none.
+    /// Empty if missing.
     authority: &'a [u8],
     path: &'a [u8],
     query: Option<&'a [u8]>,
