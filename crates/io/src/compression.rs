@@ -1,4 +1,4 @@
-//! The compressions, each as a machine that is fed bytes and says how far it came.
+//! Decoders for each compression that report how far they got.
 //!
 //! The decoders of the libraries' readers drop what they had decoded when they meet an error and
 //! do not say at which byte it was. An index that was cut while it was copied still holds all the
@@ -23,7 +23,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// Tells it from the first bytes.
+    /// Detects the compression from the first bytes.
     pub fn detect(start: &[u8]) -> Compression {
         match start {
             [0x1f, 0x8b, ..] => Compression::Gzip,

@@ -1,4 +1,4 @@
-//! The lines of a reader, one after the other, in a buffer of bounded size.
+//! Reads lines in a buffer of bounded size.
 
 use std::io::{self, Read};
 

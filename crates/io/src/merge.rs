@@ -1,4 +1,4 @@
-//! Merging sorted indexes, hundreds at once, in bounded memory and with few open files.
+//! Merges any number of sorted indexes in bounded memory and with few open files.
 //!
 //! Every input is checked while it is read: the first line that is smaller than the one before it
 //! ends the merge, for a merge of unsorted input would be silently wrong. When there are more
@@ -28,7 +28,7 @@ pub type Change<'a> = dyn Fn(&[u8], &mut Vec<u8>) -> Result<()> + 'a;
 ///
 /// # Errors
 /// Those of `change`, a source that is not sorted or cannot be read, a disk that is full.
-/// Damaged compression is no error: see [`Report::damaged`].
+/// Damaged compression is not an error: see [`Report::damaged`].
 pub fn merge(
     sources: &[Source],
     options: &Options<'_>,

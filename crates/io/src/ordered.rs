@@ -1,4 +1,4 @@
-//! Work on many threads whose results come out in the order in which it was given.
+//! Processes work on many threads and returns the results in input order.
 //!
 //! The giver, the workers and the taker run at the same time, with a bounded number of pieces
 //! between them: a slow disk stops the workers, and slow workers stop the giver.

@@ -1,4 +1,4 @@
-//! How far a run has come, in phases: reading, sorting, writing.
+//! The progress of a run, in phases: reading, sorting, writing.
 //!
 //! A library reports to a [`Progress`] that its caller made; whoever shows it reads the same value
 //! from another thread. Reporting is one atomic addition and never waits.
@@ -54,7 +54,7 @@ struct Shared {
     done: AtomicU64,
 }
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// What is being done.

@@ -1,8 +1,8 @@
-//! What a run may use.
+//! Limits on memory, temporary files and threads.
 
 use std::path::PathBuf;
 
-/// How much memory and how many threads to use, and where to put what does not fit.
+/// Limits on memory and threads, and the folder for temporary files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resources {
     /// Bytes of memory. What exceeds it is spilled to temporary files.

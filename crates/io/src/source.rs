@@ -1,4 +1,4 @@
-//! What a user names as input: files, folders, `-`.
+//! Inputs named by the user: files, folders, `-`.
 
 use std::fmt;
 use std::fs::{self, File};

@@ -1,7 +1,7 @@
-//! Files that appear whole or not at all.
+//! Files that appear complete or not at all.
 //!
-//! An output is written without a name, synced, and given its name when it is complete. A run that
-//! fails or is killed leaves the old file, or none, but never half of one. Where the system has no
+//! An output is written to an unnamed file, synced, and linked to its name when it is complete. A run
+//! that fails or is killed leaves the old file, if any, and never a partial one. Where the system has no
 //! files without a name, it is written under a temporary name beside its place and renamed; so are
 //! folders, and for a moment what replaces an old file.
 
@@ -63,7 +63,7 @@ impl AtomicFile {
         Ok(AtomicFile { path, inner })
     }
 
-    /// Puts the file in its place.
+    /// Gives the file its final name.
     ///
     /// # Errors
     /// When the disk is full or the file cannot be renamed.
@@ -141,7 +141,7 @@ fn rename<F>(temporary: NamedTempFile<F>, path: &Path) -> Result<()> {
         .doing("rename to", path)
 }
 
-/// A folder of files that belong together, which appears whole or not at all.
+/// A folder that appears complete or not at all.
 pub struct AtomicFolder {
     path: PathBuf,
     temporary: tempfile::TempDir,
@@ -175,7 +175,7 @@ impl AtomicFolder {
         self.temporary.path()
     }
 
-    /// Puts the folder in its place. All files must have been synced.
+    /// Gives the folder its final name. All files must have been synced.
     ///
     /// # Errors
     /// When it cannot be renamed.

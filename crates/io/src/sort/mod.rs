@@ -1,4 +1,4 @@
-//! Sorting an index of any size in bounded memory: what `LC_ALL=C sort` gives, for any bytes.
+//! Sorts an index of any size in bounded memory, in the same order as `LC_ALL=C sort`.
 //!
 //! The input is read into chunks. A full chunk is sorted by all threads while the next one is
 //! read. Sorted chunks stay in memory as long as they fit, and are then spilled to a temporary
@@ -29,7 +29,7 @@ pub(crate) use tournament::{SortedLines, Tournament};
 /// The least memory that sorting and merging work with.
 pub const LEAST_MEMORY: usize = 4 << 20;
 
-/// How to sort.
+/// Sort options.
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
     /// How much memory to use, in bytes.
@@ -75,7 +75,7 @@ pub struct Report {
 ///
 /// # Errors
 /// A source that cannot be read, a disk that is full, a line that does not fit in the memory.
-/// Damaged compression is no error: see [`Report::damaged`].
+/// Damaged compression is not an error: see [`Report::damaged`].
 pub fn sort(sources: &[Source], options: &Options<'_>, out: &mut LineWriter) -> Result<Report> {
     let memory = options.memory.max(LEAST_MEMORY);
     let threads = options.threads.max(1);
