@@ -192,7 +192,13 @@ proptest! {
             if parts.kind() != Kind::Bare {
                 let mut text = Vec::new();
                 key.write(&mut text);
-                prop_assert!(Key::new(&text).covers(&parts), "{:?} read again", key);
+                let read = Key::new(&text);
+                // `a:b,*` may also be a URI behind the scheme `a:`, and is read as that. Maps are
+                // searched for both readings.
+                let ambiguous = key.reach() == Reach::Hosts
+                    && read.reach() == Reach::Exact
+                    && key.stem().contains(&b':');
+                prop_assert!(ambiguous || read.covers(&parts), "{:?} read again", key);
             }
         }
     }
