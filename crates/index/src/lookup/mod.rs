@@ -215,6 +215,8 @@ impl<'a> Lookup<'a> {
         for (at, query) in queries.iter().enumerate() {
             ranges.extend(query.ranges.iter().map(|range| (range, at)));
         }
+        // An empty range has no lines, and nothing would move past it.
+        ranges.retain(|(range, _)| range.start < range.end);
         ranges.sort();
         let limit = self.wanted.limit.unwrap_or(u64::MAX);
         let mut counts = vec![0u64; queries.len()];
