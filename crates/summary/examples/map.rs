@@ -26,7 +26,7 @@ use waypost_summary::evaluate::{Holdings, Lookups};
 use waypost_summary::holdings::Input;
 use waypost_summary::map::sample::Sample;
 use waypost_summary::map::{
-    Budget, Finder, Given, LeastCost, Map, Prior, Room, Rule, Style, compact,
+    Budget, Finder, LeastCost, Map, Prior, Resources, Rule, SourceMap, Style, compact,
 };
 use waypost_summary::{Lookup, LookupBuffer};
 use waypost_surt::{Dialect, Surt};
@@ -82,10 +82,10 @@ fn ways(path: &Path, asked: &Path) -> Done {
         path.file_name().unwrap_or_default().to_string_lossy()
     ));
     let _ = std::fs::remove_file(&beside);
-    let (made, map) = seconds(|| Map::open(path, &Room::default()));
+    let (made, map) = seconds(|| Map::open(path, &Resources::default()));
     drop(map?);
     waypost_summary::map::index(path)?;
-    let (opened, map) = seconds(|| Map::open(path, &Room::default()));
+    let (opened, map) = seconds(|| Map::open(path, &Resources::default()));
     let map = map?;
     let size = std::fs::metadata(&beside).map_or(0, |metadata| metadata.len());
     for _ in 0..2 {
@@ -168,9 +168,9 @@ fn tune(map: &str, holdings: &str, price: &str, judge: &str) -> Done {
                 prior: Some(prior.clone()),
                 top: None,
             }));
-            let mut given = Given::open(&source(map), &Room::default())?;
+            let mut given = SourceMap::open(&source(map), &Resources::default())?;
             compact(&mut given, &rule, Style::Published, &out, false)?;
-            let made = Map::open(&out, &Room::default())?;
+            let made = Map::open(&out, &Resources::default())?;
             let surts = samples[1].lookups();
             let (mut right, mut lost, mut at) = (0, 0, 0);
             Finder::new(&made).find_all(&surts, None, |found| {

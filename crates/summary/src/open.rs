@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::frequency::Frequency;
 use crate::holdings::{Content, content_of};
-use crate::map::{Map, Room};
+use crate::map::{Map, Resources};
 use crate::profile::Profile;
 use crate::summary::{Kind, Summary};
 
@@ -30,8 +30,8 @@ pub fn open_with(path: &Path, ignore_filter: bool) -> Result<Box<dyn Summary>> {
         .ok_or_else(|| Error::format("this is not a summary").in_file(path.display()))?;
     Ok(match kind {
         Kind::Filter => Box::new(Filter::load(path)?),
-        Kind::Map if ignore_filter => Box::new(Map::open_rows(path, &Room::default())?),
-        Kind::Map => Box::new(Map::open(path, &Room::default())?),
+        Kind::Map if ignore_filter => Box::new(Map::open_rows(path, &Resources::default())?),
+        Kind::Map => Box::new(Map::open(path, &Resources::default())?),
         Kind::Profile => Box::new(Profile::open(path)?),
     })
 }

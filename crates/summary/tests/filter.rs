@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use waypost_index::Source;
 use waypost_summary::filter::check::{check, check_holdings};
 use waypost_summary::filter::{
-    self, Budget, Filter, Hasher, Input, Keyer, Kind, Made, Metadata, Recipe, Secret,
+    self, Budget, BuildReport, Filter, Hasher, Input, Keyer, Kind, Metadata, Recipe, Secret,
 };
 use waypost_summary::{Answer, Lookup, LookupBuffer, Presence, Summary};
 use waypost_surt::{Dialect, Policy};
@@ -49,7 +49,7 @@ fn build_from(
     recipe: &Recipe,
     change: impl FnOnce(&mut Input<'_>),
     out: &Path,
-) -> Made {
+) -> BuildReport {
     let sources: Vec<Source> = sources.iter().map(Source::new).collect();
     let mut input = Input::new(&sources);
     change(&mut input);

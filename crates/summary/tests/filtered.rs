@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use waypost_index::Source;
 use waypost_summary::holdings::Input;
-use waypost_summary::map::{self, Filters, Finder, Map, Room, companion_of};
+use waypost_summary::map::{self, Filters, Finder, Map, Resources, companion_of};
 use waypost_summary::{Lookup, Summary};
 
 fn at(name: &str) -> PathBuf {
@@ -26,7 +26,7 @@ fn example() -> PathBuf {
 }
 
 fn is_still_read(name: &str) {
-    let map = Map::open(&at("tests/golden").join(name), &Room::default()).unwrap();
+    let map = Map::open(&at("tests/golden").join(name), &Resources::default()).unwrap();
     let index = std::fs::read_to_string(example()).unwrap();
     let (mut held, mut filtered) = (0, 0);
     for line in index.lines() {
@@ -57,7 +57,13 @@ fn filters_of_several_widths_are_still_written_as_they_were() {
     let made = folder.path().join("widths.ukvs");
     let holdings = Input::new(vec![Source::new(example())]);
     let maps = std::slice::from_ref(&kept);
-    map::merge(maps, Filters::Rebuild(&holdings), &Room::default(), &made).unwrap();
+    map::merge(
+        maps,
+        Filters::Rebuild(&holdings),
+        &Resources::default(),
+        &made,
+    )
+    .unwrap();
     let filter = |map: &Path| companion_of(map).unwrap().unwrap();
     if std::env::var_os("WAYPOST_WRITE_GOLDEN").is_some() {
         let _ = std::fs::remove_file(filter(&kept));

@@ -9,7 +9,7 @@ use waypost_index::Source;
 use waypost_summary::evaluate::{Holdings, Lookups, judge};
 use waypost_summary::filter::{self, Filter, Recipe};
 use waypost_summary::holdings::Input;
-use waypost_summary::map::{self, Map, Room};
+use waypost_summary::map::{self, Map, Resources};
 use waypost_summary::profile::{self, Options, Profile};
 use waypost_summary::{Answer, Archive, Lookup, Summary};
 use waypost_surt::{Canonicalizer, Dialect, Policy};
@@ -116,7 +116,7 @@ fn summaries(index: &Path, dialect: Dialect, folder: &Path) -> Vec<Box<dyn Summa
     filter_input.dialect = dialect;
     filter::build(filter_input, &Recipe::default(), &a_filter).unwrap();
     let mut summaries: Vec<Box<dyn Summary>> = vec![
-        Box::new(Map::open(&a_map, &Room::default()).unwrap()),
+        Box::new(Map::open(&a_map, &Resources::default()).unwrap()),
         Box::new(Filter::open(&a_filter).unwrap()),
     ];
     for policy in Policy::ALL {
@@ -189,7 +189,7 @@ fn an_index_of_webrecorder_is_told_and_counted_by_its_urls() {
     fs::write(&asked, uris.join("\n")).unwrap();
     let lookups = [Lookups::read(&Source::File(asked), Dialect::Ia).unwrap()];
     let (held, _) = Holdings { input }.truth(&lookups).unwrap();
-    let map = Map::open(&folder.path().join("a.ukvs"), &Room::default()).unwrap();
+    let map = Map::open(&folder.path().join("a.ukvs"), &Resources::default()).unwrap();
     let verdict = judge(&map, &lookups[0], &held[0], false, &[1]).unwrap();
     assert_eq!(verdict.confusion.false_negatives, 0);
     assert_eq!(verdict.confusion.true_positives, 3000);

@@ -16,7 +16,7 @@ use waypost_index::{Fields, Source};
 use waypost_summary::filter::{self, Filter};
 use waypost_summary::holdings::Input;
 use waypost_summary::map::{
-    self, Budget, Finder, Given, LeastCost, Map, Papers, Room, Rule, Style,
+    self, Budget, Finder, LeastCost, Map, Papers, Resources, Rule, SourceMap, Style,
 };
 use waypost_summary::profile::{self, Profile};
 use waypost_summary::{Answer, Archive, Lookup, LookupBuffer, Summary};
@@ -116,10 +116,10 @@ fn put(folder: &TempDir, name: &str, text: &[u8]) -> PathBuf {
 
 fn compacted(full: &Path, rule: &Rule, folder: &Path) -> Box<dyn Summary> {
     let out = folder.join("small.ukvs");
-    let mut given = Given::open(&Source::new(full), &Room::default()).unwrap();
+    let mut given = SourceMap::open(&Source::new(full), &Resources::default()).unwrap();
     map::compact(&mut given, rule, Style::Published, &out, false).unwrap();
     // What is open stays readable when the next one takes its name.
-    Box::new(Map::open(&out, &Room::default()).unwrap())
+    Box::new(Map::open(&out, &Resources::default()).unwrap())
 }
 
 /// Every kind of summary of one file.
@@ -132,7 +132,7 @@ fn summaries(source: &Path, dialect: Dialect, folder: &Path) -> Vec<(String, Box
 
     let full = folder.join("full.ukvs");
     map::build(&input, &Archive::default(), None, &full).unwrap();
-    let opened = Map::open(&full, &Room::default()).unwrap();
+    let opened = Map::open(&full, &Resources::default()).unwrap();
     all.push(("map".into(), Box::new(opened)));
 
     for budget in [Budget::Keys(1), Budget::Keys(4), Budget::Lambda(0.5)] {
@@ -368,7 +368,7 @@ proptest! {
             _ => format!("{key} 1\n"),
         }).collect();
         let folder = TempDir::new().unwrap();
-        let map = Map::open(&put(&folder, "m.ukvs", text.as_bytes()), &Room::default()).unwrap();
+        let map = Map::open(&put(&folder, "m.ukvs", text.as_bytes()), &Resources::default()).unwrap();
         let place = |key: &[u8]| normal(&Key::new(key));
         let rows: Vec<(String, Reach)> = rows.iter().map(|row| place(row.as_bytes())).collect();
         for surt in &asked {
@@ -400,7 +400,7 @@ fn every_odd_uri_by_itself_is_found() {
 fn the_wildcard_of_the_empty_label_covers_addresses() {
     let folder = TempDir::new().unwrap();
     let path = put(&folder, "m.ukvs", b",* 600/600\n");
-    let map = Map::open(&path, &Room::default()).unwrap();
+    let map = Map::open(&path, &Resources::default()).unwrap();
     for (uri, expected) in [
         ("http://[::1]/a", true),
         ("http://[::1]:8080/a", true),

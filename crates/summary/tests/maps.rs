@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use waypost_index::Source;
 use waypost_summary::holdings::Input;
 use waypost_summary::map::{
-    self, Budget, Finder, Found, Given, LeastCost, Map, Papers, Room, Rule, Span, Style,
+    self, Budget, Finder, Found, LeastCost, Map, Papers, Resources, Rule, SourceMap, Span, Style,
 };
 use waypost_summary::profile;
 use waypost_summary::{Archive, By, Lookup, LookupBuffer};
@@ -27,11 +27,11 @@ fn put(folder: &TempDir, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
 }
 
 fn open(path: &Path) -> Map {
-    Map::open(path, &Room::default()).unwrap()
+    Map::open(path, &Resources::default()).unwrap()
 }
 
-fn given(path: &Path) -> Given {
-    Given::open(&Source::new(path.to_owned()), &Room::default()).unwrap()
+fn given(path: &Path) -> SourceMap {
+    SourceMap::open(&Source::new(path.to_owned()), &Resources::default()).unwrap()
 }
 
 fn rows(path: &Path) -> Vec<String> {
@@ -181,7 +181,7 @@ fn dated_maps_from_elsewhere_are_merged_by_their_dates() {
     map::merge(
         &[a.clone(), b],
         map::Filters::Refuse,
-        &Room::default(),
+        &Resources::default(),
         &out,
     )
     .unwrap();
@@ -196,7 +196,15 @@ fn dated_maps_from_elsewhere_are_merged_by_their_dates() {
         "d",
         "!fields {keys: [\"surt\", \"language\"], values: [\"frequency\"]}\ncom,a)/ en 1\n",
     );
-    assert!(map::merge(&[a, other], map::Filters::Refuse, &Room::default(), &out).is_err());
+    assert!(
+        map::merge(
+            &[a, other],
+            map::Filters::Refuse,
+            &Resources::default(),
+            &out
+        )
+        .is_err()
+    );
     assert_eq!(rows(&out), merged, "what failed leaves the old file");
 }
 
@@ -293,7 +301,7 @@ fn a_line_of_a_gigabyte_is_an_error_with_its_place_and_takes_little_memory() {
     let before = peak();
     let out = folder.path().join("out.ukvs");
     let errors = [
-        Map::open(&path, &Room::default()).unwrap_err(),
+        Map::open(&path, &Resources::default()).unwrap_err(),
         map::check::check(&Source::new(path.clone())).unwrap_err(),
         map::compact(
             &mut given(&path),
@@ -306,7 +314,7 @@ fn a_line_of_a_gigabyte_is_an_error_with_its_place_and_takes_little_memory() {
         map::merge(
             &[path.clone(), path.clone()],
             map::Filters::Refuse,
-            &Room::default(),
+            &Resources::default(),
             &out,
         )
         .unwrap_err(),
@@ -327,7 +335,9 @@ fn a_binary_file_is_not_taken_for_a_map() {
         b"com,a)/ 1\n\x89PNG\r\n\x1a\n\x00",
     ] {
         let path = put(&folder, "bad.ukvs", bytes);
-        let error = Map::open(&path, &Room::default()).unwrap_err().to_string();
+        let error = Map::open(&path, &Resources::default())
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("a binary file, not a map"), "{error}");
     }
 }
@@ -345,7 +355,7 @@ fn broken_maps_are_errors_with_line_and_byte() {
         let path = put(&folder, "bad.ukvs", text);
         let out = folder.path().join("out.ukvs");
         let errors = [
-            Map::open(&path, &Room::default()).unwrap_err(),
+            Map::open(&path, &Resources::default()).unwrap_err(),
             map::check::check(&Source::new(path.clone())).unwrap_err(),
             map::compact(
                 &mut given(&path),
@@ -410,7 +420,7 @@ proptest! {
         let folder = TempDir::new().unwrap();
         let paths: Vec<PathBuf> = maps.iter().enumerate().map(|(at, entries)| put(&folder, &at.to_string(), text(entries))).collect();
         let out = folder.path().join("merged");
-        map::merge(&paths, map::Filters::Refuse, &Room::default(), &out).unwrap();
+        map::merge(&paths, map::Filters::Refuse, &Resources::default(), &out).unwrap();
         let merged = open(&out);
         for path in &paths {
             let map = open(path);
@@ -441,7 +451,7 @@ proptest! {
         let modified = fs::metadata(&changed).unwrap().modified().unwrap();
         fs::write(&changed, bytes).unwrap();
         fs::File::options().write(true).open(&changed).unwrap().set_modified(modified).unwrap();
-        if let Ok(map) = Map::open(&path, &Room::default()) {
+        if let Ok(map) = Map::open(&path, &Resources::default()) {
             for key in entries.keys() {
                 let stem = key.trim_end_matches('*').trim_end_matches([',', '/']);
                 prop_assert!(is_present(&map, stem), "{key}");

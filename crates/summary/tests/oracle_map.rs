@@ -10,7 +10,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 use waypost_index::Source;
-use waypost_summary::map::{self, Given, Papers, Room, Rule, Style};
+use waypost_summary::map::{self, Papers, Resources, Rule, SourceMap, Style};
 
 #[path = "../../../tests/oracles.rs"]
 mod oracles;
@@ -18,7 +18,7 @@ mod oracles;
 fn compact(path: &Path, papers: Papers) -> Vec<u8> {
     let folder = TempDir::new().unwrap();
     let out = folder.path().join("out");
-    let mut given = Given::open(&Source::new(path.to_owned()), &Room::default()).unwrap();
+    let mut given = SourceMap::open(&Source::new(path.to_owned()), &Resources::default()).unwrap();
     map::compact(
         &mut given,
         &Rule::Papers(papers),

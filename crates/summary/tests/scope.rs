@@ -8,7 +8,7 @@ use waypost_index::{Select, Source};
 use waypost_summary::evaluate::{Holdings, Lookups, judge};
 use waypost_summary::filter::{self, Filter};
 use waypost_summary::holdings::Input;
-use waypost_summary::map::{self, Map, Room};
+use waypost_summary::map::{self, Map, Resources};
 use waypost_summary::profile::{self, Profile};
 use waypost_summary::{Archive, Lookup, Presence, Scope, Summary, combine};
 use waypost_surt::{Dialect, Policy};
@@ -58,7 +58,7 @@ fn summaries(folder: &TempDir, select: &Select) -> Vec<Box<dyn Summary>> {
     input.select = select.clone();
     filter::build(input, &filter::Recipe::default(), &path("f.filter")).unwrap();
     vec![
-        Box::new(Map::open(&path("m.ukvs"), &Room::default()).unwrap()),
+        Box::new(Map::open(&path("m.ukvs"), &Resources::default()).unwrap()),
         Box::new(Profile::open(&path("p.URIR.cdxj")).unwrap()),
         Box::new(Filter::open(&path("f.filter")).unwrap()),
     ]
@@ -133,7 +133,7 @@ fn a_scope_survives_compacting_and_merging() {
     build_map(&index, Select::new(), &path("all.ukvs"));
     let rule = map::Rule::Papers(map::Papers::default());
     let source = Source::new(path("pages.ukvs"));
-    let mut given = map::Given::open(&source, &Room::default()).unwrap();
+    let mut given = map::SourceMap::open(&source, &Resources::default()).unwrap();
     map::compact(
         &mut given,
         &rule,
@@ -146,11 +146,11 @@ fn a_scope_survives_compacting_and_merging() {
     map::merge(
         &maps,
         map::Filters::Refuse,
-        &Room::default(),
+        &Resources::default(),
         &path("merged.ukvs"),
     )
     .unwrap();
-    let open = |name: &str| Map::open(&path(name), &Room::default()).unwrap();
+    let open = |name: &str| Map::open(&path(name), &Resources::default()).unwrap();
     let all = Select::new();
     assert_eq!(
         ask(&open("small.ukvs"), "http://a.com/image", &all),

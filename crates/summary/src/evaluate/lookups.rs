@@ -37,7 +37,7 @@ pub struct Lookups {
     dialect: Dialect,
     bytes: Vec<u8>,
     /// The position of each lookup.
-    asked: Vec<Asked>,
+    asked: Vec<Entry>,
     /// URIs without a SURT, and how often they occur.
     rejected: u64,
     rejected_times: u64,
@@ -46,7 +46,7 @@ pub struct Lookups {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct Entry {
     /// The URI, then the SURT.
     start: usize,
     uri: u32,
@@ -207,7 +207,7 @@ impl Lookups {
                 lookups.rejected_times += times;
                 continue;
             };
-            lookups.asked.push(Asked {
+            lookups.asked.push(Entry {
                 start: lookups.bytes.len(),
                 uri: uri.len() as u32,
                 surt: surt.len() as u32,
@@ -285,7 +285,7 @@ impl Lookups {
     }
 }
 
-impl Asked {
+impl Entry {
     fn uri<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         &bytes[self.start..self.start + self.uri as usize]
     }

@@ -51,14 +51,14 @@ impl Default for Recipe {
 
 /// The result of building a filter.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Made {
+pub struct BuildReport {
     /// Its head.
     pub head: Head,
     /// Its size.
     pub bytes: u64,
 }
 
-impl Made {
+impl BuildReport {
     /// Bits per key.
     pub fn bits_per_key(&self) -> f64 {
         self.bytes as f64 * 8.0 / self.head.count.max(1) as f64
@@ -115,7 +115,7 @@ impl Keys {
 ///
 /// # Errors
 /// If the input can't be read, the filter can't be written, or the recipe is invalid.
-pub fn build(input: Input<'_>, recipe: &Recipe, out: &Path) -> Result<(Made, Reading)> {
+pub fn build(input: Input<'_>, recipe: &Recipe, out: &Path) -> Result<(BuildReport, Reading)> {
     // Reports invalid options before hours are spent.
     if recipe.kind == Kind::Ribbon && !matches!(recipe.budget, Budget::Bytes(_)) {
         size::width(recipe.budget, 1)?;
@@ -142,7 +142,7 @@ pub fn write(
     keys: Keys,
     recipe: &Recipe,
     out: &Path,
-) -> Result<Made> {
+) -> Result<BuildReport> {
     format::check_place(out)?;
     let mut recipe = recipe.clone();
     describe(reading, &Scopes::of(select), &mut recipe.metadata)?;
@@ -173,7 +173,7 @@ fn describe_scopes(scopes: &Scopes, metadata: &mut Metadata) -> Result<()> {
 }
 
 /// Writes the filter of a run.
-pub(crate) fn encode(run: &Run, keys: Keys, recipe: &Recipe, out: &Path) -> Result<Made> {
+pub(crate) fn encode(run: &Run, keys: Keys, recipe: &Recipe, out: &Path) -> Result<BuildReport> {
     let mut head = keys.head(recipe.kind, run.count());
     let metadata = recipe.metadata.encode().len() as u64;
     let bytes = match recipe.kind {
@@ -224,7 +224,7 @@ pub(crate) fn encode(run: &Run, keys: Keys, recipe: &Recipe, out: &Path) -> Resu
             hashes(run, &head, recipe, out)?
         }
     };
-    Ok(Made { head, bytes })
+    Ok(BuildReport { head, bytes })
 }
 
 /// Ribbon filters of several widths for one file, in ascending order, and the rate of the first.
@@ -461,7 +461,7 @@ pub fn add(
     mut input: Input<'_>,
     recipe: &Recipe,
     out: &Path,
-) -> Result<(Made, Reading)> {
+) -> Result<(BuildReport, Reading)> {
     must_be(filter, Kind::Bloom, "added to")?;
     format::check_place(out)?;
     input.hasher = filter.hasher()?;
@@ -479,14 +479,14 @@ pub fn add(
     metadata.extend(&recipe.metadata);
     describe_scopes(&scopes, &mut metadata)?;
     let bytes = filled.writer.finish(&head, &metadata, out)?;
-    Ok((Made { head, bytes }, reading))
+    Ok((BuildReport { head, bytes }, reading))
 }
 
 /// Merges filters: Bloom filters with the same number of blocks into one, hashes into any kind.
 ///
 /// # Errors
 /// If they can't be merged, or on a read or write error.
-pub fn merge(filters: &[Filter], recipe: &Recipe, out: &Path) -> Result<Made> {
+pub fn merge(filters: &[Filter], recipe: &Recipe, out: &Path) -> Result<BuildReport> {
     let [first, rest @ ..] = filters else {
         return Err(Error::invalid("there is nothing to merge"));
     };
@@ -518,7 +518,7 @@ pub fn merge(filters: &[Filter], recipe: &Recipe, out: &Path) -> Result<Made> {
     join(filters, &recipe, out)
 }
 
-fn join(filters: &[Filter], recipe: &Recipe, out: &Path) -> Result<Made> {
+fn join(filters: &[Filter], recipe: &Recipe, out: &Path) -> Result<BuildReport> {
     let first = &filters[0];
     let blocks = first.blocks();
     if let Some(other) = filters.iter().find(|other| {
@@ -559,7 +559,7 @@ fn join(filters: &[Filter], recipe: &Recipe, out: &Path) -> Result<Made> {
     }
     head.rate = rate / blocks as f64;
     let bytes = writer.finish(&head, &recipe.metadata, out)?;
-    Ok(Made { head, bytes })
+    Ok(BuildReport { head, bytes })
 }
 
 /// Builds a filter from a file of hashes without those of a list. Returns how many were removed.
@@ -571,7 +571,7 @@ pub fn exclude(
     mut list: Input<'_>,
     recipe: &Recipe,
     out: &Path,
-) -> Result<(Made, Reading, u64)> {
+) -> Result<(BuildReport, Reading, u64)> {
     must_be(filter, Kind::Hashes, "cut down")?;
     format::check_place(out)?;
     list.hasher = filter.hasher()?;

@@ -46,7 +46,7 @@ pub(super) fn sniff(input: &Input) -> Result<Sniffed> {
 }
 
 /// What was detected about a source.
-pub(crate) struct Told {
+pub(crate) struct Detected {
     pub(crate) content: Content,
     pub(crate) damage: Option<IndexError>,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Told {
 ///
 /// # Errors
 /// If it can't be read, or is of another kind.
-pub(crate) fn tell(source: &Source) -> Result<Told> {
+pub(crate) fn tell(source: &Source) -> Result<Detected> {
     let told = kind::detect(source)?;
     let content = match &told.kind {
         FileKind::Empty => Content::Empty,
@@ -75,7 +75,7 @@ pub(crate) fn tell(source: &Source) -> Result<Told> {
                 .into());
         }
     };
-    Ok(Told {
+    Ok(Detected {
         content,
         damage: told.damage,
     })

@@ -7,7 +7,7 @@
 
 use super::compact::SameSize;
 use super::papers::{Counted, Cuts, Papers};
-use super::tree::{Part, Place};
+use super::tree::{Part, TreeNode};
 
 /// The weights of hosts and paths to try.
 const WEIGHTS: [f64; 8] = [0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, f64::INFINITY];
@@ -44,7 +44,7 @@ pub(crate) struct Sums {
 #[derive(Clone, Copy)]
 pub(crate) enum Own {
     /// A wildcard or void of the input map: its total cost, including everything below it.
-    Given(Size),
+    SourceMap(Size),
     /// Anything else.
     Free {
         /// Rows and misses of the node itself.
@@ -82,7 +82,7 @@ impl Beside {
     /// Closes a node.
     pub(crate) fn close(
         &mut self,
-        place: &Place<'_>,
+        place: &TreeNode<'_>,
         mut sums: Sums,
         own: Own,
         parent: Option<&mut Sums>,
@@ -93,7 +93,7 @@ impl Beside {
         let mut rolls = [false; WEIGHTS.len()];
         let mut rolled = Size::default();
         match own {
-            Own::Given(size) => {
+            Own::SourceMap(size) => {
                 if sums.differ {
                     self.slots[place.slot] = [Size::default(); PAIRS];
                     sums.differ = false;

@@ -13,7 +13,7 @@ use waypost_index::select::Select;
 use waypost_surt::Surt;
 
 use super::row::{self, write_exact};
-use super::tidy::{Room, Spool, Spooled, joined, push_tidy};
+use super::tidy::{Resources, Spool, Spooled, joined, push_tidy};
 use crate::about::{About, Archive, By, Texts};
 use crate::error::{Error, Result};
 use crate::frequency::Number;
@@ -23,7 +23,7 @@ use crate::ukvs::{Header, Headers, Reader, Value, push_digits};
 
 /// The result of building a map.
 #[derive(Debug)]
-pub struct Made {
+pub struct BuildReport {
     /// What was read.
     pub reading: Reading,
     /// Rows written.
@@ -43,11 +43,11 @@ pub fn build(
     archive: &Archive,
     rejects: Option<&mut RejectsFile>,
     out: &Path,
-) -> Result<Made> {
-    let room = Room {
+) -> Result<BuildReport> {
+    let room = Resources {
         memory: input.memory / 2,
         temporary: input.temporary.clone(),
-        ..Room::default()
+        ..Resources::default()
     };
     let mut profiles = Vec::new();
     let mut others = Vec::new();
@@ -84,7 +84,7 @@ pub fn build(
     let mut head = Vec::new();
     headers(&about, about.by.map(By::field)).write(&mut head);
     let (rows, bytes) = write(state.main.finish()?, state.rest.finish()?, &head, keys, out)?;
-    Ok(Made {
+    Ok(BuildReport {
         reading,
         rows,
         bytes,
@@ -102,11 +102,11 @@ pub fn write_held(
     input: &Input,
     archive: &Archive,
     out: &Path,
-) -> Result<Made> {
-    let mut state = State::new(&Room {
+) -> Result<BuildReport> {
+    let mut state = State::new(&Resources {
         memory: input.memory / 2,
         temporary: input.temporary.clone(),
-        ..Room::default()
+        ..Resources::default()
     })?;
     state.take(held, input)?;
     let about = about(input, archive, &reading);
@@ -114,7 +114,7 @@ pub fn write_held(
     headers(&about, about.by.map(By::field)).write(&mut head);
     let keys = 1 + usize::from(input.by.is_some());
     let (rows, bytes) = write(state.main.finish()?, state.rest.finish()?, &head, keys, out)?;
-    Ok(Made {
+    Ok(BuildReport {
         reading,
         rows,
         bytes,
@@ -320,7 +320,7 @@ struct State {
 }
 
 impl State {
-    fn new(room: &Room) -> Result<State> {
+    fn new(room: &Resources) -> Result<State> {
         Ok(State {
             main: Spool::new(room)?,
             rest: Spool::new(room)?,

@@ -14,7 +14,7 @@ use super::rows::{Order, Rows};
 use super::sample::Sample;
 use super::search::Search;
 use super::solve::Choices;
-use super::tidy::{Room, tidied, write_spooled};
+use super::tidy::{Resources, tidied, write_spooled};
 use super::top::Top;
 use super::write::{Counting, Style, Summed, Writer};
 use crate::error::{Error, Result};
@@ -108,23 +108,23 @@ pub struct SameSize {
 }
 
 /// A map that can be read several times.
-pub struct Given {
+pub struct SourceMap {
     pub(super) source: Source,
     _temporary: Option<TempPath>,
     pub(super) sorted: bool,
-    pub(super) room: Room,
+    pub(super) room: Resources,
     pub(super) headers: Headers,
     pub(super) counting: Counting,
     pub(super) keys: usize,
 }
 
-impl Given {
+impl SourceMap {
     /// Opens a map.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn open(source: &Source, room: &Room) -> Result<Given> {
-        let mut given = Given {
+    pub fn open(source: &Source, room: &Resources) -> Result<SourceMap> {
+        let mut given = SourceMap {
             source: source.clone(),
             _temporary: None,
             sorted: false,
@@ -197,7 +197,7 @@ pub(crate) fn counting(headers: &Headers) -> Counting {
 /// # Errors
 /// When the map cannot be read or written.
 pub fn compact(
-    given: &mut Given,
+    given: &mut SourceMap,
     rule: &Rule,
     style: Style,
     out: &Path,
@@ -211,7 +211,7 @@ pub fn compact(
 }
 
 fn compact_by(
-    given: &mut Given,
+    given: &mut SourceMap,
     rule: &Rule,
     style: Style,
     out: &Path,
@@ -269,7 +269,7 @@ fn compact_by(
     reason = "two callers, and each of them has these at hand"
 )]
 fn write_by(
-    given: &mut Given,
+    given: &mut SourceMap,
     rule: &Rule,
     choices: &Choices<'_>,
     sample: Option<&Sample>,
@@ -291,7 +291,7 @@ fn write_by(
 
 /// A void of one year says nothing about another, so maps with a second key are compacted without
 /// voids.
-fn refuse_voids(given: &Given, rule: &Rule) -> Result<()> {
+fn refuse_voids(given: &SourceMap, rule: &Rule) -> Result<()> {
     if matches!(rule, Rule::LeastCost(least) if least.voids) {
         return Err(Error::invalid(
             "voids are not learned for a map with a second key",
@@ -313,7 +313,7 @@ fn refuse_voids(given: &Given, rule: &Rule) -> Result<()> {
 
 /// Compacts by the papers' rule in a single pass. `None` if it takes two.
 fn in_one_walk(
-    given: &mut Given,
+    given: &mut SourceMap,
     rule: &Rule,
     papers: &Papers,
     style: Style,
@@ -358,7 +358,7 @@ fn in_one_walk(
     reason = "two callers, and each of them has these at hand"
 )]
 pub(super) fn write(
-    given: &mut Given,
+    given: &mut SourceMap,
     choices: &Choices<'_>,
     sample: Option<&Sample>,
     has_ports: bool,

@@ -8,7 +8,7 @@ use waypost_surt::{Key, Reach, Surt};
 
 use super::rows::{Order, Rows};
 use super::store::Map;
-use super::tidy::Room;
+use super::tidy::Resources;
 use crate::error::Result;
 
 /// A domain with keys that are only in the first map.
@@ -40,7 +40,7 @@ pub struct Compared {
 ///
 /// # Errors
 /// When a map cannot be read.
-pub fn compare(a: &Path, b: &Path, room: &Room) -> Result<Compared> {
+pub fn compare(a: &Path, b: &Path, room: &Resources) -> Result<Compared> {
     let other = Map::open_rows(b, room)?;
     let mut rows = Rows::open(&Source::new(a), Order::Any)?;
     let mut compared = Compared::default();

@@ -10,8 +10,8 @@ use waypost_surt::Reach;
 use super::papers::PowerLaw;
 use super::pass::{Pass, Walked, walk};
 use super::row::Row;
-use super::tidy::{Room, tidied};
-use super::tree::{Part, Place, Visitor};
+use super::tidy::{Resources, tidied};
+use super::tree::{Part, TreeNode, Visitor};
 use crate::error::Result;
 
 /// The maximum depth considered.
@@ -34,7 +34,7 @@ pub struct Fitted {
 ///
 /// # Errors
 /// When the map cannot be read.
-pub fn fit(source: &Source, room: &Room) -> Result<Fitted> {
+pub fn fit(source: &Source, room: &Resources) -> Result<Fitted> {
     let mut counts = Counts::default();
     if let Walked::Untidy(_) = walk(source, None, &mut counts)? {
         let tidy = tidied(source, room)?;
@@ -111,11 +111,11 @@ impl Default for Counts {
 impl Visitor for Counts {
     type Node = u64;
 
-    fn open(&mut self, _: Place<'_>, _: Option<&u64>) -> u64 {
+    fn open(&mut self, _: TreeNode<'_>, _: Option<&u64>) -> u64 {
         0
     }
 
-    fn close(&mut self, place: Place<'_>, children: u64, parent: Option<&mut u64>) {
+    fn close(&mut self, place: TreeNode<'_>, children: u64, parent: Option<&mut u64>) {
         if let Some(parent) = parent
             && place.part != Part::Site
         {

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use tempfile::NamedTempFile;
 
-use super::compact::Given;
+use super::compact::SourceMap;
 use super::pass::{Walked, walk_again};
 use super::queue::{Finished, Queue};
 use super::sample::Sample;
@@ -18,7 +18,7 @@ const MEMBER: usize = 1 << 20;
 
 /// The gzipped size in bytes of the map of some choices, and the statistics of its rows.
 pub(super) fn measure(
-    given: &Given,
+    given: &SourceMap,
     choices: &Choices<'_>,
     sample: Option<&Sample>,
     has_ports: bool,

@@ -14,7 +14,7 @@ use super::filtered::{publish, spelled, temporary};
 use super::row::Row;
 use super::rows::{Order, Rows, second_key};
 use super::store::Map;
-use super::tidy::{Room, Spool, push_tidy, write_spooled};
+use super::tidy::{Resources, Spool, push_tidy, write_spooled};
 use crate::about::About;
 use crate::error::{Error, ErrorKind, Result};
 use crate::frequency::{Frequency, Number};
@@ -53,7 +53,7 @@ pub enum Filters<'a> {
 pub fn merge(
     maps: &[std::path::PathBuf],
     filters: Filters<'_>,
-    room: &Room,
+    room: &Resources,
     out: &Path,
 ) -> Result<Merged> {
     let mut merged = Merged::default();

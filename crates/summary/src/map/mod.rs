@@ -45,8 +45,10 @@ mod top;
 mod tree;
 mod write;
 
-pub use build::{Made, build, write_held};
-pub use compact::{Budget, Given, LeastCost, Report, Rule, SameSize, compact};
+pub use build::{BuildReport, build, write_held};
+// The old name, until the command uses the new one.
+pub use compact::SourceMap as Given;
+pub use compact::{Budget, LeastCost, Report, Rule, SameSize, SourceMap, compact};
 pub use filtered::{
     Built, Filtered, FilteredBudget, Growth, compact_filtered, companion_of, growth,
 };
@@ -57,6 +59,8 @@ pub use prior::Prior;
 pub use row::{Row, write_frequency};
 pub use store::{Map, Span};
 pub use table::{TableReport, index, is_indexed};
-pub use tidy::Room;
+// The old name, until the command uses the new one.
+pub use tidy::Resources as Room;
+pub use tidy::Resources;
 pub use top::Top;
 pub use write::{Counting, Style, Summed};

@@ -12,7 +12,7 @@ use super::papers::{Cut, Cuts, Papers};
 use super::pass::{Pass, has_host};
 use super::queue::{Kind, Queue};
 use super::row::Row;
-use super::tree::{Part, Place, Visitor, is_border};
+use super::tree::{Part, TreeNode, Visitor, is_border};
 use super::write::{Style, write_key};
 use crate::error::Result;
 use crate::frequency::Frequency;
@@ -103,7 +103,7 @@ impl Visitor for Once {
     type Node = Counted;
 
     #[inline]
-    fn open(&mut self, place: Place<'_>, parent: Option<&Counted>) -> Counted {
+    fn open(&mut self, place: TreeNode<'_>, parent: Option<&Counted>) -> Counted {
         // Rows of ports are not contiguous with the subtrees of their hosts.
         self.gave_up |= place.part == Part::Port && self.style == Style::Published;
         let cut = self.cuts.of(&place);
@@ -124,7 +124,7 @@ impl Visitor for Once {
     }
 
     #[inline]
-    fn close(&mut self, place: Place<'_>, mut node: Counted, parent: Option<&mut Counted>) {
+    fn close(&mut self, place: TreeNode<'_>, mut node: Counted, parent: Option<&mut Counted>) {
         self.look(place.stem, &mut node);
         self.open -= usize::from(node.cut.is_finite());
         if node.rolls && !node.covered {

@@ -12,7 +12,7 @@ use waypost_surt::{Reach, Surt};
 use super::pass::Pass;
 use super::row::Row;
 use super::solve::{Choice, Choices};
-use super::tree::{Part, Place, Visitor};
+use super::tree::{Part, TreeNode, Visitor};
 use crate::error::Result;
 
 /// A power law of mean children by depth: `a · depth^-k`.
@@ -131,7 +131,7 @@ impl Cuts {
 
     /// The threshold for a node.
     #[inline]
-    pub(crate) fn of(&self, place: &Place<'_>) -> Cut {
+    pub(crate) fn of(&self, place: &TreeNode<'_>) -> Cut {
         let cut = match place.part {
             // A top-level domain never rolls up.
             Part::Host if place.level > 1 => self.hosts.get(place.level as usize - 1),
@@ -146,7 +146,7 @@ impl Cuts {
 
     /// Whether a node with these counts rolls up.
     #[inline]
-    pub(crate) fn rolls(&self, place: &Place<'_>, counted: &Counted) -> bool {
+    pub(crate) fn rolls(&self, place: &TreeNode<'_>, counted: &Counted) -> bool {
         self.of(place)
             .exceeded(counted.children, counted.remainders)
             && !self.keeps(place.part, place.stem)
@@ -237,13 +237,13 @@ impl Decide {
 impl Visitor for Decide {
     type Node = Counted;
 
-    fn open(&mut self, place: Place<'_>, _: Option<&Counted>) -> Counted {
+    fn open(&mut self, place: TreeNode<'_>, _: Option<&Counted>) -> Counted {
         self.has_ports |= place.part == Part::Port;
         Counted::default()
     }
 
     #[inline]
-    fn close(&mut self, place: Place<'_>, node: Counted, parent: Option<&mut Counted>) {
+    fn close(&mut self, place: TreeNode<'_>, node: Counted, parent: Option<&mut Counted>) {
         if node.void || node.wildcard || (node.holds() && self.cuts.rolls(&place, &node)) {
             self.rolled += u64::from(!node.wildcard && !node.void);
             let choice = Choice {

@@ -5,7 +5,7 @@ use waypost_surt::{Key, Reach, Surt};
 
 use super::row::Row;
 use super::rows::{Order, Rows, Untidy, is_root};
-use super::sample::{Asked, Sample};
+use super::sample::{MissCounts, Sample};
 use super::tree::{Spot, Visitor, Walk};
 use crate::error::Result;
 
@@ -15,7 +15,7 @@ pub(crate) trait Pass: Visitor {
     fn row(&mut self, node: &mut Self::Node, row: &Row<'_>, reach: Reach) -> Result<()>;
 
     /// Lookups of exactly this node.
-    fn lookups(&mut self, node: &mut Self::Node, asked: &Asked) {
+    fn lookups(&mut self, node: &mut Self::Node, asked: &MissCounts) {
         let _ = (node, asked);
     }
 
@@ -96,7 +96,7 @@ fn walk_in<P: Pass>(
     Ok(Walked::Whole { rows: count })
 }
 
-fn ask<P: Pass>(walk: &mut Walk<P::Node>, key: &[u8], asked: &Asked, pass: &mut P) {
+fn ask<P: Pass>(walk: &mut Walk<P::Node>, key: &[u8], asked: &MissCounts, pass: &mut P) {
     let (spot, _) = place(key);
     let node = walk.at(spot, pass);
     pass.lookups(node, asked);

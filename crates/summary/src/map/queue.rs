@@ -9,7 +9,7 @@ use std::path::Path;
 use waypost_index::output::{Format, LineWriter};
 
 use super::row;
-use super::tidy::{Room, Spool};
+use super::tidy::{Resources, Spool};
 use super::write::{Style, Summed};
 use crate::error::Result;
 use crate::frequency::{Frequency, Number};
@@ -122,7 +122,7 @@ impl Queue {
     }
 
     /// Writes in any order, to be sorted later.
-    pub(crate) fn to_spool(room: &Room, style: Style) -> Result<Queue> {
+    pub(crate) fn to_spool(room: &Resources, style: Style) -> Result<Queue> {
         let spool = Spool::new(room)?;
         Ok(Queue::new(style, Sink::Spool(Box::new(spool))))
     }

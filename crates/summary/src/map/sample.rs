@@ -7,7 +7,7 @@ use crate::evaluate::Lookups;
 
 /// The lookups of one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Asked {
+pub struct MissCounts {
     /// Training misses.
     pub absent: f64,
     /// Held-out misses, used to evaluate voids.
@@ -22,7 +22,7 @@ pub struct Asked {
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
     bytes: Vec<u8>,
-    entries: Vec<(usize, usize, Asked)>,
+    entries: Vec<(usize, usize, MissCounts)>,
     lookups: u64,
     weight: f64,
 }
@@ -85,7 +85,7 @@ impl Sample {
             sample.entries.push((
                 start,
                 sample.bytes.len(),
-                Asked {
+                MissCounts {
                     absent,
                     aside,
                     labelled,
@@ -97,7 +97,7 @@ impl Sample {
     }
 
     /// The nodes that were looked up, in the order of their keys.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Asked)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &MissCounts)> {
         self.entries
             .iter()
             .map(|(start, end, asked)| (&self.bytes[*start..*end], asked))
@@ -115,12 +115,12 @@ impl Sample {
             weight: self.weight,
             ..Sample::default()
         };
-        let fresh = |fresh: &f64| Asked {
+        let fresh = |fresh: &f64| MissCounts {
             fresh: *fresh,
-            ..Asked::default()
+            ..MissCounts::default()
         };
         let mut places = places.iter().peekable();
-        let push = |key: &[u8], asked: Asked, grown: &mut Sample| {
+        let push = |key: &[u8], asked: MissCounts, grown: &mut Sample| {
             let start = grown.bytes.len();
             grown.bytes.extend_from_slice(key);
             grown.entries.push((start, grown.bytes.len(), asked));

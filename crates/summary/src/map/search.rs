@@ -4,7 +4,7 @@
 //! on which prices are tried; only the gzipped size of rows is measured on the map itself.
 
 use super::beside::Beside;
-use super::compact::{Budget, Given, LeastCost, Report, head_with, how_of};
+use super::compact::{Budget, LeastCost, Report, SourceMap, head_with, how_of};
 use super::measure::measure;
 use super::prior::{Learning, Prior};
 use super::sample::Sample;
@@ -25,7 +25,7 @@ const RANGE: Range = Range {
 
 /// Searches for the price that spends a budget.
 pub(super) struct Search<'a> {
-    given: &'a mut Given,
+    given: &'a mut SourceMap,
     least: &'a LeastCost,
     style: Style,
     prior: Prior,
@@ -44,7 +44,7 @@ pub(super) struct Learned {
 impl Learned {
     /// Learns the prior, unless it is given.
     pub(super) fn new(
-        given: &mut Given,
+        given: &mut SourceMap,
         sample: Option<&Sample>,
         prior: Option<&Prior>,
     ) -> Result<Learned> {
@@ -91,7 +91,7 @@ struct At {
 
 impl<'a> Search<'a> {
     pub(super) fn new(
-        given: &'a mut Given,
+        given: &'a mut SourceMap,
         least: &'a LeastCost,
         style: Style,
     ) -> Result<Search<'a>> {

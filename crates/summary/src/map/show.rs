@@ -5,8 +5,8 @@ use waypost_surt::Reach;
 
 use super::pass::{Pass, Walked, walk};
 use super::row::Row;
-use super::tidy::{Room, tidied};
-use super::tree::{Part, Place, Visitor};
+use super::tidy::{Resources, tidied};
+use super::tree::{Part, TreeNode, Visitor};
 use crate::error::Result;
 
 /// A node and its subtree.
@@ -30,7 +30,7 @@ pub struct Tree {
 ///
 /// # Errors
 /// When the map cannot be read.
-pub fn tree(source: &Source, depth: usize, top: usize, room: &Room) -> Result<Tree> {
+pub fn tree(source: &Source, depth: usize, top: usize, room: &Resources) -> Result<Tree> {
     let mut grow = Grow {
         depth,
         top,
@@ -88,7 +88,7 @@ struct Growing {
 impl Visitor for Grow {
     type Node = Growing;
 
-    fn open(&mut self, place: Place<'_>, parent: Option<&Growing>) -> Growing {
+    fn open(&mut self, place: TreeNode<'_>, parent: Option<&Growing>) -> Growing {
         // A host and its own pages are one level.
         let step = usize::from(!matches!(place.part, Part::Root | Part::Site));
         Growing {
@@ -97,7 +97,7 @@ impl Visitor for Grow {
         }
     }
 
-    fn close(&mut self, place: Place<'_>, mut node: Growing, parent: Option<&mut Growing>) {
+    fn close(&mut self, place: TreeNode<'_>, mut node: Growing, parent: Option<&mut Growing>) {
         let Some(parent) = parent else {
             node.tree.name = b"*".to_vec();
             self.whole = node.tree;

@@ -5,8 +5,8 @@ use waypost_surt::Reach;
 use super::pass::Pass;
 use super::prior::density;
 use super::row::Row;
-use super::sample::Asked;
-use super::tree::{Part, Place, Visitor};
+use super::sample::MissCounts;
+use super::tree::{Part, TreeNode, Visitor};
 use crate::error::Result;
 
 /// Counts the misses and rows of sites.
@@ -30,11 +30,11 @@ pub(crate) struct Counted {
 impl Visitor for Sites {
     type Node = Counted;
 
-    fn open(&mut self, _: Place<'_>, _: Option<&Counted>) -> Counted {
+    fn open(&mut self, _: TreeNode<'_>, _: Option<&Counted>) -> Counted {
         Counted::default()
     }
 
-    fn close(&mut self, place: Place<'_>, mut node: Counted, parent: Option<&mut Counted>) {
+    fn close(&mut self, place: TreeNode<'_>, mut node: Counted, parent: Option<&mut Counted>) {
         if node.held && !node.labelled {
             (node.taught, node.aside) = (0.0, 0.0);
         }
@@ -60,7 +60,7 @@ impl Pass for Sites {
         Ok(())
     }
 
-    fn lookups(&mut self, node: &mut Counted, asked: &Asked) {
+    fn lookups(&mut self, node: &mut Counted, asked: &MissCounts) {
         node.taught += asked.absent;
         node.aside += asked.aside;
         node.labelled |= asked.labelled;

@@ -20,7 +20,7 @@ use super::find::{Finder, Found};
 use super::row::Row;
 use super::rows::key_fields;
 use super::table::{self, Table, Tidiness};
-use super::tidy::{Room, joined, joined_filter, tidied};
+use super::tidy::{Resources, joined, joined_filter, tidied};
 use crate::about::{About, By};
 use crate::error::{Error, ErrorKind, Result};
 use crate::frequency::Frequency;
@@ -50,7 +50,7 @@ impl Map {
     /// # Errors
     /// If it can't be read, a line is malformed, or the companion is missing, damaged or belongs to
     /// another map.
-    pub fn open(path: &Path, room: &Room) -> Result<Map> {
+    pub fn open(path: &Path, room: &Resources) -> Result<Map> {
         match Map::open_both(path, room) {
             // The map may have just been replaced and the old companion removed: try once more.
             Err(error)
@@ -62,7 +62,7 @@ impl Map {
         }
     }
 
-    fn open_both(path: &Path, room: &Room) -> Result<Map> {
+    fn open_both(path: &Path, room: &Resources) -> Result<Map> {
         let mut map = Map::open_rows(path, room)?;
         if map.widths() != 0 {
             let dialect = map.about.dialect;
@@ -76,7 +76,7 @@ impl Map {
     ///
     /// # Errors
     /// If it can't be read, or a line is malformed.
-    pub fn open_rows(path: &Path, room: &Room) -> Result<Map> {
+    pub fn open_rows(path: &Path, room: &Resources) -> Result<Map> {
         let source = Source::new(path);
         let name = |error: Error| error.in_file(path.display());
         super::rows::check_kind(&source)?;

@@ -9,7 +9,7 @@ use waypost_index::Source;
 use waypost_surt::{Key, Reach, Surt};
 
 use super::beside::Beside;
-use super::compact::{Budget, Given, LeastCost, Rule, compact};
+use super::compact::{Budget, LeastCost, Rule, SourceMap, compact};
 use super::papers::{Papers, PowerLaw};
 use super::pass::walk;
 use super::prior::Prior;
@@ -19,13 +19,13 @@ use super::sites::Sites;
 use super::solve::solver::states;
 use super::solve::{Gather, RowPrice, STATES, Terms, VoidPrice, solve};
 use super::store::Map;
-use super::tidy::Room;
+use super::tidy::Resources;
 use super::top::Top;
 use super::write::{Counting, Style};
 use crate::Summary;
 
-fn given(path: &Path) -> Given {
-    Given::open(&Source::new(path.to_owned()), &Room::default()).unwrap()
+fn given(path: &Path) -> SourceMap {
+    SourceMap::open(&Source::new(path.to_owned()), &Resources::default()).unwrap()
 }
 
 fn write_map(folder: &TempDir, name: &str, text: &str) -> std::path::PathBuf {
@@ -76,7 +76,7 @@ fn rows(text: &str) -> Vec<&str> {
 fn opened(text: &str) -> (TempDir, Map) {
     let folder = quick_folder();
     let path = write_map(&folder, "m.ukvs", text);
-    let map = Map::open(&path, &Room::default()).unwrap();
+    let map = Map::open(&path, &Resources::default()).unwrap();
     (folder, map)
 }
 
@@ -356,7 +356,10 @@ fn rows_that_wait_for_one_wildcard_are_all_measured() {
     let smallest = error.rsplit(' ').next().unwrap().parse::<u64>().unwrap();
     assert!(smallest > 100_000, "{error}");
     let report = by(smallest + 100).unwrap();
-    let size = Map::open(&out, &Room::default()).unwrap().size().gzip_bytes;
+    let size = Map::open(&out, &Resources::default())
+        .unwrap()
+        .size()
+        .gzip_bytes;
     assert!(size <= smallest + 100, "{size}");
     assert!(
         report.gzipped.unwrap().abs_diff(size) < 100,
@@ -386,7 +389,7 @@ proptest! {
             let rule = least(Budget::Bytes(allowed), sample, false);
             match compact(&mut given(&path), &rule, Style::Published, &out, false) {
                 Ok(report) => {
-                    let size = Map::open(&out, &Room::default()).unwrap().size().gzip_bytes;
+                    let size = Map::open(&out, &Resources::default()).unwrap().size().gzip_bytes;
                     prop_assert!(size <= allowed, "{size} of {allowed}");
                     let wrong = report.false_positives.unwrap();
                     prop_assert!(wrong <= before + 1e-6, "{wrong} at {allowed}, {before} before");

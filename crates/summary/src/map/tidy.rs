@@ -19,19 +19,19 @@ use crate::error::{Error, Result};
 use crate::frequency::Frequency;
 use crate::ukvs::{LONGEST, Lines, push_digits};
 
-pub use waypost_io::Resources as Room;
+pub use waypost_io::Resources;
 
 /// Lines to be sorted.
 pub(crate) struct Spool {
     file: BufWriter<NamedTempFile>,
-    room: Room,
+    room: Resources,
     line: Vec<u8>,
     last: Vec<u8>,
     in_order: bool,
 }
 
 impl Spool {
-    pub(crate) fn new(room: &Room) -> Result<Spool> {
+    pub(crate) fn new(room: &Resources) -> Result<Spool> {
         let file = temporary::file_in(&room.temporary)?;
         Ok(Spool {
             file: BufWriter::with_capacity(1 << 18, file),
@@ -231,7 +231,7 @@ fn said_in(line: &[u8]) -> Result<(Frequency, Option<u8>)> {
 }
 
 /// A map with tidy rows, as a temporary file.
-pub(crate) fn tidied(source: &Source, room: &Room) -> Result<TempPath> {
+pub(crate) fn tidied(source: &Source, room: &Resources) -> Result<TempPath> {
     let mut rows = Rows::open(source, Order::Any)?;
     let keys = rows.keys();
     let mut spool = Spool::new(room)?;
@@ -300,7 +300,7 @@ mod tests {
         fn spooled_rows_come_in_the_order_of_their_keys_added_up(
             rows in prop::collection::vec((prop::collection::vec(prop::sample::select(vec![0u8, 1, 2, 9, 10, 11, 32, 47, 97, 255]), 0..4), 1..9u64), 0..20),
         ) {
-            let mut spool = Spool::new(&Room::default()).unwrap();
+            let mut spool = Spool::new(&Resources::default()).unwrap();
             let mut expected: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
             for (key, n) in &rows {
                 spool.push(key, None, &Frequency::new(*n, 1), None).unwrap();

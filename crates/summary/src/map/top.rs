@@ -1,7 +1,7 @@
 //! The highest level at which wildcards are allowed.
 
 use super::papers::is_public_suffix;
-use super::tree::{Part, Place};
+use super::tree::{Part, TreeNode};
 
 /// The highest level at which wildcards are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +27,7 @@ impl Top {
     /// The level that has to be allowed for a wildcard at a node. Distinguishing domains from
     /// public suffixes is slow: without `domains`, all hosts of two or more labels are treated the
     /// same.
-    pub(crate) fn of(place: &Place<'_>, domains: bool) -> Option<Top> {
+    pub(crate) fn of(place: &TreeNode<'_>, domains: bool) -> Option<Top> {
         let top = match place.part {
             Part::Root => Top::Everything,
             Part::Host if place.level == 1 => Top::TopLevel,

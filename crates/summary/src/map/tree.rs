@@ -30,7 +30,7 @@ pub(crate) enum Part {
 
 /// A node of the tree.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct TreeNode<'a> {
     /// Its text: a root has no slash.
     pub(crate) stem: &'a [u8],
     pub(crate) part: Part,
@@ -43,7 +43,7 @@ pub(crate) struct Place<'a> {
     pub(crate) parent: usize,
 }
 
-impl Place<'_> {
+impl TreeNode<'_> {
     /// Whether it has a wildcard key that every reader interprets the same way.
     pub(crate) fn can_roll(&self) -> bool {
         match self.part {
@@ -83,10 +83,10 @@ pub(crate) trait Visitor {
     type Node;
 
     /// A node is opened; all nodes above it are open.
-    fn open(&mut self, place: Place<'_>, parent: Option<&Self::Node>) -> Self::Node;
+    fn open(&mut self, place: TreeNode<'_>, parent: Option<&Self::Node>) -> Self::Node;
 
     /// Everything at and below the node has been visited.
-    fn close(&mut self, place: Place<'_>, node: Self::Node, parent: Option<&mut Self::Node>);
+    fn close(&mut self, place: TreeNode<'_>, node: Self::Node, parent: Option<&mut Self::Node>);
 }
 
 struct Entry<N> {
@@ -111,7 +111,7 @@ pub(crate) struct Walk<N> {
 impl<N> Walk<N> {
     /// Starts a walk at the root.
     pub(crate) fn new<V: Visitor<Node = N>>(visitor: &mut V) -> Walk<N> {
-        let root = Place {
+        let root = TreeNode {
             stem: b"",
             part: Part::Root,
             level: 0,
@@ -205,7 +205,7 @@ impl<N> Walk<N> {
             let end = end + length;
             let id = self.next;
             self.next += 1;
-            let place = Place {
+            let place = TreeNode {
                 stem: &self.text[..end],
                 part,
                 level,
@@ -231,7 +231,7 @@ impl<N> Walk<N> {
             self.close_bare(visitor);
             let id = self.next;
             self.next += 1;
-            let place = Place {
+            let place = TreeNode {
                 stem,
                 part: Part::Bare,
                 level: 0,
@@ -259,7 +259,7 @@ impl<N> Walk<N> {
 
     fn close_bare<V: Visitor<Node = N>>(&mut self, visitor: &mut V) {
         if let Some((text, entry)) = self.bare.take() {
-            let place = Place {
+            let place = TreeNode {
                 stem: &text,
                 part: entry.part,
                 level: 0,
@@ -278,7 +278,7 @@ impl<N> Walk<N> {
     #[inline]
     fn pop<V: Visitor<Node = N>>(&mut self, visitor: &mut V) {
         if let Some(entry) = self.stack.pop() {
-            let place = Place {
+            let place = TreeNode {
                 stem: &self.text[..entry.end],
                 part: entry.part,
                 level: entry.level,
@@ -356,7 +356,7 @@ mod tests {
     impl Visitor for Record {
         type Node = Vec<String>;
 
-        fn open(&mut self, place: Place<'_>, _: Option<&Vec<String>>) -> Vec<String> {
+        fn open(&mut self, place: TreeNode<'_>, _: Option<&Vec<String>>) -> Vec<String> {
             self.opened
                 .push(String::from_utf8_lossy(place.stem).into_owned());
             Vec::new()
@@ -364,7 +364,7 @@ mod tests {
 
         fn close(
             &mut self,
-            place: Place<'_>,
+            place: TreeNode<'_>,
             mut node: Vec<String>,
             parent: Option<&mut Vec<String>>,
         ) {

@@ -11,7 +11,7 @@ use super::row::Row;
 use super::second::{Names, Totals};
 use super::solve::{Choices, Verdict};
 use super::tidy::joined;
-use super::tree::{Part, Place, Visitor};
+use super::tree::{Part, TreeNode, Visitor};
 use crate::error::Result;
 use crate::frequency::Frequency;
 
@@ -53,7 +53,7 @@ enum State {
     /// A wildcard with a filter.
     Filter(u8),
     /// A wildcard of the input map: nothing was learned about what is below it.
-    Given,
+    SourceMap,
     /// A void of the input map: everything below it stays as it is.
     Locked,
 }
@@ -95,7 +95,7 @@ impl State {
         match self {
             State::Absent | State::Locked => Verdict::Absent,
             State::Filter(width) => Verdict::Filter(width),
-            State::Open | State::Given => Verdict::Open,
+            State::Open | State::SourceMap => Verdict::Open,
         }
     }
 }
@@ -116,17 +116,17 @@ fn step(choices: &Choices<'_>, id: usize, above: State, filter: Option<u8>) -> S
     if choice.given_void {
         return step(State::Locked, true);
     }
-    if above == State::Given {
+    if above == State::SourceMap {
         return Step {
             filter,
-            ..step(State::Given, false)
+            ..step(State::SourceMap, false)
         };
     }
     let row = choice.below(above.verdict());
     let verdict = row.unwrap_or(above.verdict());
     Step {
         state: match choice.given_wildcard {
-            true => State::Given,
+            true => State::SourceMap,
             false => State::of(verdict),
         },
         written: row.is_some(),
@@ -220,7 +220,7 @@ impl<'a> Writer<'a> {
 }
 
 /// Appends the exact key of a node.
-fn write_exact(place: &Place<'_>, style: Style, out: &mut Vec<u8>) {
+fn write_exact(place: &TreeNode<'_>, style: Style, out: &mut Vec<u8>) {
     out.extend_from_slice(place.stem);
     if place.part == Part::Site && style == Style::Published {
         out.push(b'/');
@@ -237,7 +237,7 @@ pub(crate) fn write_key(key: &[u8], style: Style, out: &mut Vec<u8>) {
 impl Visitor for Writer<'_> {
     type Node = Passed;
 
-    fn open(&mut self, place: Place<'_>, parent: Option<&Passed>) -> Passed {
+    fn open(&mut self, place: TreeNode<'_>, parent: Option<&Passed>) -> Passed {
         let (above, filter) = parent.map_or((State::Absent, None), |parent| {
             (parent.state, parent.filter)
         });
@@ -268,7 +268,7 @@ impl Visitor for Writer<'_> {
     }
 
     #[inline]
-    fn close(&mut self, place: Place<'_>, node: Passed, parent: Option<&mut Passed>) {
+    fn close(&mut self, place: TreeNode<'_>, node: Passed, parent: Option<&mut Passed>) {
         let mut total = node.total;
         match self.counting {
             Counting::Partition => total.add_all(&node.given),
@@ -282,10 +282,10 @@ impl Visitor for Writer<'_> {
         }
         self.open -= 1;
         let frequencies = match (node.state, node.above) {
-            (State::Open | State::Filter(_) | State::Given, _) if !total.is_empty() => {
+            (State::Open | State::Filter(_) | State::SourceMap, _) if !total.is_empty() => {
                 total.sorted(&self.names)
             }
-            (State::Open | State::Filter(_) | State::Given, _) => {
+            (State::Open | State::Filter(_) | State::SourceMap, _) => {
                 vec![(None, Frequency::default())]
             }
             (State::Locked, State::Locked) => vec![(None, node.given.one().unwrap_or(VOID))],
@@ -329,7 +329,7 @@ impl Pass for Writer<'_> {
         }
         let second = row.second.as_ref().map(|second| self.names.number(second));
         match (reach, void, node.state) {
-            (Reach::Exact, false, State::Open | State::Filter(_) | State::Given)
+            (Reach::Exact, false, State::Open | State::Filter(_) | State::SourceMap)
                 if node.exact.is_none() =>
             {
                 node.total.add(second, row.frequency, Frequency::plus);

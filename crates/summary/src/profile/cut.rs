@@ -44,12 +44,12 @@ enum End {
 #[derive(Default)]
 struct Domain {
     name: Vec<u8>,
-    places: HashMap<Place, Counts>,
+    places: HashMap<DomainSuffix, Counts>,
 }
 
 /// The part of a `DIni` key after the domain.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Place {
+struct DomainSuffix {
     subdomains: u32,
     segments: u32,
     parameters: u32,
@@ -170,7 +170,7 @@ impl<'a> Cut<'a> {
         }
         let path = surt.path();
         let first = path.strip_prefix(b"/").unwrap_or(path).first();
-        let place = Place {
+        let place = DomainSuffix {
             subdomains: memchr::memchr_iter(b',', &host[length..]).count() as u32,
             segments: surt.segments().count() as u32,
             parameters: parameters(surt.query().unwrap_or_default()),
@@ -222,7 +222,7 @@ impl<'a> Cut<'a> {
     }
 }
 
-impl Place {
+impl DomainSuffix {
     fn write(&self, detail: Detail, out: &mut Vec<u8>) {
         out.extend_from_slice(b")/");
         if detail >= Detail::Subdomain {

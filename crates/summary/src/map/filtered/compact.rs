@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
 
-use super::companion::{self, Made};
+use super::companion::{self, BuiltCompanion};
 use super::growth::Growth;
 use super::publish::{place, spelled, temporary};
 use super::search::{Chosen, Search};
 use crate::error::{Error, Result};
 use crate::holdings::{Input, Reading};
-use crate::map::compact::{Given, Report, head_with, how_of, write};
+use crate::map::compact::{Report, SourceMap, head_with, how_of, write};
 use crate::map::prior::Prior;
 use crate::map::sample::Sample;
 use crate::map::top::Top;
@@ -74,7 +74,7 @@ pub struct Built {
 ///
 /// # Errors
 /// If the map or the holdings can't be read or don't match, or the output can't be written.
-pub fn compact_filtered(given: &mut Given, filtered: &Filtered, out: &Path) -> Result<Built> {
+pub fn compact_filtered(given: &mut SourceMap, filtered: &Filtered, out: &Path) -> Result<Built> {
     if out.as_os_str() == "-" {
         return Err(Error::invalid(
             "a map with filters consists of two files and cannot be written to standard output",
@@ -111,7 +111,7 @@ struct Unpublished {
     built: Built,
     rows: TempPath,
     filter: TempPath,
-    made: Made,
+    made: BuiltCompanion,
     how: Vec<(String, Value)>,
 }
 
@@ -121,7 +121,7 @@ impl Unpublished {
         self.built.row_bytes + self.built.filter_bytes
     }
 
-    fn publish(self, given: &Given, out: &Path) -> Result<Built> {
+    fn publish(self, given: &SourceMap, out: &Path) -> Result<Built> {
         let mut built = self.built;
         let head = head_of(&given.headers, self.how, self.made.identity());
         (built.report.bytes, built.filter) =
@@ -137,7 +137,7 @@ fn head_of(headers: &Headers, mut how: Vec<(String, Value)>, filter: Option<u64>
 }
 
 /// Chooses a map, and builds its rows and its filter.
-fn make(given: &mut Given, filtered: &Filtered) -> Result<Unpublished> {
+fn make(given: &mut SourceMap, filtered: &Filtered) -> Result<Unpublished> {
     let lookups = filtered.sample.as_ref().map(Sample::lookups);
     let how = |lambda: f64| how_of(Some(lambda), lookups);
     // The first pass detects whether the rows are tidy.

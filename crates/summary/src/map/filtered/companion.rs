@@ -22,7 +22,7 @@ use crate::frequency::Sureness;
 use crate::holdings::{self, Input, Reading, Reduce, Run, escaped};
 use crate::map::rows::{Order, Rows};
 use crate::map::store::Map;
-use crate::map::tidy::Room;
+use crate::map::tidy::Resources;
 use crate::summary::Summary;
 use crate::ukvs::Headers;
 
@@ -112,7 +112,7 @@ impl Companion {
 
 /// The result of building a companion.
 #[derive(Debug, Default)]
-pub(crate) struct Made {
+pub(crate) struct BuiltCompanion {
     /// Its bytes and its identity. `None` if no row has a filter.
     pub(crate) file: Option<(u64, u64)>,
     /// URI-Rs in filters.
@@ -120,7 +120,7 @@ pub(crate) struct Made {
     pub(crate) reading: Reading,
 }
 
-impl Made {
+impl BuiltCompanion {
     /// The identity of the filter.
     pub(crate) fn identity(&self) -> Option<u64> {
         self.file.map(|(_, identity)| identity)
@@ -134,9 +134,9 @@ pub(crate) fn make(
     rows: &Path,
     full: &Source,
     holdings: &Input,
-    room: &Room,
+    room: &Resources,
     out: &Path,
-) -> Result<Made> {
+) -> Result<BuiltCompanion> {
     let map = Map::open_rows(rows, room)?;
     let widths: Vec<u8> = (1..=WIDEST)
         .filter(|width| map.widths() & 1 << width != 0)
@@ -193,9 +193,9 @@ fn make_of_hashes(
     hashes: &Filter,
     holdings: &Input,
     full: &Source,
-    room: &Room,
+    room: &Resources,
     out: &Path,
-) -> Result<Made> {
+) -> Result<BuiltCompanion> {
     if hashes.head().dialect != holdings.dialect {
         return Err(Error::invalid("its dialect differs from the map's").in_file(hashes.name()));
     }
@@ -251,11 +251,11 @@ fn make_of_hashes(
 fn encode(
     runs: &[(u8, filter::Run)],
     holdings: &Input,
-    room: &Room,
+    room: &Resources,
     reading: Reading,
     out: &Path,
-) -> Result<Made> {
-    let mut made = Made {
+) -> Result<BuiltCompanion> {
+    let mut made = BuiltCompanion {
         file: None,
         keys: 0,
         reading,

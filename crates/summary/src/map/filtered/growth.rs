@@ -13,12 +13,12 @@ use crate::Archive;
 use crate::error::Result;
 use crate::holdings::Input;
 use crate::map::build;
-use crate::map::compact::Given;
+use crate::map::compact::SourceMap;
 use crate::map::pass::{Pass, place};
 use crate::map::row::Row;
 use crate::map::rows::{Order, Rows};
-use crate::map::tidy::Room;
-use crate::map::tree::{Place, Visitor, Walk};
+use crate::map::tidy::Resources;
+use crate::map::tree::{TreeNode, Visitor, Walk};
 
 use super::publish::temporary;
 
@@ -35,7 +35,7 @@ pub struct Growth {
 ///
 /// # Errors
 /// When either cannot be read.
-pub fn growth(given: &mut Given, earlier: &Input, room: &Room) -> Result<Growth> {
+pub fn growth(given: &mut SourceMap, earlier: &Input, room: &Resources) -> Result<Growth> {
     let before = temporary(room)?;
     build(earlier, &Archive::default(), None, &before)?;
     // A pass detects whether the map is tidy, and tidies it if necessary.
@@ -121,11 +121,11 @@ struct Compared {
 impl Visitor for Compare {
     type Node = Compared;
 
-    fn open(&mut self, _: Place<'_>, _: Option<&Compared>) -> Compared {
+    fn open(&mut self, _: TreeNode<'_>, _: Option<&Compared>) -> Compared {
         Compared::default()
     }
 
-    fn close(&mut self, place: Place<'_>, mut node: Compared, parent: Option<&mut Compared>) {
+    fn close(&mut self, place: TreeNode<'_>, mut node: Compared, parent: Option<&mut Compared>) {
         node.was |= node.before > 0.0;
         let came = (node.now - node.before).max(0.0);
         self.growth.newcomers += came;
@@ -150,9 +150,9 @@ struct Nothing;
 impl Visitor for Nothing {
     type Node = ();
 
-    fn open(&mut self, _: Place<'_>, _: Option<&()>) {}
+    fn open(&mut self, _: TreeNode<'_>, _: Option<&()>) {}
 
-    fn close(&mut self, _: Place<'_>, (): (), _: Option<&mut ()>) {}
+    fn close(&mut self, _: TreeNode<'_>, (): (), _: Option<&mut ()>) {}
 }
 
 impl Pass for Nothing {

@@ -21,11 +21,11 @@ use waypost_index::Source;
 use waypost_index::output::{Format, LineWriter};
 use waypost_io::AtomicFile;
 
-use super::companion::{self, Made};
+use super::companion::{self, BuiltCompanion};
 use crate::error::{Error, Result};
 use crate::holdings::Input;
 use crate::map::rows::{Order, Rows};
-use crate::map::tidy::Room;
+use crate::map::tidy::Resources;
 use crate::ukvs::{Headers, Lines, Value};
 
 /// Suffixes of compressed maps, which are not part of the names of their filters.
@@ -80,10 +80,10 @@ pub(crate) fn publish(
     rows: &Path,
     full: &Source,
     holdings: &Input,
-    room: &Room,
+    room: &Resources,
     head: impl Fn(Option<u64>) -> Vec<u8>,
     out: &Path,
-) -> Result<Made> {
+) -> Result<BuiltCompanion> {
     let filter = temporary(room)?;
     let made = companion::make(rows, full, holdings, room, &filter)?;
     place(rows, &made, &filter, &head(made.identity()), out)?;
@@ -94,7 +94,7 @@ pub(crate) fn publish(
 /// filter.
 pub(crate) fn place(
     rows: &Path,
-    made: &Made,
+    made: &BuiltCompanion,
     filter: &Path,
     head: &[u8],
     out: &Path,
@@ -156,7 +156,7 @@ fn remove_stale(map: &Path) {
 }
 
 /// The path of a temporary file, which is removed on drop.
-pub(crate) fn temporary(room: &Room) -> Result<TempPath> {
+pub(crate) fn temporary(room: &Resources) -> Result<TempPath> {
     Ok(waypost_io::temporary::file_in(&room.temporary)?.into_temp_path())
 }
 

@@ -7,7 +7,7 @@
 use super::compact::{Filtered, FilteredBudget};
 use super::price::{self, Prices};
 use crate::error::{Error, Result};
-use crate::map::compact::Given;
+use crate::map::compact::SourceMap;
 use crate::map::measure::measure;
 use crate::map::prior::{Learning, Prior};
 use crate::map::sample::Sample;
@@ -83,7 +83,7 @@ impl Chosen {
 }
 
 pub(crate) struct Search<'a> {
-    pub(crate) given: &'a mut Given,
+    pub(crate) given: &'a mut SourceMap,
     filtered: &'a Filtered,
     /// The headers of the map.
     head: &'a [u8],
@@ -102,7 +102,7 @@ pub(crate) struct Search<'a> {
 
 impl<'a> Search<'a> {
     pub(crate) fn new(
-        given: &'a mut Given,
+        given: &'a mut SourceMap,
         filtered: &'a Filtered,
         head: &'a [u8],
     ) -> Result<Search<'a>> {

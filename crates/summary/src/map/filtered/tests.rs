@@ -23,7 +23,7 @@ use crate::map::solve::solver::states;
 use crate::map::solve::{Gather, RowPrice, Terms, VoidPrice, assess, solve};
 use crate::map::top::Top;
 use crate::map::write::Counting;
-use crate::map::{Filters, Given, Map, Room, build, merge};
+use crate::map::{Filters, Map, Resources, SourceMap, build, merge};
 use crate::{Archive, Summary};
 
 /// Small trees: hosts of up to three labels, paths of up to two segments.
@@ -262,14 +262,15 @@ impl World {
 
     fn compact(&self, from: &str, filtered: &Filtered, to: &str) -> PathBuf {
         let out = self.at(to);
-        let mut given = Given::open(&Source::new(self.at(from)), &Room::default()).unwrap();
+        let mut given =
+            SourceMap::open(&Source::new(self.at(from)), &Resources::default()).unwrap();
         compact_filtered(&mut given, filtered, &out).unwrap();
         out
     }
 }
 
 fn all_present(map: &Path, held: &BTreeSet<String>) -> Result<(), TestCaseError> {
-    let room = Room::default();
+    let room = Resources::default();
     let with = Map::open(map, &room).unwrap();
     let rows = Map::open_rows(map, &room).unwrap();
     for surt in held {
@@ -331,10 +332,10 @@ proptest! {
         let mut holdings = worlds[0].holdings();
         holdings.sources.extend(worlds[1].holdings().sources);
         let out = worlds[0].at("both.ukvs");
-        merge(&maps, Filters::Rebuild(&holdings), &Room::default(), &out).unwrap();
+        merge(&maps, Filters::Rebuild(&holdings), &Resources::default(), &out).unwrap();
         all_present(&out, &both)?;
         let out = worlds[0].at("rows.ukvs");
-        merge(&maps, Filters::Drop, &Room::default(), &out).unwrap();
+        merge(&maps, Filters::Drop, &Resources::default(), &out).unwrap();
         prop_assert_eq!(companion_of(&out).unwrap(), None);
         all_present(&out, &both)?;
     }
@@ -389,7 +390,7 @@ fn filters_are_wrong_as_often_as_they_say() {
     for width in [1, 3, 6, 10] {
         let rows = world.at("rows.ukvs");
         std::fs::write(&rows, format!("* 1/1 {{\"filter\": {width}}}\n")).unwrap();
-        let room = Room::default();
+        let room = Resources::default();
         let full = Source::new(world.at("full.ukvs"));
         let out = world.at("small.ukvs");
         publish(&rows, &full, &world.holdings(), &room, head_naming, &out).unwrap();
@@ -420,13 +421,17 @@ fn a_budget_of_bytes_is_met_within_three_percent_and_counts_all_that_is_shipped(
     for allowed in [6_000u64, 12_000, 20_000] {
         let filtered = world.filtered(FilteredBudget::Bytes(allowed), &in_vain(4_000));
         let map = world.compact("full.ukvs", &filtered, "small.ukvs");
-        let size = Map::open(&map, &Room::default()).unwrap().size().gzip_bytes;
+        let size = Map::open(&map, &Resources::default())
+            .unwrap()
+            .size()
+            .gzip_bytes;
         assert!(
             size <= allowed && size as f64 >= 0.97 * allowed as f64,
             "{size} of {allowed}"
         );
     }
-    let mut given = Given::open(&Source::new(world.at("full.ukvs")), &Room::default()).unwrap();
+    let mut given =
+        SourceMap::open(&Source::new(world.at("full.ukvs")), &Resources::default()).unwrap();
     let filtered = world.filtered(FilteredBudget::Bytes(50), &in_vain(40));
     assert!(compact_filtered(&mut given, &filtered, &world.at("no.ukvs")).is_err());
     assert!(
@@ -450,14 +455,14 @@ proptest! {
             .map(|n| format!("com,site{})/{}/{}", site(n ^ seed), n % 7, n))
             .collect();
         let world = World::new(&held);
-        let mut given = Given::open(&Source::new(world.at("full.ukvs")), &Room::default()).unwrap();
+        let mut given = SourceMap::open(&Source::new(world.at("full.ukvs")), &Resources::default()).unwrap();
         let mut before = f64::INFINITY;
         for allowed in [60u64, 300, 600, 900, 1_300, 2_000, 3_000, 6_000, 12_000, 50_000] {
             let filtered = world.filtered(FilteredBudget::Bytes(allowed), &in_vain(misses));
             let out = world.at("small.ukvs");
             match compact_filtered(&mut given, &filtered, &out) {
                 Ok(built) => {
-                    let size = Map::open(&out, &Room::default()).unwrap().size().gzip_bytes;
+                    let size = Map::open(&out, &Resources::default()).unwrap().size().gzip_bytes;
                     prop_assert!(size <= allowed, "{size} of {allowed}");
                     prop_assert!(size <= built.row_bytes + built.filter_bytes + 16);
                     let wrong = built.report.false_positives.unwrap();
@@ -513,10 +518,10 @@ fn a_filter_that_is_missing_damaged_or_of_another_map_is_an_error_and_can_be_ign
     let file = companion_of(&map).unwrap().unwrap();
     let good = std::fs::read(&file).unwrap();
     let fails = || {
-        let error = Map::open(&map, &Room::default()).unwrap_err();
+        let error = Map::open(&map, &Resources::default()).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Companion(_)), "{error}");
         assert!(error.hint().unwrap().contains("--ignore-filter"));
-        assert!(Map::open_rows(&map, &Room::default()).is_ok());
+        assert!(Map::open_rows(&map, &Resources::default()).is_ok());
     };
     for at in [0, 9, 20, 70, 130, good.len() / 2, good.len() - 1] {
         let mut bad = good.clone();
@@ -531,7 +536,7 @@ fn a_filter_that_is_missing_damaged_or_of_another_map_is_an_error_and_can_be_ign
     std::fs::remove_file(&file).unwrap();
     fails();
     std::fs::write(&file, good).unwrap();
-    assert!(Map::open(&map, &Room::default()).is_ok());
+    assert!(Map::open(&map, &Resources::default()).is_ok());
 }
 
 #[test]
@@ -560,7 +565,8 @@ fn holdings_that_lack_what_the_map_has_are_refused() {
     let less: BTreeSet<String> = world.held.iter().take(1_000).cloned().collect();
     let less = World::new(&less);
     filtered.holdings = less.holdings();
-    let mut given = Given::open(&Source::new(world.at("full.ukvs")), &Room::default()).unwrap();
+    let mut given =
+        SourceMap::open(&Source::new(world.at("full.ukvs")), &Resources::default()).unwrap();
     let error = compact_filtered(&mut given, &filtered, &world.at("out.ukvs")).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Holdings(_)), "{error}");
     assert!(!world.at("out.ukvs").exists() && filters_of(&world).is_empty());
@@ -574,7 +580,8 @@ fn holdings_that_the_map_does_not_have_are_refused() {
     let mut filtered = world.filtered(FilteredBudget::Lambda(50.0), &in_vain(200));
     filtered.top = Some(Top::SecondLevel);
     filtered.holdings.sources.extend(more.holdings().sources);
-    let mut given = Given::open(&Source::new(world.at("full.ukvs")), &Room::default()).unwrap();
+    let mut given =
+        SourceMap::open(&Source::new(world.at("full.ukvs")), &Resources::default()).unwrap();
     let error = compact_filtered(&mut given, &filtered, &world.at("out.ukvs")).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Holdings(_)), "{error}");
     assert!(!world.at("out.ukvs").exists());
@@ -600,7 +607,7 @@ fn one_filter_over_everything_and_no_filter_at_all_are_filtered_maps() {
     filtered.prior = Some(Prior::power(0.0, 1.0));
     filtered.max_width = 8;
     let map = world.compact("full.ukvs", &filtered, "b.ukvs");
-    let map = Map::open(&map, &Room::default()).unwrap();
+    let map = Map::open(&map, &Resources::default()).unwrap();
     let found = map.find(&Surt::new(b"org,x)/"), None);
     assert!(found.is_none_or(|found| found.filter.is_some()));
 }
@@ -673,7 +680,7 @@ fn no_mixture_of_old_and_new_files_calls_a_held_uri_absent() {
         for first in contents {
             for second in contents {
                 let out = pairs.put(map, [first, second]);
-                if Map::open(&out, &Room::default()).is_ok() {
+                if Map::open(&out, &Resources::default()).is_ok() {
                     all_present(&out, held[map]).unwrap();
                     opened += 1;
                 }

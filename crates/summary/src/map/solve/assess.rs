@@ -30,7 +30,7 @@ pub(crate) struct Totals {
 enum Above {
     State(usize),
     /// Set by a wildcard of the input map.
-    Given(usize),
+    SourceMap(usize),
     /// A void of the input map: all rows stay.
     Locked,
 }
@@ -138,7 +138,7 @@ impl Assess<'_> {
                 }
                 return Above::Locked;
             }
-            Above::Given(state) => {
+            Above::SourceMap(state) => {
                 if own.is(VOID) {
                     totals.rows += price(1);
                 } else {
@@ -167,7 +167,7 @@ impl Assess<'_> {
                 totals.wrong += CHANCES[below] * asked;
                 totals.judged += CHANCES[below] * aside;
             }
-            return Above::Given(below);
+            return Above::SourceMap(below);
         }
         let here = match choice.exact[below] {
             NO_ROW => below,

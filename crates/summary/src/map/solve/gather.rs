@@ -14,11 +14,11 @@ use crate::map::beside::{Beside, Own, Size, Sums};
 use crate::map::pass::Pass;
 use crate::map::prior::{Learning, Prior, class};
 use crate::map::row::Row;
-use crate::map::sample::Asked;
+use crate::map::sample::MissCounts;
 use crate::map::second::{Names, Seconds};
 use crate::map::sites::Sites;
 use crate::map::top::Top;
-use crate::map::tree::{Part, Place, Visitor};
+use crate::map::tree::{Part, TreeNode, Visitor};
 
 /// The state of an open node.
 #[derive(Default)]
@@ -127,7 +127,7 @@ impl<'a> Gather<'a> {
     }
 
     /// The outline's record of a node.
-    fn note(&self, place: &Place<'_>, node: &Gathered) -> Noted {
+    fn note(&self, place: &TreeNode<'_>, node: &Gathered) -> Noted {
         let mut flags = 0;
         let by_power = node.holds && !self.prior.is_to_learn();
         for (flag, is) in [
@@ -168,12 +168,17 @@ impl<'a> Gather<'a> {
     }
 
     #[inline]
-    fn class(&self, place: &Place<'_>, node: &Gathered, density: u8) -> usize {
+    fn class(&self, place: &TreeNode<'_>, node: &Gathered, density: u8) -> usize {
         class(place.part, place.level, node.children, density)
     }
 
     /// The node's role in the papers' rule.
-    fn compare(&mut self, place: &Place<'_>, node: &mut Gathered, parent: Option<&mut Gathered>) {
+    fn compare(
+        &mut self,
+        place: &TreeNode<'_>,
+        node: &mut Gathered,
+        parent: Option<&mut Gathered>,
+    ) {
         let rows = u8::from(node.held || node.void) + u8::from(node.wildcard || node.void_below);
         node.locked.rows += f64::from(rows);
         if node.held && node.labelled {
@@ -220,11 +225,11 @@ impl Gathered {
     /// The cost of the node without what is below it, under the papers' rule.
     fn own(&self, prior: f64) -> Own {
         if self.void_below {
-            return Own::Given(self.locked);
+            return Own::SourceMap(self.locked);
         }
         if self.wildcard {
             let rows = self.given.rows + self.seconds.rows() as f64;
-            return Own::Given(Size { rows, ..self.given });
+            return Own::SourceMap(Size { rows, ..self.given });
         }
         let misses = if self.void { 0.0 } else { self.misses() };
         let size = match (self.void, self.held) {
@@ -250,7 +255,7 @@ impl Visitor for Gather<'_> {
     type Node = Gathered;
 
     #[inline]
-    fn open(&mut self, place: Place<'_>, _: Option<&Gathered>) -> Gathered {
+    fn open(&mut self, place: TreeNode<'_>, _: Option<&Gathered>) -> Gathered {
         self.has_ports |= place.part == Part::Port;
         if place.part == Part::Site {
             // Sites don't overlap: no other site is open.
@@ -262,7 +267,12 @@ impl Visitor for Gather<'_> {
     }
 
     #[inline]
-    fn close(&mut self, place: Place<'_>, mut node: Gathered, mut parent: Option<&mut Gathered>) {
+    fn close(
+        &mut self,
+        place: TreeNode<'_>,
+        mut node: Gathered,
+        mut parent: Option<&mut Gathered>,
+    ) {
         node.holds |= node.held || node.wildcard;
         self.urirs += node.urirs;
         if node.holds && self.learning.is_some() {
@@ -334,7 +344,7 @@ impl Pass for Gather<'_> {
     }
 
     #[inline]
-    fn lookups(&mut self, node: &mut Gathered, asked: &Asked) {
+    fn lookups(&mut self, node: &mut Gathered, asked: &MissCounts) {
         node.asked += asked.absent;
         node.aside += asked.aside;
         node.labelled |= asked.labelled;
@@ -349,7 +359,7 @@ impl Pass for Gather<'_> {
 /// The length of the last label or segment, rounded up to an even number so that similar nodes are
 /// grouped.
 #[inline]
-fn last_part(place: &Place<'_>) -> u8 {
+fn last_part(place: &TreeNode<'_>) -> u8 {
     let stem = place.stem;
     let length = match place.part {
         Part::Root => 0,
