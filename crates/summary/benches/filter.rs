@@ -1,8 +1,8 @@
-//! `cargo bench -p waypost-summary --bench filter`: filters made from hashes, and lookups in them
-//! after hashing, beside other libraries.
+//! `cargo bench -p waypost-summary --bench filter`: building filters from hashes, and lookups after
+//! hashing, compared with other libraries.
 //!
-//! What the command takes, from URIs to a file, is measured by `bench/filter`. `KEYS=20000000` sets the
-//! number of keys; a filter of the million that is the default stays in the processor's caches.
+//! `bench/filter` measures the command, from URIs to a file. `KEYS=20000000` sets the number of
+//! keys; a filter of the default million fits in the processor's caches.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark may panic")]
 
 use std::hint::black_box;
@@ -13,7 +13,7 @@ use waypost_index::Source;
 use waypost_summary::filter::{self, Budget, Filter, Hash, Hasher, Input, Kind, Recipe, check};
 use xorf::Filter as _;
 
-/// Keys that are looked up, none of which is held.
+/// Keys to look up, none of which is held.
 const LOOKUPS: u64 = 1_000_000;
 
 type Group<'a> = BenchmarkGroup<'a, criterion::measurement::WallTime>;
@@ -44,7 +44,7 @@ fn recipe(kind: Kind, bits: f64) -> Recipe {
     }
 }
 
-/// A file of hashes of as many URIs.
+/// A file of hashes of this many URIs.
 fn master(folder: &Path) -> Filter {
     let list = folder.join("uris");
     let text: String = (0..keys())
@@ -99,7 +99,7 @@ fn lookup(c: &mut Criterion) {
             ("mapped", Filter::open(&path).unwrap()),
             ("loaded", Filter::load(&path).unwrap()),
         ] {
-            // Every shard is checked when it is first looked at; that is not what is measured.
+            // Every shard is verified on first access, which is not part of the measurement.
             check::check(&filter);
             lookups(&mut group, &format!("{kind} {bits} {how}"), &filter, &asked);
         }
@@ -117,7 +117,7 @@ fn lookups(group: &mut Group<'_>, name: &str, filter: &Filter, asked: &[Hash]) {
                 .count()
         });
     });
-    // Each lookup waits for the answer of the one before, as when a router asks now and then.
+    // Each lookup waits for the answer to the one before, as when a router asks now and then.
     group.bench_function(format!("{name}, each after the one before"), |b| {
         b.iter(|| {
             asked.iter().fold(0usize, |found, &hash| {

@@ -1,4 +1,4 @@
-//! Measures ways to look keys of a map up, for bench/map:
+//! Measures ways to look up keys in a map, for bench/map:
 //!
 //! ```text
 //! map tune MAP HOLDINGS PRICE JUDGE    how right maps of some sizes are with each setting of the prior:
@@ -7,7 +7,7 @@
 //!                        (crate fst), and one binary search for each key that may speak of a lookup
 //! ```
 //!
-//! Each is made of the same text, opened, and asked the same; all answers must be the same.
+//! All are built from the same text and get the same lookups; all answers must be equal.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -43,7 +43,7 @@ fn main() -> Done {
     }
 }
 
-/// Nanoseconds that this thread has run, so that others on the machine do not count.
+/// CPU time of this thread in nanoseconds, so that other processes don't count.
 fn clock(since: Instant) -> u64 {
     std::fs::read_to_string("/proc/thread-self/schedstat")
         .ok()
@@ -125,7 +125,7 @@ fn ways(path: &Path, asked: &Path) -> Done {
     halving(path, &surts)
 }
 
-/// Sizes that settings are compared at, in shares of the URI-Rs.
+/// The sizes at which settings are compared, as shares of the URI-Rs.
 const SHARES: [f64; 5] = [0.01, 0.016, 0.03, 0.039, 0.043];
 
 fn tune(map: &str, holdings: &str, price: &str, judge: &str) -> Done {
@@ -200,7 +200,7 @@ fn rows(text: &[u8]) -> impl Iterator<Item = (&[u8], usize)> {
     })
 }
 
-/// A transducer from keys to where their rows begin.
+/// A transducer from keys to the offsets of their rows.
 fn transducer(path: &Path, surts: &[Surt<'_>]) -> Done {
     let text = Mapped::open(path)?;
     let out = path.with_extension("fst");
@@ -239,7 +239,7 @@ fn transducer(path: &Path, surts: &[Surt<'_>]) -> Done {
         took,
         found,
     );
-    // One walk down: wherever the next bytes make a wildcard final, it is remembered.
+    // One walk down, remembering each position at which a wildcard would be final.
     let (took, found) = seconds(|| {
         surts
             .iter()
@@ -294,7 +294,7 @@ fn halving(path: &Path, surts: &[Surt<'_>]) -> Done {
     let (opened, text) = seconds(|| Mapped::open(path));
     let text = text?;
     let mut key = Vec::new();
-    // It is slow enough for a tenth of them to tell.
+    // It is so slow that a tenth of them is enough.
     let surts = &surts[..surts.len() / 10];
     let (took, found) = seconds(|| {
         let present = surts.iter().filter(|surt| {

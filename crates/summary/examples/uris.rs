@@ -1,4 +1,4 @@
-//! Writes different URIs to standard output, to measure on: `uris COUNT [FIRST]`.
+//! Writes distinct URIs to standard output, for measurements: `uris COUNT [FIRST]`.
 
 use std::io::{BufWriter, Write};
 
@@ -28,7 +28,7 @@ fn mixed(n: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The URI of a number: 65 bytes or so, on one of two million hosts, all different.
+/// The URI of a number: about 65 bytes, on one of two million hosts, all distinct.
 fn uri(n: u64, out: &mut Vec<u8>) -> std::io::Result<()> {
     const SCHEMES: [(&str, &str); 4] = [
         ("https", "www."),

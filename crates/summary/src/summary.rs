@@ -65,7 +65,7 @@ pub struct Match {
 }
 
 impl Answer {
-    /// Present with this frequency, or absent if there is none, without the key.
+    /// Present with this frequency, or absent without one. The key is omitted.
     pub(crate) fn without_key(frequency: Option<Frequency>) -> Answer {
         match frequency {
             None => Answer::Absent,

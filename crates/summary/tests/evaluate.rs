@@ -1,4 +1,4 @@
-//! The judge's numbers equal those of a naive computation.
+//! The numbers of an evaluation equal those of a naive computation.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +36,7 @@ proptest! {
             fs::write(&path, lines.join("\n")).unwrap();
             Source::new(path)
         };
-        // Some of what is asked is held.
+        // Some of the lookups are held.
         let asked: Vec<String> = asked.iter().chain(held.iter().step_by(2)).cloned().collect();
         let input = Input::new(vec![write("held.txt", &held)]);
         let options = Options {

@@ -1,5 +1,5 @@
 //! Filters as whole files: nothing held is ever missing, the same holdings give the same bytes, and
-//! damage is found.
+//! damage is detected.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::BTreeSet;
@@ -92,7 +92,7 @@ fn the_same_holdings_give_the_same_bytes_whatever_the_order_the_input_and_the_me
         sorted.clone(),
     ];
     for kind in Kind::ALL {
-        // A date is taken from captures and a list has none, so both say one.
+        // A date is taken from captures and a list has none, so both are given one.
         let mut recipe = recipe(kind, None);
         recipe.metadata.add("date", "2021").unwrap();
         recipe.metadata.add("coverage", "all").unwrap();
@@ -127,7 +127,7 @@ fn the_same_holdings_give_the_same_bytes_whatever_the_order_the_input_and_the_me
     }
 }
 
-/// URIs, some odd, some SURTs, some nothing at all.
+/// URIs, some unusual, some SURTs, some invalid.
 fn any_uri() -> impl Strategy<Value = String> {
     prop_oneof![
         8 => "https?://[a-z]{1,6}\\.(com|org|co\\.uk)(:[0-9]{2,4})?/[a-zA-Z0-9/%._-]{0,12}(\\?[a-z]=[0-9]{1,3}(&[a-z]=[a-z])?)?",
@@ -151,7 +151,8 @@ proptest! {
         let path = place.write("list", list.join("\n"));
         let hasher = Hasher::new(keyed.then(secret));
         let policy: Policy = policy.parse().unwrap();
-        // A list of odd lines can look like an index or a summary; one good URI in front prevents it.
+        // A list of unusual lines can look like an index or a summary; a valid URI in front
+        // prevents that.
         let path = {
             let text = std::fs::read(&path).unwrap();
             place.write("list", [b"http://first.example/\n".repeat(40), text].concat())
@@ -244,7 +245,7 @@ fn any_byte_that_changes_and_any_end_that_is_missing_is_found() {
             let refused = match Filter::from_bytes(changed) {
                 Err(_) => true,
                 Ok(filter) => {
-                    // A lookup in the damaged shard is refused, too.
+                    // A lookup in the damaged shard is also an error.
                     let mut keyer = Keyer::of(&filter).unwrap();
                     let all = uris(50, "example").iter().all(|uri| {
                         filter
@@ -425,7 +426,7 @@ fn bloom_filters_are_added_to_and_joined_without_loss() {
         &place.path("joined.f"),
     )
     .unwrap();
-    // The bits are those of a build of both; only what is known about the number of keys differs.
+    // The bits are those of a build of both; only the information about the number of keys differs.
     let shards = |name: &str| bytes(&place.path(name))[160..].to_vec();
     assert!(shards("added.f") == shards("both.f") && shards("joined.f") == shards("both.f"));
     assert_eq!(open("both.f").head().rate, joined.head.rate);
@@ -513,7 +514,7 @@ fn what_does_not_go_together_is_refused() {
             .is_err()
     );
     assert!(open("plain").with_secret(secret()).is_err());
-    // A filter is no input of a build, and a failed run leaves no file.
+    // A filter can't be the input of a build, and a failed run leaves no file.
     let sources = [Source::new(place.path("plain"))];
     assert!(filter::build(Input::new(&sources), &Recipe::default(), &place.path("out")).is_err());
     assert!(!place.path("out").exists());
@@ -597,7 +598,7 @@ fn a_filter_is_a_summary() {
 fn every_kind_is_still_written_as_its_golden_file_and_read_from_it() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let place = Place::new();
-    // Enough for two buckets, a block that is cut short, and blocks of different widths.
+    // Enough for two buckets, a short last block, and blocks of different widths.
     let held = uris(1_100, "example");
     let list = place.write("list", held.join("\n"));
     let mut metadata = Metadata::default();

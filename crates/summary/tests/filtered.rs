@@ -1,5 +1,5 @@
-//! The format of maps with filters, held to its golden files. Which rows and widths are best may change;
-//! the bytes of a filter for given rows may not.
+//! The format of maps with filters, checked against golden files. Which rows and widths are best
+//! may change; the bytes of a filter for given rows may not.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 

@@ -1,4 +1,5 @@
-//! Indexes whose keys are not the SURTs of their URLs: whatever enters a summary is found by its URI.
+//! Indexes whose keys are not the SURTs of their URLs: whatever is put into a summary is found by
+//! its URI.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
@@ -14,14 +15,14 @@ use waypost_summary::profile::{self, Options, Profile};
 use waypost_summary::{Answer, Archive, Lookup, Summary};
 use waypost_surt::{Canonicalizer, Dialect, Policy};
 
-/// Canonicalisations of other tools, none of which is one of ours for every URI.
+/// Canonicalisations of other tools, each of which differs from ours for some URIs.
 #[derive(Clone, Copy, Debug)]
 enum Foreign {
-    /// As Webrecorder's tools: percent-escapes stay.
+    /// As in Webrecorder's tools: percent-encoding is kept.
     KeepEscapes,
-    /// `www` stays.
+    /// `www` is kept.
     KeepWww,
-    /// Parameters stay in their order, and so do upper case and slashes.
+    /// The order of parameters, upper case and slashes are kept.
     KeepRest,
     /// `example.com/path`.
     NotReversed,
@@ -93,7 +94,7 @@ fn is_present(summary: &dyn Summary, uri: &str) -> bool {
     matches!(summary.lookup(&lookup).unwrap(), Answer::Present(_))
 }
 
-/// Builds a map, all profiles and a filter of an index.
+/// Builds a map, all profiles and a filter from an index.
 fn summaries(index: &Path, dialect: Dialect, folder: &Path) -> Vec<Box<dyn Summary>> {
     let sources = vec![Source::File(index.to_owned())];
     let input = Input {
@@ -143,7 +144,7 @@ proptest! {
                 prop_assert!(is_present(&*summary, uri), "{} {uri}", summary.kind());
             }
         }
-        // The truth by which summaries are judged is that of the URLs, too.
+        // The truth in an evaluation is also that of the URLs.
         let asked = folder.path().join("asked.txt");
         fs::write(&asked, uris.join("\n")).unwrap();
         let lookups = [Lookups::read(&Source::File(asked), dialect).unwrap()];
@@ -184,7 +185,7 @@ fn an_index_of_webrecorder_is_told_and_counted_by_its_urls() {
     assert_eq!(example.surt, "com,example)/page/1007");
     assert!(built.reading.sorted);
     assert_eq!(built.reading.urirs, 3000);
-    // Lookups of the kind that a filter or map answers are judged by the same truth.
+    // Lookups answered by a filter or map are evaluated against the same truth.
     let asked = folder.path().join("asked.txt");
     fs::write(&asked, uris.join("\n")).unwrap();
     let lookups = [Lookups::read(&Source::File(asked), Dialect::Ia).unwrap()];

@@ -1,5 +1,5 @@
-//! Whatever enters a summary is found by the same URI: lists and indexes of odd URIs, built into every
-//! kind of summary under every dialect, and looked up by URI and by SURT.
+//! Whatever is put into a summary is found by the same URI: lists and indexes of unusual URIs,
+//! built into every kind of summary under every dialect, and looked up by URI and by SURT.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "../../surt/tests/generated/mod.rs"]
@@ -22,7 +22,7 @@ use waypost_summary::profile::{self, Profile};
 use waypost_summary::{Answer, Archive, Lookup, LookupBuffer, Summary};
 use waypost_surt::{Canonicalizer, Dialect, Key, Policy, Reach, Surt};
 
-/// URIs that were lost once, and their relatives.
+/// URIs that were once lost to bugs, and similar ones.
 const ODD: &[&str] = &[
     "http://[::1]/a",
     "http://[::1]:8080/a",
@@ -87,7 +87,7 @@ const DIALECTS: [Dialect; 3] = [
     Dialect::CommonCrawlLegacy,
 ];
 
-/// Lines of a list: odd URIs, and generated ones.
+/// Lines of a list: unusual URIs and generated ones.
 fn lines() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let odd = prop::collection::vec(prop::sample::select(ODD), 0..20);
     (odd, any::<u64>(), 0..40usize).prop_map(|(odd, seed, count)| {
@@ -97,7 +97,7 @@ fn lines() -> impl Strategy<Value = Vec<Vec<u8>>> {
     })
 }
 
-/// The lines that a list can have, and that have a SURT.
+/// The lines that are valid in a list and have a SURT.
 fn listed(lines: Vec<Vec<u8>>, dialect: Dialect) -> Vec<Vec<u8>> {
     let mut writer = waypost_summary::SurtWriter::new(dialect);
     lines
@@ -118,7 +118,7 @@ fn compacted(full: &Path, rule: &Rule, folder: &Path) -> Box<dyn Summary> {
     let out = folder.join("small.ukvs");
     let mut given = SourceMap::open(&Source::new(full), &Resources::default()).unwrap();
     map::compact(&mut given, rule, Style::Published, &out, false).unwrap();
-    // What is open stays readable when the next one takes its name.
+    // An open file stays readable when the next one takes its name.
     Box::new(Map::open(&out, &Resources::default()).unwrap())
 }
 
@@ -224,7 +224,7 @@ fn check_all(
         .zip(&mut buffers)
         .map(|(surt, buffer)| Lookup::of_surt(surt, buffer))
         .collect();
-    // Most SURTs are recognised without being told.
+    // Most SURTs are recognised as such.
     let told: Vec<&[u8]> = surts
         .iter()
         .map(Vec::as_slice)
@@ -250,7 +250,7 @@ fn line(surt: &[u8], uri: &[u8]) -> Vec<u8> {
     [surt, rest.as_bytes()].concat()
 }
 
-/// Whether a line of an index is taken, and not reported as a bad one.
+/// Whether a line of an index is accepted rather than reported as bad.
 fn is_capture(line: &[u8]) -> bool {
     let layout = FileLayout::detect(line);
     matches!(layout.read(line, Fields::ALL, true), Line::Capture(..))
@@ -266,7 +266,7 @@ proptest! {
     ) {
         let lines = listed(lines, dialect);
         let folder = TempDir::new().unwrap();
-        // Told by its first line: one that is a URI beyond doubt.
+        // The kind is detected from the first line, which is clearly a URI.
         let mut text = b"http://example.com/\n".to_vec();
         for line in &lines {
             text.extend_from_slice(line);
@@ -289,7 +289,7 @@ proptest! {
             if waypost_surt::is_surt(uri) || canonicalizer.canonicalize(uri, &mut surt).is_err() {
                 continue;
             }
-            // What a row of an index cannot hold, no index holds.
+            // No index contains what a row of an index can't contain.
             let white = |byte: &u8| byte.is_ascii_whitespace() || *byte < b' ';
             if !waypost_index::web::can_be_url(uri) || surt.is_empty() || surt.iter().any(white) || std::str::from_utf8(uri).is_err() || surt.starts_with(b"!") {
                 continue;
@@ -313,7 +313,7 @@ proptest! {
     }
 }
 
-/// Labels of hosts, empty ones and ports among them.
+/// Labels of hosts, including empty ones and ports.
 fn host() -> impl Strategy<Value = String> {
     "(|a|b|\\*|::1|:)((,|:)(|a|b|8)){0,3}"
 }
@@ -340,8 +340,8 @@ fn odd_key() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A key in one spelling. Slashes at the end of an exact key do not count, and `b:c,*` is one row
-/// whether it is the wildcard of a host or a URI behind the scheme `b:`.
+/// A key in canonical form. Trailing slashes of an exact key are ignored, and `b:c,*` is one row
+/// whether it is the wildcard of a host or a URI with the scheme `b:`.
 fn normal(key: &Key<'_>) -> (String, Reach) {
     let stem = String::from_utf8(key.stem().to_vec()).unwrap();
     match stem.strip_suffix(",*") {
@@ -356,7 +356,7 @@ fn normal(key: &Key<'_>) -> (String, Reach) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// [`Surt::candidates`] says which keys speak of a SURT; the first that a map has decides.
+    /// [`Surt::candidates`] lists the keys that match a SURT; the first one in the map decides.
     #[test]
     fn the_first_candidate_that_a_map_has_decides(
         keys in prop::collection::vec(odd_key(), 0..12),

@@ -1,4 +1,4 @@
-//! Maps from the outside: what is built, merged, compacted, kept beside them, and refused.
+//! Maps through the public interface: building, merging, compacting, tables, and errors.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::BTreeMap;
@@ -264,7 +264,7 @@ fn only_plain_and_tidy_maps_have_tables() {
             .to_string()
             .contains("out of order")
     );
-    // The map itself is put in order when it is opened.
+    // The map itself is sorted when it is opened.
     assert!(is_present(&open(&untidy), "com,a)/"));
     for odd in [
         "com,a)/ 1\n \ncom,b)/ 1\n",
@@ -291,7 +291,7 @@ fn peak() -> usize {
 fn a_line_of_a_gigabyte_is_an_error_with_its_place_and_takes_little_memory() {
     let folder = TempDir::new().unwrap();
     let path = put(&folder, "long.ukvs", "com,a)/ 1\n");
-    // A hole in the file: zeros without end, and no line feed.
+    // A hole in the file: endless zeros without a line feed.
     fs::File::options()
         .write(true)
         .open(&path)
@@ -386,7 +386,7 @@ fn broken_maps_are_errors_with_line_and_byte() {
     }
 }
 
-/// Keys of maps: exact ones and wildcards of hosts and paths, on few places.
+/// Keys of maps: exact ones and wildcards of hosts and paths, on few nodes.
 fn keys() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => ("[ab](,[ab]){0,2}", "(/[ab]{1,2}){0,2}").prop_map(|(host, path)| format!("{host}){}", if path.is_empty() { "/".into() } else { path })),
@@ -467,7 +467,7 @@ proptest! {
     ) {
         let folder = TempDir::new().unwrap();
         let held: BTreeMap<String, u64> = held.into_iter().map(|(key, n)| (if key.ends_with(')') { key + "/" } else { key }, n)).chain(bare).collect();
-        // A void anywhere, and two walks are taken.
+        // A void anywhere requires two passes.
         let one = put(&folder, "one", text(&held));
         let two = put(&folder, "two", text(&held) + "zz,void)/x 0\n");
         let (a, b) = (folder.path().join("a"), folder.path().join("b"));

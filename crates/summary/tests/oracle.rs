@@ -1,4 +1,4 @@
-//! Profiles equal those that a short script makes with the packages surt and tldextract.
+//! Profiles equal those of a short script that uses the Python packages surt and tldextract.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
@@ -15,7 +15,7 @@ use waypost_surt::Policy;
 #[path = "../../../tests/oracles.rs"]
 mod oracles;
 
-/// URIs that share hosts, paths and odd bytes; the same every time.
+/// URIs that share hosts, paths and unusual bytes; the same in every run.
 fn uris(count: u64) -> Vec<String> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut next = move |most: u64| {

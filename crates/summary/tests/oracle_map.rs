@@ -1,4 +1,4 @@
-//! The papers' authors' own tool and maps, against ours.
+//! The tool and maps of the papers' authors, compared with ours.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -121,7 +121,7 @@ fn the_reference_tool_gives_the_same_bytes_on_clean_maps() {
     let mut compared = 0;
     for round in 0..60 {
         let mut keys = std::collections::BTreeSet::new();
-        // A host that has pages has no hosts below it: there the tool leaves stale lines (B3).
+        // A host with pages has no subdomains: the tool would leave stale lines there (B3).
         for _ in 0..(1 + dice.below(400)) {
             let labels = 2 + dice.below(if round % 3 == 0 { 9 } else { 2 });
             let mut key = String::from(["com", "org", "uk"][dice.below(3) as usize]);

@@ -1,5 +1,5 @@
-//! However the input is cut into ranges, and however what they give is merged and sent in between,
-//! summaries have the same bytes as those made in one go.
+//! However the input is cut into ranges, and however the partials are grouped and serialised, the
+//! summaries have the same bytes as those built in one go.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::BTreeSet;
@@ -17,8 +17,8 @@ use waypost_summary::profile::{self, Options};
 use waypost_summary::{Archive, By, map};
 use waypost_surt::{Dialect, Policy};
 
-/// Reads files in ranges that are cut at random, and merges the pieces in a random grouping, sent as
-/// bytes in between.
+/// Reads files in random ranges, and merges the partials in a random grouping, serialising them in
+/// between.
 fn in_ranges<J: Job>(
     scan: &Ranges<'_, J>,
     paths: &[PathBuf],
@@ -67,7 +67,7 @@ struct World {
     files: Vec<Vec<(String, u32)>>,
     sorted: bool,
     list: bool,
-    /// The bytes of a gzip member; 0 for plain files.
+    /// The size of a gzip member in bytes; 0 for plain files.
     member: usize,
     memory: usize,
     random: u64,

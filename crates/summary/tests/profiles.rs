@@ -1,4 +1,5 @@
-//! Profiles from the outside: what is written, what it answers, and what does not change it.
+//! Profiles through the public interface: their files, their answers, and what must not affect
+//! them.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,7 +35,7 @@ fn build(paths: &[PathBuf], folder: &Path) -> Report {
     profile::build(&input(paths), &options(Some(folder), &Policy::ALL), None).unwrap()
 }
 
-/// Rows of a profile: key → captures, URI-Rs as text.
+/// Rows of a profile: key → captures and URI-Rs as text.
 fn rows(path: &Path) -> BTreeMap<String, (u64, String, u64)> {
     let text = String::from_utf8(fs::read(path).unwrap()).unwrap();
     let mut found = BTreeMap::new();
@@ -67,7 +68,7 @@ fn path(folder: &Path, policy: Policy) -> PathBuf {
     folder.join(format!("a.{policy}.cdxj"))
 }
 
-/// SURTs with every byte that sorts oddly around separators, and captures of them.
+/// SURTs with every byte that sorts unexpectedly around separators, and captures of them.
 fn captures() -> impl Strategy<Value = Vec<(String, u32)>> {
     let surt = "(com|uk,co|org|com,x-a)(,[ab]{1,2}[-0b]?){1,3}(:81)?\\)/([ab]{0,2}[-0.]?/?){0,4}(\\?[ab=]{1,4})?";
     prop::collection::vec((surt, 2000..2004u32), 1..60)
@@ -291,7 +292,7 @@ fn each_input_can_be_a_source() {
 #[test]
 fn keys_that_come_back_late_are_worked_in() {
     let folder = tempfile::tempdir().unwrap();
-    // The root of a host with three labels comes back behind all of its paths.
+    // The root of a host with three labels recurs after all of its paths.
     let mut captures: Vec<(String, u32)> = (0..5000)
         .map(|i| (format!("com,x,y)/a{i:05}/b"), 2000))
         .collect();

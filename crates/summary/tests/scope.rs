@@ -1,4 +1,4 @@
-//! Summaries know what they were made from: outside of it they cannot tell.
+//! Summaries know what they were built from; outside of that, the answer is unknown.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ fn build_map(index: &Path, select: Select, out: &Path) {
     map::build(&input, &Archive::default(), None, out).unwrap();
 }
 
-/// A map, a profile and a filter of the captures that are selected.
+/// A map, a profile and a filter of the selected captures.
 fn summaries(folder: &TempDir, select: &Select) -> Vec<Box<dyn Summary>> {
     let index = index(folder);
     let path = |name: &str| folder.path().join(name);

@@ -37,7 +37,7 @@ const PAPERS_FILTERS: u64 = 16;
 const PAPERS_HASHES: i32 = 5;
 
 impl Wish {
-    /// Keys after so many years.
+    /// Keys after this many years.
     pub fn keys(&self, years: u32) -> u64 {
         self.uris
             .saturating_add(self.growth.saturating_mul(u64::from(years)))

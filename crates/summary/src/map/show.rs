@@ -55,7 +55,7 @@ impl Tree {
         self.keep_from(least);
     }
 
-    /// How large each place is, or one above it that is smaller: none is.
+    /// The size of each node, limited by those of its ancestors.
     fn sizes(&self, above: u64, sizes: &mut Vec<u64>) {
         let size = self.captures.min(above);
         sizes.push(size);

@@ -1,4 +1,4 @@
-//! What holds of maps however they are made: nothing held is lost, and least cost is least.
+//! Properties of all maps: nothing held is lost, and least cost is least.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -34,7 +34,7 @@ fn write_map(folder: &TempDir, name: &str, text: &str) -> std::path::PathBuf {
     path
 }
 
-/// A folder in memory where there is one: thousands of maps are written, and each of them is synced.
+/// A folder in memory, if available: thousands of maps are written, and each of them is synced.
 fn quick_folder() -> TempDir {
     TempDir::new_in("/dev/shm").unwrap_or_else(|_| TempDir::new().unwrap())
 }
@@ -85,7 +85,7 @@ fn is_present(map: &Map, surt: &str) -> bool {
         .is_some_and(|found| !found.frequency.is_void())
 }
 
-/// The rows of a map by what their keys are, without the lookup table: voids are false.
+/// The rows of a map by key, without the lookup table: voids are false.
 type Answers = BTreeMap<(Vec<u8>, String), bool>;
 
 fn answers(path: &Path) -> Answers {
@@ -101,7 +101,7 @@ fn answers(path: &Path) -> Answers {
     answers
 }
 
-/// What the first candidate that has a row says.
+/// The answer of the first candidate that has a row.
 fn is_present_in(answers: &Answers, surt: &str) -> bool {
     Surt::new(surt.as_bytes())
         .candidates()
@@ -450,7 +450,7 @@ fn sample_of(asked: &BTreeMap<String, u32>, labelled: bool) -> Sample {
     Sample::of_places(places, labelled, 1)
 }
 
-/// What a map costs by its definition: rows, and λ for what is wrongly called present.
+/// The cost of a map by definition: its rows, plus λ for each false positive.
 fn cost_of(
     map: &BTreeMap<(String, bool), bool>,
     nodes: &BTreeMap<String, (bool, f64)>,
@@ -477,7 +477,7 @@ fn cost_of(
     Some(cost)
 }
 
-/// The least cost over all maps, by trying every set of rows at every place.
+/// The least cost over all maps, by trying every set of rows at every node.
 fn brute(nodes: &BTreeMap<String, (bool, f64)>, lambda: f64, void_price: Option<f64>) -> f64 {
     let mut spots: BTreeSet<(String, bool)> = BTreeSet::new();
     for place in nodes.keys() {
@@ -488,7 +488,7 @@ fn brute(nodes: &BTreeMap<String, (bool, f64)>, lambda: f64, void_price: Option<
                 key.reach() == Reach::All || (key.reach() == Reach::Hosts && !stem.contains(','));
             let real = wild || Key::new(stem.as_bytes()) == Key::new(place.as_bytes());
             if !root && real {
-                // Hosts and sites are told apart by their parenthesis.
+                // Hosts and sites are distinguished by their parenthesis.
                 spots.insert((stem, wild));
             }
         }
@@ -586,7 +586,7 @@ proptest! {
         asked in prop::collection::btree_map(usual_places(), 1..4u32, 0..20),
     ) {
         let mut text = map_text(&held);
-        // What has no host has no wildcards.
+        // Keys without a host have no wildcards.
         for (key, frequency) in given_rows.iter().filter(|(key, _)| key.contains(")/")) {
             text += &format!("{key} {frequency}\n");
         }
@@ -729,7 +729,7 @@ proptest! {
     }
 }
 
-/// With ports, single labels, dashes, double slashes and what has no host.
+/// With ports, single labels, dashes, double slashes and keys without a host.
 fn usual_places() -> impl Strategy<Value = String> {
     prop_oneof![
         8 => ("[ab0](,[ab-]{1,2}){0,3}(:8[01])?", "(/[ab0.!-]{0,2}){0,3}").prop_map(|(host, path)| {
@@ -741,8 +741,8 @@ fn usual_places() -> impl Strategy<Value = String> {
     ]
 }
 
-/// With ports, addresses, empty and single labels, dashes, double slashes, stars, keys that begin as
-/// headers, quotes or JSON do, and what has no host.
+/// With ports, addresses, empty and single labels, dashes, double slashes, stars, keys that start
+/// like headers, quotes or JSON, and keys without a host.
 pub(super) fn odd_places() -> impl Strategy<Value = String> {
     let place = |(host, path): (String, String)| {
         let path = path.trim_end_matches('/');

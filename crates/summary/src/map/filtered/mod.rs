@@ -2,7 +2,7 @@
 //! says which part.
 //!
 //! ```text
-//! map of exact keys ─► cost: the least cost of every place under every state, bottom up
+//! map of exact keys ─► cost: the least cost of every node under every state, bottom up
 //! lookups, prior   ─┘    │ search: the price that spends the budget, by what rows really take
 //!                        ▼
 //!                   rows with {"filter": r} ─┐

@@ -1,5 +1,5 @@
-//! What holds of filtered maps however they are made: the cheapest is the cheapest, nothing held is
-//! called absent, and filters are wrong as often as they say.
+//! Properties of all filtered maps: least cost is least, nothing held is called absent, and filters
+//! have the stated false positive rate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -45,12 +45,12 @@ fn sample_of(asked: &BTreeMap<String, u32>) -> Sample {
     Sample::of_places(places, true, 1)
 }
 
-/// URI-Rs held and lookups in vain at a place.
+/// URI-Rs held and misses at a node.
 type Nodes = BTreeMap<String, (u32, f64)>;
-/// Rows: a stem, whether it is a wildcard, what it says.
+/// Rows: a stem, whether it is a wildcard, and its state.
 type Rows = BTreeMap<(String, bool), usize>;
 
-/// What is said of a place, by the rows but for `without`.
+/// The state of a node by the rows, ignoring `without`.
 fn said(rows: &Rows, place: &str, without: Option<&(String, bool)>) -> usize {
     let decides = Surt::new(place.as_bytes()).candidates().find_map(|key| {
         let wildcard = key.reach() != Reach::Exact;
@@ -61,8 +61,9 @@ fn said(rows: &Rows, place: &str, without: Option<&(String, bool)>) -> usize {
     decides.unwrap_or(ABSENT)
 }
 
-/// What rows cost by the definition: their bytes, the bits of what they decide, λ for what is wrongly
-/// called present, and for the part of it that came by chance to where a row says less.
+/// The cost of rows by definition: their bytes, the bits of what they decide, and λ for each false
+/// positive and for the share of misses that is attributed to chance where a row calls less
+/// present.
 fn cost_of(rows: &Rows, nodes: &Nodes, lambda: f64, prices: &Prices, row: f64) -> Option<f64> {
     let mut cost = 0.0;
     for (spot, &says) in rows {
@@ -73,16 +74,16 @@ fn cost_of(rows: &Rows, nodes: &Nodes, lambda: f64, prices: &Prices, row: f64) -
             })
         };
         let here = || nodes.iter().filter(|(place, _)| covered(place));
-        // A row that calls something present has something to call present.
+        // A row that calls something present must cover something held.
         if says != ABSENT && here().all(|(_, (held, _))| *held == 0) {
             return None;
         }
-        // And a single place that is held is no void.
+        // A single held node can't be a void.
         if says == ABSENT && !spot.1 && here().any(|(_, (held, _))| *held > 0) {
             return None;
         }
         let asked: f64 = here().map(|(_, (_, asked))| asked).sum();
-        // What would be said without the row; of its own wildcard below it nothing is known.
+        // The state without the row; its own wildcard below it is ignored.
         let inner = here().next()?.0;
         let mut above = rows.clone();
         above.retain(|(stem, wildcard), _| {
@@ -102,7 +103,7 @@ fn cost_of(rows: &Rows, nodes: &Nodes, lambda: f64, prices: &Prices, row: f64) -
     Some(cost)
 }
 
-/// The places of rows that make a difference.
+/// The nodes at which rows make a difference.
 fn spots(nodes: &Nodes) -> Vec<(String, bool)> {
     let mut spots = BTreeSet::new();
     for place in nodes.keys() {
@@ -127,7 +128,7 @@ fn brute(nodes: &Nodes, lambda: f64, prices: &Prices, row: f64, says: &[usize]) 
             }
             code /= choices;
         }
-        // `*` is no void: it would say what is said anyway.
+        // `*` can't be a void: that is the default anyway.
         if rows.get(&(String::new(), true)) == Some(&ABSENT) {
             continue;
         }
@@ -191,7 +192,7 @@ proptest! {
     }
 }
 
-/// With queries, ports, single labels, dashes, double slashes and what has no host.
+/// With queries, ports, single labels, dashes, double slashes and keys without a host.
 fn surts() -> impl Strategy<Value = String> {
     prop_oneof![
         12 => ("[ab0](,[ab-]{1,2}){0,3}(:8[01])?", "(/[ab0.!-]{0,2}){0,3}", "(\\?[ab]=[0-3])?").prop_map(|(host, path, query)| {
@@ -208,7 +209,7 @@ struct World {
 }
 
 impl World {
-    /// An index of what is held, and the map of it.
+    /// An index of the holdings, and its map.
     fn new(held: &BTreeSet<String>) -> World {
         let world = World {
             folder: TempDir::new().unwrap(),
@@ -341,16 +342,16 @@ proptest! {
     }
 }
 
-/// A world with enough keys to count by.
+/// A world with enough keys for statistics.
 fn large(count: u32) -> World {
-    // A few sites have most.
+    // A few sites have most of the keys.
     let held = (0..count)
         .map(|n| format!("com,site{})/{}/{}", site(n), n % 7, n))
         .collect();
     World::new(&held)
 }
 
-/// Lookups in vain, mostly of other sites.
+/// Misses, mostly of other sites.
 fn in_vain(count: u32) -> BTreeMap<String, u32> {
     (0..count)
         .map(|n| {
@@ -362,7 +363,7 @@ fn in_vain(count: u32) -> BTreeMap<String, u32> {
         .collect()
 }
 
-/// One of 300, the first ones more often.
+/// One of 300, with a preference for the first.
 fn site(n: u32) -> u32 {
     let spread = f64::from(n.wrapping_mul(2_654_435_761)) / f64::from(u32::MAX);
     (300.0 * spread * spread * spread) as u32
@@ -466,7 +467,7 @@ proptest! {
                     prop_assert!(size <= allowed, "{size} of {allowed}");
                     prop_assert!(size <= built.row_bytes + built.filter_bytes + 16);
                     let wrong = built.report.false_positives.unwrap();
-                    // What is expected of the same map is not the same at every price, but nearly.
+                    // The expectation for the same map differs slightly between prices.
                     prop_assert!(wrong <= 1.02 * before + 0.5, "{wrong} at {allowed}, {before} before");
                     before = before.min(wrong);
                 }
@@ -591,7 +592,7 @@ fn holdings_that_the_map_does_not_have_are_refused() {
 fn one_filter_over_everything_and_no_filter_at_all_are_filtered_maps() {
     let world = large(2_000);
     let none = BTreeMap::new();
-    // Without a price for false positives everything is called present.
+    // If false positives are free, everything is called present.
     let map = world.compact(
         "full.ukvs",
         &world.filtered(FilteredBudget::Lambda(0.0), &none),
@@ -601,7 +602,7 @@ fn one_filter_over_everything_and_no_filter_at_all_are_filtered_maps() {
     assert!(text.ends_with("\n* 2000/2000\n"), "{text}");
     assert_eq!(companion_of(&map).unwrap(), None);
     assert!(!text.contains("\"filter\""));
-    // Lookups of hosts that are not held ask for a filter over everything.
+    // Lookups of hosts that are not held require a filter over everything.
     let asked = (0..3_000).map(|n| (format!("org,{n})/"), 1)).collect();
     let mut filtered = world.filtered(FilteredBudget::Lambda(10.0), &asked);
     filtered.prior = Some(Prior::power(0.0, 1.0));
@@ -612,7 +613,7 @@ fn one_filter_over_everything_and_no_filter_at_all_are_filtered_maps() {
     assert!(found.is_none_or(|found| found.filter.is_some()));
 }
 
-/// Two runs over one output: the old pair and the new one, each as bytes under their names.
+/// Two runs with the same output: the old pair and the new one, as bytes with their names.
 struct Pairs {
     world: World,
     old_held: BTreeSet<String>,
@@ -686,7 +687,7 @@ fn no_mixture_of_old_and_new_files_calls_a_held_uri_absent() {
                 }
             }
         }
-        // Its own filter under its own name, and whatever else.
+        // Its own filter under its own name, plus anything else.
         assert_eq!(opened, contents.len());
     }
 }
@@ -695,7 +696,7 @@ fn no_mixture_of_old_and_new_files_calls_a_held_uri_absent() {
 fn a_run_that_ends_anywhere_leaves_a_whole_pair_and_the_next_cleans_up() {
     let pairs = Pairs::new();
     let (old, new) = (Some(pairs.filter(0)), Some(pairs.filter(1)));
-    // As they were; the new filter is there; the new map is; the old filter is gone.
+    // Initial state; the new filter exists; the new map exists; the old filter is gone.
     for (map, filters) in [
         (0, [old, None]),
         (0, [old, new]),
@@ -719,7 +720,7 @@ fn a_run_that_ends_anywhere_leaves_a_whole_pair_and_the_next_cleans_up() {
 fn only_filters_that_no_map_names_are_removed() {
     let pairs = Pairs::new();
     let out = pairs.put(0, [Some(pairs.filter(0)), None]);
-    // The old map is kept under another compression; others have filters of their own.
+    // The old map is kept with another compression; other maps have filters of their own.
     let packed = pairs.world.at("small.ukvs.gz");
     let text = std::fs::read(&out).unwrap();
     let mut writer = waypost_index::output::LineWriter::create(

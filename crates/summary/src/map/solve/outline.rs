@@ -482,7 +482,7 @@ mod tests {
                         top,
                         held: if is(HELD) { u64::from(held) } else { 0 },
                         given,
-                        // Without second keys it is told from the node's being held.
+                        // Without second keys it follows from whether the node is held.
                         exact_rows: if exact > 1 || wildcard_rows != 1 {
                             exact
                         } else {
