@@ -308,7 +308,8 @@ impl Place {
     #[inline(always)]
     pub(crate) fn probe(&self, hash: Hash, position: u64, deviations: &[i8]) -> Probe {
         let row = self.first_row(position, deviations);
-        let coefficients = self.coefficients(hash);
+        // Those beyond the last row need not be cleared: where there is no row, zeros are read.
+        let coefficients = coefficients(hash);
         let (lower, upper) = (coefficients as u64, (coefficients >> 64) as u64);
         let shift = row % 64;
         let carried = |word: u64| (word >> 1) >> (63 - shift);
@@ -317,11 +318,11 @@ impl Place {
             rows: self.rows,
             block: row / 64,
             narrow: self.narrow,
-            masks: [
-                lower << shift,
-                upper << shift | carried(lower),
-                carried(upper),
-            ],
+            masks: Masks {
+                first: lower << shift,
+                second: upper << shift | carried(lower),
+                third: carried(upper),
+            },
             columns: self.columns,
         }
     }
@@ -336,8 +337,8 @@ pub(crate) struct Probe {
     rows: u32,
     /// The block of 64 rows that contains the first of them.
     block: u32,
-    /// The selected rows of this block and of the next two.
-    masks: [u64; 3],
+    /// Which rows of this block and of the next two are selected.
+    masks: Masks,
     narrow: u32,
     columns: u8,
 }
@@ -346,28 +347,27 @@ impl Probe {
     /// Whether the hash may be held.
     #[inline(always)]
     pub(crate) fn answer(&self, bytes: &[u8]) -> bool {
-        if self.block + 3 > self.rows / 64 {
-            return self.answer_at_end(bytes);
+        // Three whole blocks of as many columns each, but near an end of the shard or of its narrow part.
+        let columns = self.columns_of(self.block);
+        let narrow_ends = self.block < self.narrow && self.narrow <= self.block + 2;
+        if self.block + 3 > self.rows / 64 || narrow_ends {
+            return self.answer_at_edge(bytes);
         }
-        let (first, second) = (self.columns_of(self.block), self.columns_of(self.block + 1));
-        let words = bytes.get(self.first_byte()..).unwrap_or_default();
-        let (words, _) = words.as_chunks::<8>();
-        let columns = first;
-        match (
-            words.get(..columns),
-            words.get(first..first + columns),
-            words.get(first + second..first + second + columns),
-        ) {
-            (Some(a), Some(b), Some(c)) => is_zero([a, b, c], self.masks),
-            // Unreachable: the table was checked against the length of the file.
-            _ => true,
-        }
+        let start = self.byte_of(self.block);
+        let Some(blocks) = bytes.get(start..start + 24 * columns) else {
+            // Cannot be: the table was checked against the length of the file.
+            return true;
+        };
+        let (words, _) = blocks.as_chunks::<8>();
+        let (first, rest) = words.split_at(columns);
+        let (second, third) = rest.split_at(columns);
+        is_zero(first, second, third, self.masks)
     }
 
-    /// Near the end of a shard, where the last block may have fewer rows.
+    /// Where the blocks that are read differ, or the last of them has fewer rows.
     #[cold]
     #[inline(never)]
-    fn answer_at_end(&self, bytes: &[u8]) -> bool {
+    fn answer_at_edge(&self, bytes: &[u8]) -> bool {
         if self.rows == 0 {
             return false;
         }
@@ -385,7 +385,8 @@ impl Probe {
                 }
             }
         }
-        is_zero(blocks.each_ref().map(|block| &block[..columns]), self.masks)
+        let [first, second, third] = blocks.each_ref().map(|block| &block[..columns]);
+        is_zero(first, second, third, self.masks)
     }
 
     /// The columns of a block.
@@ -401,15 +402,10 @@ impl Probe {
         (self.start + 8 * words) as usize
     }
 
-    #[inline(always)]
-    fn first_byte(&self) -> usize {
-        self.byte_of(self.block)
-    }
-
-    /// Prefetches what [`answer`](Probe::answer) will read.
+    /// Asks the processor to fetch what [`answer`](Probe::answer) will read.
     #[inline(always)]
     pub(crate) fn prefetch(&self, bytes: &[u8]) {
-        let (start, length) = (self.first_byte(), 24 * usize::from(self.columns));
+        let (start, length) = (self.byte_of(self.block), 24 * usize::from(self.columns));
         for line in (start..start + length).step_by(64) {
             waypost_io::mapped::prefetch(bytes, line);
         }
@@ -417,28 +413,60 @@ impl Probe {
     }
 }
 
-/// Whether the XOR of the selected rows of three blocks is zero in all columns.
+/// A column of a block: a bit for each row.
+type Column = [u8; 8];
+
+/// Whether the selected rows of three blocks, xored, are zero in all columns.
 #[inline(always)]
-fn is_zero([first, second, third]: [&[[u8; 8]]; 3], masks: [u64; 3]) -> bool {
-    let columns = first.len().min(second.len()).min(third.len());
-    let column = |at: usize| {
-        let word = |words: &[[u8; 8]], mask| u64::from_le_bytes(words[at]) & mask;
-        word(first, masks[0]) ^ word(second, masks[1]) ^ word(third, masks[2])
+fn is_zero(first: &[Column], second: &[Column], third: &[Column], masks: Masks) -> bool {
+    let four = |first: &[Column; 4], second: &[Column; 4], third: &[Column; 4]| {
+        is_odd([
+            masks.select(first[0], second[0], third[0]),
+            masks.select(first[1], second[1], third[1]),
+            masks.select(first[2], second[2], third[2]),
+            masks.select(first[3], second[3], third[3]),
+        ])
     };
-    let four = |at: usize| [column(at), column(at + 1), column(at + 2), column(at + 3)];
-    if columns < 4 {
-        return !(0..columns).any(|at| column(at).count_ones() % 2 == 1);
-    }
-    // Only one in 16 hashes that are not held passes the first four columns. The last four may
-    // overlap those before them.
-    let mut at = 0;
-    while at + 4 < columns {
-        if is_odd(four(at)) {
+    // A hash that is not held gets no further than the first four columns but once in 16.
+    let fours = first.as_chunks::<4>().0.iter();
+    let fours = fours.zip(second.as_chunks::<4>().0);
+    for ((first, second), third) in fours.zip(third.as_chunks::<4>().0) {
+        if four(first, second, third) {
             return false;
         }
-        at += 4;
     }
-    !is_odd(four(columns - 4))
+    if first.len() % 4 == 0 {
+        return true;
+    }
+    // The last four overlap those before them.
+    match (first.last_chunk(), second.last_chunk(), third.last_chunk()) {
+        (Some(first), Some(second), Some(third)) => !four(first, second, third),
+        _ => !first
+            .iter()
+            .zip(second)
+            .zip(third)
+            .any(|((first, second), third)| {
+                masks.select(*first, *second, *third).count_ones() % 2 == 1
+            }),
+    }
+}
+
+/// Which rows of three blocks are selected.
+#[derive(Clone, Copy, Default)]
+struct Masks {
+    first: u64,
+    second: u64,
+    third: u64,
+}
+
+impl Masks {
+    /// The selected bits of a column, those of all blocks xored.
+    #[inline(always)]
+    fn select(self, first: Column, second: Column, third: Column) -> u64 {
+        u64::from_le_bytes(first) & self.first
+            ^ u64::from_le_bytes(second) & self.second
+            ^ u64::from_le_bytes(third) & self.third
+    }
 }
 
 /// Whether any of four words has an odd number of bits.
