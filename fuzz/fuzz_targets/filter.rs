@@ -18,7 +18,13 @@ fn try_all(bytes: Vec<u8>) {
     let Ok(filter) = Filter::from_bytes(bytes) else {
         return;
     };
-    for hash in [0, 1, u128::MAX, 1 << 127, 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef] {
+    for hash in [
+        0,
+        1,
+        u128::MAX,
+        1 << 127,
+        0x0123_4567_89ab_cdef_0123_4567_89ab_cdef,
+    ] {
         let _ = filter.contains(hash);
         for width in filter.widths() {
             let _ = filter.contains_at(width, hash);

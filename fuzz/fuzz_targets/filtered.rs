@@ -10,7 +10,8 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
-use waypost_summary::map::{Map, Room, check::check, companion_of};
+use waypost_io::Resources;
+use waypost_summary::map::{Map, check::check, companion_of};
 use waypost_surt::Surt;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -22,26 +23,36 @@ fuzz_target!(|bytes: &[u8]| {
     let path = FOLDER.path().join("a.ukvs");
     // The headers name the filter that follows.
     let filter = filter(halves.next().unwrap_or_default());
-    let identity = filter.get(120..128).map_or(0, |bytes| bytes.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte)));
+    let identity = filter.get(120..128).map_or(0, |bytes| {
+        bytes
+            .iter()
+            .rev()
+            .fold(0, |sum, &byte| sum << 8 | u64::from(byte))
+    });
     let head = format!("!meta {{\"filter\": \"{identity:016x}\"}}\n");
     std::fs::write(&path, [head.as_bytes(), rows].concat()).expect("a file");
     if let Ok(Some(companion)) = companion_of(&path) {
         std::fs::write(companion, filter).expect("a file");
     }
-    let room = Room::default();
-    let _ = check(&waypost_index::Source::new(path.clone()));
-    let Ok(alone) = Map::open_rows(&path, &room) else {
+    let resources = Resources::default();
+    let _ = check(&waypost_io::Source::new(path.clone()));
+    let Ok(alone) = Map::open_rows(&path, &resources) else {
         return;
     };
-    let with = Map::open(&path, &room);
+    let with = Map::open(&path, &resources);
     for line in rows.split(|&byte| byte == b'\n') {
         let key = line.split(|&byte| byte == b' ').next().unwrap_or_default();
         for surt in [key.to_vec(), [key, b"/more?of=it"].concat()] {
             let surt = Surt::new(&surt);
             let present = alone.is_present(&surt).expect("rows alone need no filter");
             if let Ok(with) = &with {
-                let confirmed = with.is_present(&surt).expect("it was looked over when it was opened");
-                assert!(present || !confirmed, "{surt:?} is absent by the rows alone");
+                let confirmed = with
+                    .is_present(&surt)
+                    .expect("it was looked over when it was opened");
+                assert!(
+                    present || !confirmed,
+                    "{surt:?} is absent by the rows alone"
+                );
             }
         }
     }
@@ -55,21 +66,31 @@ fn filter(bytes: &[u8]) -> Vec<u8> {
     if wrong == u8::MAX {
         return rest.to_vec();
     }
-    let described: Vec<&[u8]> = rest.chunks(6).take_while(|shard| shard.len() == 6 && shard[0] > 0).take(20).collect();
+    let described: Vec<&[u8]> = rest
+        .chunks(6)
+        .take_while(|shard| shard.len() == 6 && shard[0] > 0)
+        .take(20)
+        .collect();
     let inside = &rest[6 * described.len()..];
     let pattern = if inside.is_empty() { b"\x5a" } else { inside };
     let mut head = vec![0; 128];
     head[..13].copy_from_slice(b"WPFILTER\x02\0\x04\x01\x01");
     head[64..68].copy_from_slice(b"URIR");
     head[60..64].copy_from_slice(&(described.len() as u32).to_le_bytes());
-    let inner = |shard: &[u8]| u32::from_le_bytes([shard[5], shard[4] % 64, 0, 0]).div_ceil(1024).saturating_sub(1);
+    let inner = |shard: &[u8]| {
+        u32::from_le_bytes([shard[5], shard[4] % 64, 0, 0])
+            .div_ceil(1024)
+            .saturating_sub(1)
+    };
     let all_inner: u32 = described.iter().map(|shard| inner(shard)).sum();
     head[96..100].copy_from_slice(&all_inner.to_le_bytes());
     let mut offset = 128 + 32 * described.len() + all_inner as usize;
     let (mut table, mut shards, mut keys) = (Vec::<u8>::new(), Vec::new(), 0u64);
     let mut boundaries = Vec::new();
     for shard in &described {
-        let &[width, narrow, low, high, many, count] = *shard else { continue };
+        let &[width, narrow, low, high, many, count] = *shard else {
+            continue;
+        };
         let rows = u32::from(u16::from_le_bytes([low, high]));
         let count = u32::from_le_bytes([count, many % 64, 0, 0]);
         let length = (u64::from(rows) / 8 * u64::from(width)).saturating_sub(8 * u64::from(narrow));

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
-use waypost_index::input::{self, Source};
+use waypost_index::input;
 use waypost_index::rejects::RejectsFile;
 use waypost_index::select::{Revisits, Select};
-use waypost_io::Resources;
+use waypost_io::{Resources, Source};
 use waypost_surt::Dialect;
 
 use crate::hint::Hint;

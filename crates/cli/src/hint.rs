@@ -54,15 +54,13 @@ pub(crate) fn of(error: &anyhow::Error) -> Option<&str> {
                 _ => error.hint(),
             };
         }
-        cause
-            .downcast_ref::<waypost_index::Error>()
-            .and_then(of_input)
+        cause.downcast_ref::<waypost_io::Error>().and_then(of_input)
     })
 }
 
 /// What to do about an unsuitable input.
-fn of_input(error: &waypost_index::Error) -> Option<&'static str> {
-    let waypost_index::ErrorKind::WrongKind { found, wanted } = error.kind() else {
+fn of_input(error: &waypost_io::Error) -> Option<&'static str> {
+    let waypost_io::ErrorKind::WrongKind { found, wanted } = error.kind() else {
         return error.hint();
     };
     Some(match (*found, *wanted) {

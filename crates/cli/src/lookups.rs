@@ -9,9 +9,8 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use waypost_index::Select;
-use waypost_index::input::Source;
-use waypost_io::LONGEST_LINE;
-use waypost_io::pieces::{self, Piece, Pieces};
+use waypost_io::pieces::{Piece, Pieces};
+use waypost_io::{LONGEST_LINE, Source, pieces};
 use waypost_report::{Align, Cells, Columns, count, push_json_string};
 use waypost_summary::map::write_frequency;
 use waypost_summary::{

@@ -7,7 +7,7 @@
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
-use waypost_index::Source;
+use waypost_io::Source;
 use waypost_report::count;
 
 use crate::hint;

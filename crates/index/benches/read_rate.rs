@@ -11,7 +11,8 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 use waypost_index::scan::{self, At, Job, Options};
-use waypost_index::{Capture, Field, Fields, Source};
+use waypost_index::{Capture, Field, Fields};
+use waypost_io::Source;
 use waypost_io::partial::{Decoder, Encoder};
 
 /// Adds up something of each field, so that none can be left out.
@@ -31,18 +32,18 @@ impl Job for Sum {
         sum[1] += u64::from(capture.status().unwrap_or(0));
         sum[2] += capture.mime().map_or(0, |mime| mime.len() as u64);
     }
-    fn merge(&self, earlier: &mut [u64; 3], later: [u64; 3], _: At) -> waypost_index::Result<()> {
+    fn merge(&self, earlier: &mut [u64; 3], later: [u64; 3], _: At) -> waypost_io::Result<()> {
         for (sum, more) in earlier.iter_mut().zip(later) {
             *sum += more;
         }
         Ok(())
     }
-    fn to_bytes(&self, sum: &[u64; 3]) -> waypost_index::Result<Vec<u8>> {
+    fn to_bytes(&self, sum: &[u64; 3]) -> waypost_io::Result<Vec<u8>> {
         let mut out = Encoder::new("sum", 1);
         sum.iter().for_each(|number| out.number(*number));
         Ok(out.finish())
     }
-    fn from_bytes(&self, bytes: &[u8]) -> waypost_index::Result<[u64; 3]> {
+    fn from_bytes(&self, bytes: &[u8]) -> waypost_io::Result<[u64; 3]> {
         let mut from = Decoder::new(bytes, "sum", 1)?;
         Ok([from.number()?, from.number()?, from.number()?])
     }

@@ -1,15 +1,9 @@
-//! Inputs: files, folders and standard input, plain or compressed.
-//!
-//! [`expand`] turns the names given by a user into [`Source`]s. [`Source::open`] returns the
-//! decompressed bytes of one as a [`Stream`]; the compression is detected from the first bytes, not
-//! from the name. A stream reads one file on one thread. [`scan`](crate::scan) is the fast way to
-//! read many captures and uses all cores on plain files and on gzip files with many members.
+//! Which files are indexes: [`expand`] turns the names given by a user into [`Source`]s.
 
 use std::path::PathBuf;
 
-pub use waypost_io::{Compression, Expanded, InputKind, Source, Stream};
+use waypost_io::{Expanded, InputKind, Result, Source};
 
-use crate::error::Result;
 use crate::kind::{self, FileKind};
 use crate::zipnum::ZipNum;
 

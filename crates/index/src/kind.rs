@@ -6,10 +6,9 @@
 //! is and however many blank or bad lines precede it.
 
 use memchr::{memchr, memrchr};
-use waypost_io::{Compression, LONGEST_LINE, Source, Stream};
+use waypost_io::{Compression, Error, ErrorKind, LONGEST_LINE, Result, Source, Stream};
 use waypost_surt::is_surt;
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::layout::FileLayout;
 
 /// The type of a file.

@@ -21,7 +21,7 @@
 //!
 //! | module | purpose |
 //! |---|---|
-//! | [`input`] | files, folders and standard input, plain or compressed, intact or damaged |
+//! | [`input`] | the index files that the names given by a user stand for |
 //! | [`kind`] | the type of a file, detected from its content |
 //! | [`layout`] | line layouts: detected for each file, applied to each line |
 //! | [`capture`] | a borrowed [`Capture`] with the requested [`Fields`] |
@@ -35,7 +35,8 @@
 //! | [`generate`] | generates indexes for benchmarks and tests |
 //!
 //! Parsers are pure functions over bytes; only [`scan`](mod@scan) and [`input`] use threads and files.
-//! To process every capture, implement [`scan::Job`].
+//! To process every capture, implement [`scan::Job`]. Inputs, outputs, sorting and errors are those of
+//! [`waypost_io`].
 
 pub mod capture;
 pub mod check;
@@ -47,7 +48,6 @@ pub mod kind;
 pub mod layout;
 pub mod lookup;
 pub mod merge;
-pub mod output;
 pub mod range;
 pub mod rejects;
 pub mod rekey;
@@ -60,7 +60,4 @@ pub mod web;
 pub mod zipnum;
 
 pub use capture::{Capture, Field, Fields};
-pub use input::Source;
 pub use select::Select;
-pub use waypost_io::error::{Error, ErrorKind, Place, Result};
-pub use waypost_io::{error, sort};

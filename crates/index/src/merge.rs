@@ -1,11 +1,8 @@
 //! Merges sorted indexes with [`waypost_io::merge`], and adds a field to every line.
 
 use waypost_io::error::excerpt;
-use waypost_io::merge as lines;
 use waypost_io::sort::{Options, Report};
-use waypost_io::{LineWriter, Source};
-
-use crate::error::{Error, ErrorKind, Result};
+use waypost_io::{Error, ErrorKind, LineWriter, Result, Source, merge as lines};
 
 /// A JSON field to add to every CDXJ line.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, ErrorKind, IoContext, Result};
+use waypost_io::{Error, ErrorKind, IoContext, Result};
 
 /// Number of examples to keep of each kind.
 pub const EXAMPLES: usize = 3;

@@ -8,13 +8,11 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use waypost_io::partial::{Decoder, Encoder};
+use waypost_io::{Error, ErrorKind, Format, LineWriter, Result, Source};
 use waypost_surt::Dialect;
 
 use crate::capture::{Capture, Field, Fields};
-use crate::error::{Error, ErrorKind, Result};
-use crate::input::Source;
 use crate::key::{KeyCheck, Rekeyer};
-use crate::output::{Format, LineWriter};
 use crate::scan::{self, At, Job};
 
 /// The result of rekeying.

@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memrchr};
 
-use crate::error::{Error, Result};
+use waypost_io::{Error, Result};
 
 /// The offset of the first line in `lines` that is not smaller than `target`. `key` extracts the part
 /// of a line to compare. Every line except possibly the last ends with a newline.
@@ -47,8 +47,8 @@ pub(crate) fn line_around(lines: &[u8], at: usize) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorKind;
     use proptest::prelude::*;
+    use waypost_io::ErrorKind;
 
     proptest! {
         #[test]

@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::fmt;
 
 use regex::bytes::Regex;
+use waypost_io::{Error, ErrorKind, Result};
 use waypost_surt::{Dialect, Surt};
 
 use crate::capture::{Capture, Field, Fields};
-use crate::error::{Error, ErrorKind, Result};
 use crate::key::Rekeyer;
 use crate::timestamp::Time;
 use crate::web;

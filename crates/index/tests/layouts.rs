@@ -4,11 +4,12 @@
 use std::fs;
 
 use waypost_index::check::{self, Report};
-use waypost_index::input::{self, Source};
+use waypost_index::input;
 use waypost_index::rejects::Bad;
 use waypost_index::scan::{self, At, Job};
 use waypost_index::web::NonWeb;
 use waypost_index::{Capture, Field, Fields};
+use waypost_io::Source;
 
 #[path = "../../../tests/oracles.rs"]
 mod oracles;
@@ -35,14 +36,14 @@ impl Job for Everything {
             .collect();
         rows.push((text(capture.key()), text(capture.timestamp()), fields));
     }
-    fn merge(&self, earlier: &mut Vec<Row>, later: Vec<Row>, _: At) -> waypost_index::Result<()> {
+    fn merge(&self, earlier: &mut Vec<Row>, later: Vec<Row>, _: At) -> waypost_io::Result<()> {
         earlier.extend(later);
         Ok(())
     }
-    fn to_bytes(&self, rows: &Vec<Row>) -> waypost_index::Result<Vec<u8>> {
+    fn to_bytes(&self, rows: &Vec<Row>) -> waypost_io::Result<Vec<u8>> {
         Ok(serde_json::to_vec(rows).unwrap())
     }
-    fn from_bytes(&self, bytes: &[u8]) -> waypost_index::Result<Vec<Row>> {
+    fn from_bytes(&self, bytes: &[u8]) -> waypost_io::Result<Vec<Row>> {
         Ok(serde_json::from_slice(bytes).unwrap())
     }
 }

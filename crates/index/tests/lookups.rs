@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use waypost_index::lookup::{Filter, Form, Index, Lookup, Order, Query, Stats, Wanted};
-use waypost_index::output::{Format, LineWriter};
 use waypost_index::range::{Match, Range, ranges};
 use waypost_index::timestamp::Time;
 use waypost_index::zipnum::{self, Flavour, ZipNum, unzip};
+use waypost_io::{Format, LineWriter};
 use waypost_surt::Dialect;
 
 fn write_flat(folder: &Path, lines: &[String]) -> PathBuf {

@@ -5,11 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use waypost_index::input::Source;
 use waypost_index::merge::{Addition, merge};
-use waypost_index::output::{Format, LineWriter};
-use waypost_index::sort::{LEAST_MEMORY, Options, Report, sort};
-use waypost_index::{ErrorKind, zipnum};
+use waypost_index::zipnum;
+use waypost_io::sort::{LEAST_MEMORY, Options, Report, sort};
+use waypost_io::{ErrorKind, Format, LineWriter, Source};
 
 fn options(folder: &Path, threads: usize, unique: bool) -> Options<'static> {
     Options {
@@ -40,7 +39,7 @@ fn write_all(folder: &Path, contents: &[Vec<u8>]) -> Vec<Source> {
 
 fn run(
     folder: &Path,
-    work: impl FnOnce(&mut LineWriter) -> waypost_index::Result<Report>,
+    work: impl FnOnce(&mut LineWriter) -> waypost_io::Result<Report>,
 ) -> (Vec<u8>, Report) {
     let path: PathBuf = folder.join("out");
     let mut out = LineWriter::create(&path, &Format::Plain, 2).unwrap();

@@ -7,9 +7,9 @@ use std::process::Command;
 
 use proptest::prelude::*;
 use waypost_index::lookup::{Index, Lookup, Query, Wanted};
-use waypost_index::output::{Format, LineWriter};
 use waypost_index::range::Range;
 use waypost_index::zipnum::{self, Flavour, ZipNum, unzip};
+use waypost_io::{Format, LineWriter};
 
 fn line(number: u32) -> String {
     format!(

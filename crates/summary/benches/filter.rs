@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::path::Path;
 
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
-use waypost_index::Source;
+use waypost_io::Source;
 use waypost_summary::filter::{self, Budget, Filter, Hash, Hasher, Input, Kind, Recipe, check};
 use xorf::Filter as _;
 

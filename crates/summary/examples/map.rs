@@ -20,13 +20,12 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use waypost_index::Source;
-use waypost_io::Mapped;
+use waypost_io::{Mapped, Resources, Source};
 use waypost_summary::evaluate::{Holdings, Lookups};
 use waypost_summary::holdings::Input;
 use waypost_summary::map::sample::Sample;
 use waypost_summary::map::{
-    Budget, Finder, LeastCost, Map, Prior, Resources, Rule, SourceMap, Style, compact,
+    Budget, Finder, LeastCost, Map, Prior, Rule, SourceMap, Style, compact,
 };
 use waypost_summary::{Lookup, LookupBuffer};
 use waypost_surt::{Dialect, Surt};

@@ -31,7 +31,7 @@ pub struct Place {
 pub enum ErrorKind {
     /// An index or a file could not be read or written.
     #[error(transparent)]
-    Index(waypost_index::Error),
+    Index(waypost_io::Error),
     /// A line is malformed.
     #[error("{0}")]
     Syntax(String),
@@ -120,12 +120,10 @@ impl Error {
     }
 
     /// Converts this error into a read error, for scan jobs.
-    pub(crate) fn into_index(self) -> waypost_index::Error {
+    pub(crate) fn into_index(self) -> waypost_io::Error {
         match *self.inner {
             (ErrorKind::Index(error), _) => error,
-            (kind, _) => {
-                waypost_index::Error::new(waypost_index::ErrorKind::Format(kind.to_string()))
-            }
+            (kind, _) => waypost_io::Error::new(waypost_io::ErrorKind::Format(kind.to_string())),
         }
     }
 
@@ -134,7 +132,7 @@ impl Error {
     }
 
     pub(crate) fn io(doing: &'static str, file: &Path, source: io::Error) -> Error {
-        waypost_index::Error::io(doing, file, source).into()
+        waypost_io::Error::io(doing, file, source).into()
     }
 
     /// Sets the file, unless it is already set.
@@ -222,8 +220,8 @@ impl std::error::Error for Error {
     }
 }
 
-impl From<waypost_index::Error> for Error {
-    fn from(error: waypost_index::Error) -> Error {
+impl From<waypost_io::Error> for Error {
+    fn from(error: waypost_io::Error) -> Error {
         Error::new(ErrorKind::Index(error))
     }
 }

@@ -6,7 +6,7 @@
 //! first, and the archive only if it may hold something.
 //!
 //! ```
-//! use waypost_index::Source;
+//! use waypost_io::Source;
 //! use waypost_summary::holdings::Input;
 //! use waypost_summary::profile::{self, Profile};
 //! use waypost_summary::{Answer, Archive, Lookup, Summary};

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use waypost_index::Source;
+use waypost_io::{Resources, Source};
 
 use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::frequency::Frequency;
 use crate::holdings::{Content, content_of};
-use crate::map::{Map, Resources};
+use crate::map::Map;
 use crate::profile::Profile;
 use crate::summary::{Kind, Summary};
 

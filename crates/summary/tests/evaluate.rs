@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use proptest::prelude::*;
-use waypost_index::Source;
+use waypost_io::Source;
 use waypost_summary::evaluate::{Confusion, Holdings, Lookups, judge};
 use waypost_summary::holdings::Input;
 use waypost_summary::profile::{self, Options, Profile};

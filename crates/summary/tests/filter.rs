@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use tempfile::TempDir;
-use waypost_index::Source;
+use waypost_io::Source;
 use waypost_summary::filter::check::{check, check_holdings};
 use waypost_summary::filter::{
     self, Budget, BuildReport, Filter, Hasher, Input, Keyer, Kind, Metadata, Recipe, Secret,

@@ -5,9 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
-use waypost_index::Source;
+use waypost_io::{Resources, Source};
 use waypost_summary::holdings::Input;
-use waypost_summary::map::{self, Filters, Finder, Map, Resources, companion_of};
+use waypost_summary::map::{self, Filters, Finder, Map, companion_of};
 use waypost_summary::{Lookup, Summary};
 
 fn at(name: &str) -> PathBuf {

@@ -6,13 +6,13 @@ use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
-use waypost_index::Source;
+use waypost_io::{Resources, Source};
 use waypost_summary::evaluate::{Holdings, Lookups, judge};
 use waypost_summary::filter::{self, Filter, Recipe};
 use waypost_summary::holdings::Input;
-use waypost_summary::map::{self, Map, Resources};
 use waypost_summary::profile::{self, Options, Profile};
 use waypost_summary::{Answer, Archive, Lookup, Summary};
+use waypost_summary::{map, map::Map};
 use waypost_surt::{Canonicalizer, Dialect, Policy};
 
 /// Canonicalisations of other tools, each of which differs from ours for some URIs.

@@ -11,13 +11,12 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use tempfile::TempDir;
+use waypost_index::Fields;
 use waypost_index::layout::{FileLayout, Line};
-use waypost_index::{Fields, Source};
+use waypost_io::{Resources, Source};
 use waypost_summary::filter::{self, Filter};
 use waypost_summary::holdings::Input;
-use waypost_summary::map::{
-    self, Budget, Finder, LeastCost, Map, Papers, Resources, Rule, SourceMap, Style,
-};
+use waypost_summary::map::{self, Budget, Finder, LeastCost, Map, Papers, Rule, SourceMap, Style};
 use waypost_summary::profile::{self, Profile};
 use waypost_summary::{Answer, Archive, Lookup, LookupBuffer, Summary};
 use waypost_surt::{Canonicalizer, Dialect, Key, Policy, Reach, Surt};

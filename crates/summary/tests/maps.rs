@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use tempfile::TempDir;
-use waypost_index::Source;
+use waypost_io::{Resources, Source};
 use waypost_summary::holdings::Input;
 use waypost_summary::map::{
-    self, Budget, Finder, Found, LeastCost, Map, Papers, Resources, Rule, SourceMap, Span, Style,
+    self, Budget, Finder, Found, LeastCost, Map, Papers, Rule, SourceMap, Span, Style,
 };
 use waypost_summary::profile;
 use waypost_summary::{Archive, By, Lookup, LookupBuffer};

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use waypost_index::Source;
+use waypost_io::Source;
 use waypost_summary::Archive;
 use waypost_summary::holdings::Input;
 use waypost_summary::profile::{self, Options, Row};

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::Command;
 
 use tempfile::TempDir;
-use waypost_index::Source;
-use waypost_summary::map::{self, Papers, Resources, Rule, SourceMap, Style};
+use waypost_io::{Resources, Source};
+use waypost_summary::map::{self, Papers, Rule, SourceMap, Style};
 
 #[path = "../../../tests/oracles.rs"]
 mod oracles;

@@ -8,8 +8,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
+use waypost_index::Select;
 use waypost_index::scan::{self, Job, Outcome, Ranges};
-use waypost_index::{Select, Source};
+use waypost_io::Source;
 use waypost_summary::evaluate::{Holdings, Lookups, truth_of_held};
 use waypost_summary::filter::{self, Hasher, Hashing, Keyer, Keys, Kind, Recipe};
 use waypost_summary::holdings::{Gather, Held, Input, Reading};

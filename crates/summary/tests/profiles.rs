@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use waypost_index::Source;
+use waypost_io::Source;
 use waypost_summary::holdings::Input;
 use waypost_summary::profile::{self, Options, Profile, Report, Row};
 use waypost_summary::{Answer, Archive, By, Lookup, LookupBuffer, Summary};

@@ -4,13 +4,14 @@
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use waypost_index::{Select, Source};
+use waypost_index::Select;
+use waypost_io::{Resources, Source};
 use waypost_summary::evaluate::{Holdings, Lookups, judge};
 use waypost_summary::filter::{self, Filter};
 use waypost_summary::holdings::Input;
-use waypost_summary::map::{self, Map, Resources};
 use waypost_summary::profile::{self, Profile};
 use waypost_summary::{Archive, Lookup, Presence, Scope, Summary, combine};
+use waypost_summary::{map, map::Map};
 use waypost_surt::{Dialect, Policy};
 
 const INDEX: &str = "\

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
-use waypost_index::input::{self, Source};
-use waypost_io::Resources;
+use waypost_index::input;
+use waypost_io::{Resources, Source};
 use waypost_report::{Align, Page, Plot, Point, Table, bytes, count};
 use waypost_summary::Summary;
 use waypost_summary::evaluate::{self, Confusion, Foreseen, Holdings, Later, Lookups, Verdict};
@@ -509,7 +509,7 @@ fn write_page(path: &Path, rows: &[Row]) -> anyhow::Result<()> {
             false,
         ));
     }
-    let mut output = waypost_index::output::AtomicFile::create(path)?;
+    let mut output = waypost_io::AtomicFile::create(path)?;
     output
         .write_all(page.html().as_bytes())
         .with_context(|| format!("cannot write {}", path.display()))?;

@@ -2,9 +2,8 @@ use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use waypost_index::Source;
-use waypost_io::LONGEST_LINE;
-use waypost_io::pieces::{self, PIECE, Piece, Pieces};
+use waypost_io::pieces::{PIECE, Piece, Pieces};
+use waypost_io::{LONGEST_LINE, Source, pieces};
 use waypost_report::{count, push_json_string};
 use waypost_surt::{Canonicalizer, Dialect, Policy, Surt, is_surt};
 

@@ -17,8 +17,8 @@ use std::sync::atomic::AtomicU64;
 pub use keys::KeysReport;
 pub use pass::{Checking, Part};
 
-use crate::error::Result;
-use crate::input::Source;
+use waypost_io::{Result, Source};
+
 use crate::rejects::RejectsFile;
 use crate::scan::{self, At, Outcome};
 use crate::select::Select;

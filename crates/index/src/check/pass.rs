@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use waypost_io::{Error, ErrorKind, Result};
 use waypost_surt::Dialect;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::keys::{Comparer, KeysReport};
 use super::{Report, Violation};
 use crate::capture::{Capture, Field, Fields};
-use crate::error::{Error, ErrorKind, Result};
 use crate::key::Rekeyer;
 use crate::scan::{At, Job, Outcome};
 use crate::timestamp::{Time, is_plausible};

@@ -1,8 +1,8 @@
 //! Counts how the keys of an index compare with its URLs.
 
+use waypost_io::{Error, ErrorKind, Result};
 use waypost_surt::Dialect;
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::rejects::printable;
 
 /// How the keys of some captures compare with the SURTs of their URLs. Checks of parts of an index

@@ -8,9 +8,9 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 use regex::bytes::Regex;
+use waypost_io::{Error, ErrorKind, Result};
 
 use crate::capture::{Capture, Field, Fields};
-use crate::error::{Error, ErrorKind, Result};
 
 /// One condition.
 #[derive(Clone, Debug)]

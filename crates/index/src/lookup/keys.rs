@@ -4,11 +4,11 @@
 //! would silently miss captures.
 
 use memchr::memchr;
+use waypost_io::Result;
 use waypost_surt::Dialect;
 
 use super::walk::Index;
 use crate::capture::Field;
-use crate::error::Result;
 use crate::key::{KeyCheck, Rekeyer};
 use crate::layout::{FileLayout, Line};
 use crate::web;

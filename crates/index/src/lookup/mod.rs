@@ -13,7 +13,6 @@ mod walk;
 use std::ops::ControlFlow;
 
 use crate::capture::{Capture, Field, Fields};
-use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{FileLayout, Line, Shape};
 use crate::range::Range;
 use crate::revisit::{self, Resolver};
@@ -24,6 +23,7 @@ pub use render::Form;
 pub use walk::Index;
 
 use order::{Found, Kept};
+use waypost_io::{Error, ErrorKind, Result};
 
 use walk::Walker;
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use waypost_io::Result;
+
 use super::{Order, too_many};
 use crate::capture::Capture;
-use crate::error::Result;
 use crate::layout::Shape;
 use crate::revisit::Original;
 

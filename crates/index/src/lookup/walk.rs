@@ -4,10 +4,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use memchr::{memchr, memrchr};
-use waypost_io::Mapped;
+use waypost_io::{Compression, Error, ErrorKind, Mapped, Result};
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::input::Compression;
 use crate::range::Range;
 use crate::search::lower_bound;
 use crate::zipnum::{Blocks, ZipNum};

@@ -8,10 +8,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crossbeam_channel::Sender;
-use waypost_io::members::{self, LARGEST};
-use waypost_io::{Compression, FileReader, Source, Stream};
+use waypost_io::members::LARGEST;
+use waypost_io::{Compression, Error, ErrorKind, FileReader, Result, Source, Stream, members};
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::kind::{FileKind, Sample};
 use crate::layout::FileLayout;
 

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use waypost_io::Result;
+
 use super::block::{self, Found, Reading};
 use super::{At, Job, LONGEST_LINE, Outcome};
-use crate::error::Result;
 use crate::layout::FileLayout;
 use crate::rejects::{self, Bad, RejectsFile};
 use crate::revisit::Resolver;

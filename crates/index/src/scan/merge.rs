@@ -9,13 +9,12 @@ use std::thread;
 
 use crossbeam_channel::{Receiver, bounded, never, select, unbounded};
 use libdeflater::Decompressor;
-use waypost_io::{Compression, Source, members};
+use waypost_io::{Compression, Error, ErrorKind, Result, Source, members};
 
 use super::block::{self, Found, Reading};
 use super::feed::{Buffer, Fed, Feed, Pool, Work, open_at};
 use super::fold::{Context, Fold, Fragment};
 use super::{At, FileReport, Job, LONGEST_LINE, Options, Outcome};
-use crate::error::{Error, ErrorKind, Result};
 use crate::layout::FileLayout;
 use crate::revisit::Resolver;
 

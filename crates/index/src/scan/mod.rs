@@ -13,9 +13,10 @@
 //! a capture is added to one, how two consecutive partials merge, and how they are serialised.
 //!
 //! ```
-//! use waypost_io::partial::{Decoder, Encoder};
 //! use waypost_index::scan::{self, At, Job};
-//! use waypost_index::{Capture, Field, Fields, Result, Source};
+//! use waypost_index::{Capture, Field, Fields};
+//! use waypost_io::partial::{Decoder, Encoder};
+//! use waypost_io::{Result, Source};
 //!
 //! /// Counts captures with status 200.
 //! struct Count;
@@ -81,18 +82,15 @@ pub(crate) mod tests;
 use std::sync::atomic::AtomicU64;
 
 use serde::{Deserialize, Serialize};
+use waypost_io::{Compression, Error, LONGEST_LINE, Result, Source};
 
 pub use range::{Piece, Range, Ranges, ranges};
 
 use crate::capture::{Capture, Fields};
-use crate::error::{Error, Result};
-use crate::input::{Compression, Source};
 use crate::layout::{FileLayout, Shape};
 use crate::rejects::{Rejects, RejectsFile};
 use crate::select::Select;
 use crate::web::NonWeb;
-
-pub use waypost_io::LONGEST_LINE;
 
 /// Defines what a scan computes: its partials, and how they merge.
 ///

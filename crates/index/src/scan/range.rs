@@ -14,16 +14,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use waypost_io::{Compression, Error, ErrorKind, IoContext, Result, Source, Stream, members};
 
 use super::block::{self, Reading};
 use super::fold::{Context, Fold, Fragment};
 use super::{At, FileReport, Job, Outcome, Tally};
-use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::layout::FileLayout;
 use crate::rejects::Rejects;
 use crate::select::Select;
 use waypost_io::partial::{Decoder, Encoder};
-use waypost_io::{Compression, Source, Stream, members};
 
 /// Number of bytes to read at a time.
 const BLOCK: usize = 256 * 1024;

@@ -5,10 +5,10 @@ use std::io::Write;
 use std::path::Path;
 
 use proptest::prelude::*;
+use waypost_io::ErrorKind;
 
 use super::*;
 use crate::capture::Field;
-use crate::error::ErrorKind;
 use crate::rejects::Bad;
 
 /// Keeps all that it sees, with absolute places.

@@ -8,9 +8,9 @@ use std::io::Read;
 use std::os::unix::fs::FileExt;
 
 use flate2::read::MultiGzDecoder;
+use waypost_io::{Error, ErrorKind, IoContext, Result};
 
 use super::reader::{LARGEST_BLOCK, ZipNum};
-use crate::error::{Error, ErrorKind, IoContext, Result};
 
 /// A block, and the number of its row.
 struct Extent {

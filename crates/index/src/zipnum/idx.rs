@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-use crate::error::{Error, ErrorKind, Result};
+use waypost_io::{Error, ErrorKind, Result};
 
 /// The two kinds of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

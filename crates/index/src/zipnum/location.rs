@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use crate::error::{IoContext, Result};
+use waypost_io::{IoContext, Result};
 
 /// The locations to try, in order, for each part name.
 #[derive(Debug, Default)]

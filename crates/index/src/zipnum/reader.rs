@@ -9,11 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use flate2::read::MultiGzDecoder;
 use libdeflater::Decompressor;
-use waypost_io::{LineWriter, Mapped, Ordered, Written};
+use waypost_io::{Error, ErrorKind, IoContext, LineWriter, Mapped, Ordered, Result, Written};
 
 use super::idx::{Flavour, Row};
 use super::location::Locations;
-use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::search::{line_around, lower_bound};
 
 /// Maximum size of an inflated block. A typical block has a megabyte.

@@ -8,11 +8,12 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use waypost_io::{AtomicFolder, Block, BlockSink, LineWriter, Written};
+use waypost_io::{
+    AtomicFolder, Block, BlockSink, Error, ErrorKind, IoContext, LineWriter, Result, Written,
+};
 
 use super::Options;
 use super::idx::{Flavour, Row, key_of};
-use crate::error::{Error, ErrorKind, IoContext, Result};
 
 /// Creates a ZipNum index in the new folder `path`.
 ///

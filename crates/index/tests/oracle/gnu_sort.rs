@@ -2,10 +2,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use waypost_index::input::Source;
 use waypost_index::merge::merge;
-use waypost_index::output::{Format, LineWriter};
-use waypost_index::sort::{LEAST_MEMORY, Options, sort};
+use waypost_io::sort::{LEAST_MEMORY, Options, sort};
+use waypost_io::{Format, LineWriter, Source};
 
 /// A generator of numbers that needs no crate and is the same everywhere.
 pub(crate) struct Random(pub(crate) u64);

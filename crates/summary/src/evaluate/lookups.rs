@@ -12,8 +12,8 @@
 use std::collections::HashMap;
 
 use rayon::prelude::*;
-use waypost_index::input::Source;
-use waypost_io::pieces::{self, PIECE, Piece, Pieces};
+use waypost_io::pieces::{PIECE, Piece, Pieces};
+use waypost_io::{Source, pieces};
 use waypost_surt::Dialect;
 
 use crate::error::{Error, ErrorKind, Result};

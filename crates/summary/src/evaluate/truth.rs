@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use waypost_index::input::Source;
+use waypost_io::Source;
 use waypost_surt::Policy;
 
 use super::lookups::Lookups;

@@ -78,7 +78,7 @@ pub struct Reading {
     /// Lines of lists that have no SURT.
     pub bad_uris: BadUri,
     /// Sources that are truncated or corrupt; what precedes the damage is included.
-    pub damage: Vec<waypost_index::Error>,
+    pub damage: Vec<waypost_io::Error>,
     /// The oldest capture.
     pub first: Option<Time>,
     /// The newest capture.
@@ -179,7 +179,7 @@ impl Reading {
 }
 
 /// The kind of a source, and any damage found while it was detected.
-fn content(source: &Source) -> Result<(Content, Option<waypost_index::Error>)> {
+fn content(source: &Source) -> Result<(Content, Option<waypost_io::Error>)> {
     match tell(source) {
         Ok(told) => Ok((told.content, told.damage)),
         Err(error) if matches!(error.kind(), ErrorKind::FilterAsHoldings(_)) => {
@@ -300,14 +300,14 @@ impl Job for Hashing {
         Ok(wanted)
     }
 
-    fn seal(&self, found: &mut Hashed) -> waypost_index::Result<()> {
+    fn seal(&self, found: &mut Hashed) -> waypost_io::Result<()> {
         if let Some((rekeyer, _)) = found.tools.take() {
             found.keys.merge(rekeyer.check());
         }
         Ok(())
     }
 
-    fn merge(&self, earlier: &mut Hashed, mut later: Hashed, _: At) -> waypost_index::Result<()> {
+    fn merge(&self, earlier: &mut Hashed, mut later: Hashed, _: At) -> waypost_io::Result<()> {
         earlier.span.merge(&later.span);
         earlier.keys.merge(&later.keys);
         let merged = match (&earlier.partitions, later.partitions.take()) {
@@ -323,7 +323,7 @@ impl Job for Hashing {
             .map_err(Error::into_index)
     }
 
-    fn to_bytes(&self, found: &Hashed) -> waypost_index::Result<Vec<u8>> {
+    fn to_bytes(&self, found: &Hashed) -> waypost_io::Result<Vec<u8>> {
         let mut out = Encoder::new("hashes", 1);
         out.option(found.span.first.map(Time::digits14));
         out.option(found.span.last.map(Time::digits14));
@@ -341,7 +341,7 @@ impl Job for Hashing {
         Ok(out.finish())
     }
 
-    fn from_bytes(&self, bytes: &[u8]) -> waypost_index::Result<Hashed> {
+    fn from_bytes(&self, bytes: &[u8]) -> waypost_io::Result<Hashed> {
         let mut from = Decoder::new(bytes, "hashes", 1)?;
         let mut found = self.empty();
         found.span = Span::of(from.option()?, from.option()?);

@@ -21,7 +21,7 @@
 //! behind.
 //!
 //! ```
-//! use waypost_index::Source;
+//! use waypost_io::Source;
 //! use waypost_summary::filter::{self, Filter, Keyer, Recipe};
 //!
 //! # let folder = tempfile::tempdir()?;

@@ -48,8 +48,8 @@ impl Filter {
     ///
     /// # Errors
     /// If it can't be read, or is a different kind of filter.
-    pub(crate) fn of_hashes(source: &waypost_index::Source) -> Result<Option<Filter>> {
-        let waypost_index::Source::File(path) = source else {
+    pub(crate) fn of_hashes(source: &waypost_io::Source) -> Result<Option<Filter>> {
+        let waypost_io::Source::File(path) = source else {
             return Ok(None);
         };
         let mut start = [0; 8];
@@ -89,7 +89,7 @@ impl Filter {
 
     fn of_map(path: &Path, map: Mapped) -> Result<Filter> {
         if !Filter::begins(&map) {
-            let source = waypost_index::Source::new(path);
+            let source = waypost_io::Source::new(path);
             let other = waypost_index::kind::detect(&source)?.kind;
             return Err(other.instead_of("a filter").in_file(source).into());
         }

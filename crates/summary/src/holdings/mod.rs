@@ -90,7 +90,7 @@ pub struct Reading {
     /// Lines of lists that have no SURT.
     pub bad_uris: BadUri,
     /// Sources whose compression is damaged; what precedes the damage is counted.
-    pub damage: Vec<waypost_index::Error>,
+    pub damage: Vec<waypost_io::Error>,
     /// The kind of each source.
     pub contents: Vec<(String, Content)>,
     /// Captures and list URIs that were counted.

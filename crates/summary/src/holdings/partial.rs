@@ -146,7 +146,7 @@ impl Held {
     ///
     /// # Errors
     /// When rows cannot be merged on disk.
-    pub fn urirs(&mut self) -> waypost_index::Result<u64> {
+    pub fn urirs(&mut self) -> waypost_io::Result<u64> {
         self.runs.distinct()
     }
 
@@ -253,7 +253,7 @@ impl Job for Gather {
         wanted
     }
 
-    fn seal(&self, held: &mut Held) -> waypost_index::Result<()> {
+    fn seal(&self, held: &mut Held) -> waypost_io::Result<()> {
         let mut tools = held.tools.take();
         if let Some(tools) = &tools {
             held.keys.merge(tools.rekeyer.check());
@@ -264,13 +264,13 @@ impl Job for Gather {
         held.runs.seal()
     }
 
-    fn merge(&self, earlier: &mut Held, later: Held, _: At) -> waypost_index::Result<()> {
+    fn merge(&self, earlier: &mut Held, later: Held, _: At) -> waypost_io::Result<()> {
         earlier.span.merge(&later.span);
         earlier.keys.merge(&later.keys);
         earlier.runs.merge(later.runs)
     }
 
-    fn to_bytes(&self, held: &Held) -> waypost_index::Result<Vec<u8>> {
+    fn to_bytes(&self, held: &Held) -> waypost_io::Result<Vec<u8>> {
         let mut out = Encoder::new("holdings", 1);
         out.option(held.span.first.map(Time::digits14));
         out.option(held.span.last.map(Time::digits14));
@@ -279,7 +279,7 @@ impl Job for Gather {
         Ok(out.finish())
     }
 
-    fn from_bytes(&self, bytes: &[u8]) -> waypost_index::Result<Held> {
+    fn from_bytes(&self, bytes: &[u8]) -> waypost_io::Result<Held> {
         let mut from = Decoder::new(bytes, "holdings", 1)?;
         let mut held = self.empty();
         held.span = Span::of(from.option()?, from.option()?);

@@ -1,9 +1,9 @@
 //! Detecting the kind of each source from its first bytes.
 
-use waypost_index::Error as IndexError;
-use waypost_index::input::Source;
 use waypost_index::kind::{self, FileKind};
 use waypost_index::layout::FileLayout;
+use waypost_io::Error as IndexError;
+use waypost_io::Source;
 
 use super::Input;
 use crate::error::{Error, ErrorKind, Result};

@@ -6,14 +6,13 @@
 
 use std::path::Path;
 
-use waypost_index::Source;
-use waypost_index::output::{Format, LineWriter};
 use waypost_index::rejects::RejectsFile;
 use waypost_index::select::Select;
+use waypost_io::{Format, LineWriter, Resources, Source};
 use waypost_surt::Surt;
 
 use super::row::{self, write_exact};
-use super::tidy::{Resources, Spool, Spooled, joined, push_tidy};
+use super::tidy::{Spool, Spooled, joined, push_tidy};
 use crate::about::{About, Archive, By, Texts};
 use crate::error::{Error, Result};
 use crate::frequency::Number;

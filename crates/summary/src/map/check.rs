@@ -1,7 +1,7 @@
 //! Checking a map: is it well formed, sorted, free of redundant rows, and correct?
 
-use waypost_index::Source;
 use waypost_index::rejects::printable;
+use waypost_io::Source;
 use waypost_surt::{Key, Reach};
 
 use super::filtered::Said;

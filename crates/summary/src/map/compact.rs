@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tempfile::TempPath;
-use waypost_index::Source;
+use waypost_io::{Resources, Source};
 
 use super::once::Once;
 use super::papers::{Decide, Papers};
@@ -14,7 +14,7 @@ use super::rows::{Order, Rows};
 use super::sample::Sample;
 use super::search::Search;
 use super::solve::Choices;
-use super::tidy::{Resources, tidied, write_spooled};
+use super::tidy::{tidied, write_spooled};
 use super::top::Top;
 use super::write::{Counting, Style, Summed, Writer};
 use crate::error::{Error, Result};

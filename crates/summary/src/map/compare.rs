@@ -3,12 +3,11 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use waypost_index::Source;
+use waypost_io::{Resources, Source};
 use waypost_surt::{Key, Reach, Surt};
 
 use super::rows::{Order, Rows};
 use super::store::Map;
-use super::tidy::Resources;
 use crate::error::Result;
 
 /// A domain with keys that are only in the first map.

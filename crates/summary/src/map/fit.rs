@@ -4,13 +4,13 @@
 //! depth^-k`. On logarithmic axes that is a line, fitted by least squares over depths, as in the
 //! papers.
 
-use waypost_index::Source;
+use waypost_io::{Resources, Source};
 use waypost_surt::Reach;
 
 use super::papers::PowerLaw;
 use super::pass::{Pass, Walked, walk};
 use super::row::Row;
-use super::tidy::{Resources, tidied};
+use super::tidy::tidied;
 use super::tree::{Part, TreeNode, Visitor};
 use crate::error::Result;
 

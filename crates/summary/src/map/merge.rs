@@ -7,14 +7,14 @@
 
 use std::path::Path;
 
-use waypost_index::Source;
+use waypost_io::{Resources, Source};
 use waypost_surt::{Key, Reach};
 
 use super::filtered::{publish, spelled, temporary};
 use super::row::Row;
 use super::rows::{Order, Rows, second_key};
 use super::store::Map;
-use super::tidy::{Resources, Spool, push_tidy, write_spooled};
+use super::tidy::{Spool, push_tidy, write_spooled};
 use crate::about::About;
 use crate::error::{Error, ErrorKind, Result};
 use crate::frequency::{Frequency, Number};

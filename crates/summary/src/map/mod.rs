@@ -46,8 +46,6 @@ mod tree;
 mod write;
 
 pub use build::{BuildReport, build, write_held};
-// The old name, until the command uses the new one.
-pub use compact::SourceMap as Given;
 pub use compact::{Budget, LeastCost, Report, Rule, SameSize, SourceMap, compact};
 pub use filtered::{
     Built, Filtered, FilteredBudget, Growth, compact_filtered, companion_of, growth,
@@ -59,8 +57,5 @@ pub use prior::Prior;
 pub use row::{Row, write_frequency};
 pub use store::{Map, Span};
 pub use table::{TableReport, index, is_indexed};
-// The old name, until the command uses the new one.
-pub use tidy::Resources as Room;
-pub use tidy::Resources;
 pub use top::Top;
 pub use write::{Counting, Style, Summed};

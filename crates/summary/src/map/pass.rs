@@ -1,6 +1,6 @@
 //! One pass over a map's rows and, in step with them, a sample of lookups.
 
-use waypost_index::Source;
+use waypost_io::Source;
 use waypost_surt::{Key, Reach, Surt};
 
 use super::row::Row;

@@ -6,10 +6,10 @@
 
 use std::path::Path;
 
-use waypost_index::output::{Format, LineWriter};
+use waypost_io::{Format, LineWriter, Resources};
 
 use super::row;
-use super::tidy::{Resources, Spool};
+use super::tidy::Spool;
 use super::write::{Style, Summed};
 use crate::error::Result;
 use crate::frequency::{Frequency, Number};

@@ -6,9 +6,8 @@
 
 use std::cmp::Ordering;
 
-use waypost_index::Source;
-use waypost_index::input::Stream;
 use waypost_index::kind::{self, FileKind};
+use waypost_io::{Source, Stream};
 use waypost_surt::Key;
 
 use super::row::{Row, tidy_key};

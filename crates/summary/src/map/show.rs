@@ -1,11 +1,11 @@
 //! The largest subtrees of a map.
 
-use waypost_index::Source;
+use waypost_io::{Resources, Source};
 use waypost_surt::Reach;
 
 use super::pass::{Pass, Walked, walk};
 use super::row::Row;
-use super::tidy::{Resources, tidied};
+use super::tidy::tidied;
 use super::tree::{Part, TreeNode, Visitor};
 use crate::error::Result;
 

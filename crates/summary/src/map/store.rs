@@ -10,9 +10,8 @@ use std::sync::OnceLock;
 use libdeflater::{CompressionLvl, Compressor};
 use rayon::prelude::*;
 use tempfile::TempPath;
-use waypost_index::Source;
-use waypost_index::input::Compression;
 use waypost_index::timestamp::Time;
+use waypost_io::{Compression, Mapped, Resources, Source};
 use waypost_surt::{Key, Reach, Surt};
 
 use super::filtered::Companion;
@@ -20,14 +19,13 @@ use super::find::{Finder, Found};
 use super::row::Row;
 use super::rows::key_fields;
 use super::table::{self, Table, Tidiness};
-use super::tidy::{Resources, joined, joined_filter, tidied};
+use super::tidy::{joined, joined_filter, tidied};
 use crate::about::{About, By};
 use crate::error::{Error, ErrorKind, Result};
 use crate::frequency::Frequency;
 use crate::lookup::Lookup;
 use crate::summary::{Answer, Kind, Match, Presence, Size, Summary};
 use crate::ukvs::{Headers, LONGEST, Line};
-use waypost_io::Mapped;
 
 /// An open map.
 #[derive(Debug)]

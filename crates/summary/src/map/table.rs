@@ -18,9 +18,7 @@ use std::cmp::Ordering;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use waypost_index::Source;
-use waypost_index::input::Compression;
-use waypost_index::output::AtomicFile;
+use waypost_io::{AtomicFile, Compression, Mapped, Source};
 use waypost_surt::{Key, Reach};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
@@ -29,7 +27,6 @@ use super::rows::{is_tidy, key_fields};
 use super::store::headers_of;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ukvs::LONGEST;
-use waypost_io::Mapped;
 
 const MAGIC: &[u8; 8] = b"WAYPMAP\n";
 const VERSION: u32 = 3;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use tempfile::TempDir;
-use waypost_index::Source;
+use waypost_io::{Resources, Source};
 use waypost_surt::{Key, Reach, Surt};
 
 use super::beside::Beside;
@@ -19,7 +19,6 @@ use super::sites::Sites;
 use super::solve::solver::states;
 use super::solve::{Gather, RowPrice, STATES, Terms, VoidPrice, solve};
 use super::store::Map;
-use super::tidy::Resources;
 use super::top::Top;
 use super::write::{Counting, Style};
 use crate::Summary;

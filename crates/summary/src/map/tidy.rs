@@ -7,10 +7,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use tempfile::{NamedTempFile, TempPath};
-use waypost_index::Source;
-use waypost_index::output::{Format, LineWriter};
-use waypost_index::sort;
-use waypost_io::temporary;
+use waypost_io::{Format, LineWriter, Resources, Source, sort, temporary};
 use waypost_surt::Key;
 
 use super::row::{self, Row, tidy_key};
@@ -18,8 +15,6 @@ use super::rows::{Order, Rows, is_void_of_query};
 use crate::error::{Error, Result};
 use crate::frequency::Frequency;
 use crate::ukvs::{LONGEST, Lines, push_digits};
-
-pub use waypost_io::Resources;
 
 /// Lines to be sorted.
 pub(crate) struct Spool {
@@ -120,7 +115,7 @@ impl Spool {
 
 /// Sorted rows, with those of the same key added up.
 pub(crate) struct Spooled {
-    lines: Lines<waypost_index::input::Stream>,
+    lines: Lines<waypost_io::Stream>,
     _file: TempPath,
     pub(crate) key: Vec<u8>,
     pub(crate) second: Vec<u8>,

@@ -1,6 +1,6 @@
 //! How profiles grow with the archive: captures, URI-Rs and keys as dated inputs accumulate.
 
-use waypost_index::input::Source;
+use waypost_io::Source;
 use waypost_surt::Policy;
 
 use super::build::{Options, build};

@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 
 use libdeflater::{CompressionLvl, Compressor};
 use rayon::prelude::*;
-use waypost_index::input::{Compression, InputKind, Source};
 use waypost_index::kind::{self, FileKind};
+use waypost_io::{Compression, InputKind, Source};
 use waypost_surt::Policy;
 
 use super::row::Row;

@@ -106,9 +106,9 @@ impl<R: Read> Lines<R> {
 }
 
 fn of_io(error: io::Error) -> Error {
-    match error.downcast::<waypost_index::Error>() {
+    match error.downcast::<waypost_io::Error>() {
         Ok(error) => error.into(),
-        Err(source) => waypost_index::Error::new(waypost_index::ErrorKind::Io {
+        Err(source) => waypost_io::Error::new(waypost_io::ErrorKind::Io {
             doing: "read",
             source,
         })

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use waypost_index::input::Source;
+use waypost_io::Source;
 use waypost_summary::filter::{self, Input, Kind};
 use waypost_surt::Policy;
 

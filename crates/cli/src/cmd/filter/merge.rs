@@ -26,7 +26,7 @@ pub(crate) struct Merge {
     make: Make,
     /// Make a Bloom filter large enough to grow to this many keys: 300M
     #[arg(long, value_name = "N", value_parser = number, default_value = "0")]
-    room: u64,
+    resources: u64,
 }
 
 impl Merge {
@@ -39,7 +39,7 @@ impl Merge {
         let kind = filters
             .first()
             .map_or(Kind::Hashes, |filter| filter.head().kind);
-        let recipe = self.make.recipe(kind, self.room)?;
+        let recipe = self.make.recipe(kind, self.resources)?;
         let made = filter::merge(&filters, &recipe, &self.make.output)
             .hint("keep the hashes of each part (`waypost filter build --kind hashes`): hashes can always be merged")?;
         report_written(out, &self.make.output, &made);

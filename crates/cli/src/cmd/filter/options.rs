@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
-use waypost_index::Source;
+use waypost_io::Source;
 use waypost_report::{bytes, count};
 use waypost_summary::filter::{
     Budget, Filter, Input, Kind, Made, Metadata, Reading, Recipe, Secret,

@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use waypost_index::output::{Format, LineWriter, Written};
-use waypost_index::sort::{Options, Report};
 use waypost_index::zipnum::{self, Flavour};
-use waypost_io::Resources;
+use waypost_io::sort::{Options, Report};
+use waypost_io::{Format, LineWriter, Resources, Written};
 use waypost_report::bytes;
 
 use crate::exit::Exit;

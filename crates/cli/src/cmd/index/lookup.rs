@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum, ValueHint};
+use waypost_index::Field;
 use waypost_index::lookup::{Filter, Form, Index, Lookup as Search, Order, Query, Wanted};
-use waypost_index::output::AtomicFile;
 use waypost_index::range::{Match, pywb_range, ranges};
 use waypost_index::timestamp::Time;
-use waypost_index::{Error, ErrorKind, Field, Source};
 use waypost_io::pieces::{PIECE, Piece, Pieces};
+use waypost_io::{AtomicFile, Error, ErrorKind, Source};
 use waypost_surt::{Canonicalizer, Dialect};
 
 use crate::args::{ResourceArgs, dialects};
@@ -457,7 +457,7 @@ impl Lookup {
 }
 
 /// Prints rows.
-fn print_to(out: &mut Printer) -> impl FnMut(&[u8]) -> waypost_index::error::Result<()> {
+fn print_to(out: &mut Printer) -> impl FnMut(&[u8]) -> waypost_io::Result<()> {
     |row| {
         out.data().write_all(row).map_err(|source| {
             let doing = "write to standard output";

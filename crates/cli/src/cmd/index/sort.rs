@@ -1,6 +1,7 @@
 use anyhow::Context;
 use clap::Args;
-use waypost_index::{Source, rekey, sort};
+use waypost_index::rekey;
+use waypost_io::{Source, sort};
 use waypost_surt::Dialect;
 
 use super::destination::{Destination, options, report_written};

@@ -1,8 +1,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use waypost_index::output::{Format, LineWriter};
 use waypost_index::zipnum::{ZipNum, unzip};
+use waypost_io::{Format, LineWriter};
 use waypost_report::count;
 
 use crate::exit::Exit;

@@ -3,7 +3,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use waypost_index::input::{self, Source};
+use waypost_index::input;
+use waypost_io::Source;
 use waypost_report::{Align, Table, bytes, count};
 use waypost_summary::Summary;
 use waypost_summary::holdings::Input;

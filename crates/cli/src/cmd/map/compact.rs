@@ -2,10 +2,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use waypost_index::input::Source;
-use waypost_index::output::AtomicFile;
+use waypost_io::{AtomicFile, Resources, Source};
 use waypost_report::Curve;
-use waypost_summary::map::{self, Budget, Given, LeastCost, Papers, PowerLaw, Room, Rule, Style};
+use waypost_summary::map::{self, Budget, LeastCost, Papers, PowerLaw, Rule, SourceMap, Style};
 
 use super::filtered::FilteredOptions;
 use super::outcome;
@@ -186,7 +185,7 @@ impl Compact {
     }
 
     fn compact(&self, out: &mut Printer) -> anyhow::Result<Exit> {
-        let room = self.resources.resources(Some(&self.output))?;
+        let resources = self.resources.resources(Some(&self.output))?;
         if self.rule != RuleArgument::Papers
             && let Some(name) = self.papers.given()
         {
@@ -201,9 +200,9 @@ impl Compact {
             ))
             .hint("its size follows from the weights: --wh 4 --wp 2");
         }
-        let mut given = Given::open(&Source::new(&self.map), &room)?;
+        let mut given = SourceMap::open(&Source::new(&self.map), &resources)?;
         if self.filtered.is_wanted() {
-            return self.run_filtered(&mut given, &room, out);
+            return self.run_filtered(&mut given, &resources, out);
         }
         self.filtered.must_not_be_given()?;
         if given.has_filters() && !self.filtered.is_ignored() {
@@ -217,7 +216,9 @@ impl Compact {
             RuleArgument::Papers => Rule::Papers(self.papers.papers()?),
             RuleArgument::LeastCost => Rule::LeastCost(Box::new(LeastCost {
                 budget: self.budget()?,
-                sample: self.priced.sample(given.dialect()?, room.memory, out)?,
+                sample: self
+                    .priced
+                    .sample(given.dialect()?, resources.memory, out)?,
                 voids: self.voids,
                 prior: None,
                 top: None,
@@ -250,8 +251,8 @@ impl Compact {
 
     fn run_filtered(
         &self,
-        given: &mut Given,
-        room: &Room,
+        given: &mut SourceMap,
+        resources: &Resources,
         out: &mut Printer,
     ) -> anyhow::Result<Exit> {
         let unfit = [
@@ -272,7 +273,7 @@ impl Compact {
             given,
             budget,
             &self.priced,
-            room,
+            resources,
             &self.output,
             (self.format, self.verbose),
             out,

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use waypost_index::input;
+use waypost_io::Resources;
 use waypost_report::count;
 use waypost_summary::holdings::Input;
-use waypost_summary::map::{self, Filtered, FilteredBudget, Given, Growth, Room};
+use waypost_summary::map::{self, Filtered, FilteredBudget, Growth, SourceMap};
 
 use super::outcome;
 use super::price::Priced;
@@ -86,25 +87,25 @@ impl FilteredOptions {
     #[expect(clippy::too_many_arguments, reason = "the options of one command")]
     pub(super) fn run(
         &self,
-        given: &mut Given,
+        given: &mut SourceMap,
         budget: FilteredBudget,
         priced: &Priced,
-        room: &Room,
+        resources: &Resources,
         output: &Path,
         (format, verbose): (Format, bool),
         out: &mut Printer,
     ) -> anyhow::Result<Exit> {
         let dialect = given.dialect()?;
-        let Some(holdings) = priced.holdings(dialect, room.memory)? else {
+        let Some(holdings) = priced.holdings(dialect, resources.memory)? else {
             return Err(anyhow::anyhow!("--filters needs --holdings"))
                 .hint("name the holdings of the archive: --holdings archive.cdxj.gz");
         };
-        let sample = priced.sample(dialect, room.memory, out)?;
+        let sample = priced.sample(dialect, resources.memory, out)?;
         if matches!(budget, FilteredBudget::Accuracy(_)) && sample.is_none() {
             return Err(anyhow::anyhow!("--accuracy needs --lookups"))
                 .hint("name a list or log of lookups: --lookups access.log");
         }
-        let growth = self.growth(given, room)?;
+        let growth = self.growth(given, resources)?;
         if let Some(growth) = &growth {
             out.note(format_args!(
                 "{} URI-Rs are new since the earlier index",
@@ -141,7 +142,11 @@ impl FilteredOptions {
         Ok(if whole { Exit::Yes } else { Exit::No })
     }
 
-    fn growth(&self, given: &mut Given, room: &Room) -> anyhow::Result<Option<Growth>> {
+    fn growth(
+        &self,
+        given: &mut SourceMap,
+        resources: &Resources,
+    ) -> anyhow::Result<Option<Growth>> {
         if self.earlier.is_empty() {
             return Ok(None);
         }
@@ -153,11 +158,11 @@ impl FilteredOptions {
         }
         let earlier = Input {
             dialect: given.dialect()?,
-            memory: room.memory,
-            temporary: room.temporary.clone(),
+            memory: resources.memory,
+            temporary: resources.temporary.clone(),
             ..Input::new(input::expand(&self.earlier)?.sources)
         };
-        Ok(Some(map::growth(given, &earlier, room)?))
+        Ok(Some(map::growth(given, &earlier, resources)?))
     }
 }
 

@@ -3,9 +3,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use waypost_index::input::Source;
+use waypost_io::{Resources, Source};
 use waypost_report::{Align, Table, count};
-use waypost_summary::map::{PowerLaw, Room, fit};
+use waypost_summary::map::{PowerLaw, fit};
 
 use crate::args::Format;
 use crate::exit::Exit;
@@ -31,7 +31,7 @@ pub(crate) struct Fit {
 
 impl Fit {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
-        let fitted = fit::fit(&Source::new(&self.map), &Room::default())?;
+        let fitted = fit::fit(&Source::new(&self.map), &Resources::default())?;
         if self.options {
             let (Some(host), Some(path)) = (fitted.host, fitted.path) else {
                 return Err(anyhow::anyhow!("too few depths to fit a law to"))

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use waypost_index::input::{self, Source};
+use waypost_index::input;
+use waypost_io::Source;
 use waypost_report::count;
 use waypost_summary::evaluate::{Holdings, Lookups};
 use waypost_summary::holdings::Input;

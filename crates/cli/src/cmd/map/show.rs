@@ -3,8 +3,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use waypost_index::input::Source;
-use waypost_index::output::AtomicFile;
+use waypost_io::{AtomicFile, Source};
 use waypost_report::{Piece, count, icicle};
 use waypost_summary::map::show;
 

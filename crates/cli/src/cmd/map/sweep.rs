@@ -3,10 +3,10 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use waypost_index::input::Source;
+use waypost_io::Source;
 use waypost_report::{Align, Table, bytes, count};
 use waypost_summary::Summary;
-use waypost_summary::map::{self, Given, Map, Papers, Rule, Style};
+use waypost_summary::map::{self, Map, Papers, Rule, SourceMap, Style};
 
 use crate::args::{Format, ResourceArgs};
 use crate::exit::Exit;
@@ -59,7 +59,7 @@ impl Sweep {
         // In descending order, because each map is made from the previous one.
         self.wh.sort_by(|a, b| b.total_cmp(a));
         self.wp.sort_by(|a, b| b.total_cmp(a));
-        let room = self.resources.resources(Some(&self.output))?;
+        let resources = self.resources.resources(Some(&self.output))?;
         let mut table = Table::new(&[
             ("Wh", Align::Right),
             ("Wp", Align::Right),
@@ -76,7 +76,7 @@ impl Sweep {
             for (at, &wp) in self.wp.iter().enumerate() {
                 let path = self.output.join(format!("wh{wh}-wp{wp}.ukvs"));
                 let start = Instant::now();
-                let mut given = Given::open(&Source::new(&from), &room)?;
+                let mut given = SourceMap::open(&Source::new(&from), &resources)?;
                 let papers = Papers {
                     host_weight: wh,
                     path_weight: wp,
@@ -90,7 +90,7 @@ impl Sweep {
                     false,
                 )?;
                 let seconds = start.elapsed().as_secs_f64();
-                let gzipped = Map::open(&path, &room)?.size().gzip_bytes;
+                let gzipped = Map::open(&path, &resources)?.size().gzip_bytes;
                 maps.push(serde_json::json!({
                     "map": path.to_string_lossy(),
                     "host_weight": weight(wh),

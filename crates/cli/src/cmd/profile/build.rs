@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
-use waypost_index::input::Source;
+use waypost_io::Source;
 use waypost_report::{Align, Table, bytes, count};
 use waypost_summary::holdings::Input;
 use waypost_summary::profile::{self, Options, Report};

@@ -321,7 +321,7 @@ mod tests {
     fn small(kind: Kind, path: &std::path::Path) -> Vec<u8> {
         let list = path.join("list");
         std::fs::write(&list, "http://a.com/\nhttp://b.com/\nhttp://c.com/\n").unwrap();
-        let sources = [waypost_index::Source::new(&list)];
+        let sources = [waypost_io::Source::new(&list)];
         let recipe = crate::filter::Recipe {
             kind,
             ..Default::default()

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::SpooledTempFile;
-use waypost_index::output::AtomicFile;
+use waypost_io::AtomicFile;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::head::{Extent, Head, Kind, LONGEST_METADATA};

@@ -7,8 +7,8 @@
 
 use std::path::Path;
 
-use waypost_index::Source;
 use waypost_index::rejects::printable;
+use waypost_io::{Resources, Source};
 use waypost_surt::{Dialect, Policy, Surt};
 
 use super::choice::WIDEST;
@@ -22,7 +22,6 @@ use crate::frequency::Sureness;
 use crate::holdings::{self, Input, Reading, Reduce, Run, escaped};
 use crate::map::rows::{Order, Rows};
 use crate::map::store::Map;
-use crate::map::tidy::Resources;
 use crate::summary::Summary;
 use crate::ukvs::Headers;
 

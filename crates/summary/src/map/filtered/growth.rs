@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use waypost_index::Source;
+use waypost_io::{Resources, Source};
 use waypost_surt::Reach;
 
 use crate::Archive;
@@ -17,7 +17,6 @@ use crate::map::compact::SourceMap;
 use crate::map::pass::{Pass, place};
 use crate::map::row::Row;
 use crate::map::rows::{Order, Rows};
-use crate::map::tidy::Resources;
 use crate::map::tree::{TreeNode, Visitor, Walk};
 
 use super::publish::temporary;

@@ -17,15 +17,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
-use waypost_index::Source;
-use waypost_index::output::{Format, LineWriter};
-use waypost_io::AtomicFile;
+use waypost_io::{AtomicFile, Format, LineWriter, Resources, Source};
 
 use super::companion::{self, BuiltCompanion};
 use crate::error::{Error, Result};
 use crate::holdings::Input;
 use crate::map::rows::{Order, Rows};
-use crate::map::tidy::Resources;
 use crate::ukvs::{Headers, Lines, Value};
 
 /// Suffixes of compressed maps, which are not part of the names of their filters.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use tempfile::TempDir;
-use waypost_index::Source;
+use waypost_io::{Resources, Source};
 use waypost_surt::{Reach, Surt};
 
 use super::choice::{ABSENT, CHANCES, OPEN};
@@ -23,7 +23,7 @@ use crate::map::solve::solver::states;
 use crate::map::solve::{Gather, RowPrice, Terms, VoidPrice, assess, solve};
 use crate::map::top::Top;
 use crate::map::write::Counting;
-use crate::map::{Filters, Map, Resources, SourceMap, build, merge};
+use crate::map::{Filters, Map, SourceMap, build, merge};
 use crate::{Archive, Summary};
 
 /// Small trees: hosts of up to three labels, paths of up to two segments.
@@ -723,12 +723,8 @@ fn only_filters_that_no_map_names_are_removed() {
     // The old map is kept with another compression; other maps have filters of their own.
     let packed = pairs.world.at("small.ukvs.gz");
     let text = std::fs::read(&out).unwrap();
-    let mut writer = waypost_index::output::LineWriter::create(
-        &packed,
-        &waypost_index::output::Format::of_name(&packed),
-        1,
-    )
-    .unwrap();
+    let mut writer =
+        waypost_io::LineWriter::create(&packed, &waypost_io::Format::of_name(&packed), 1).unwrap();
     for line in text
         .split(|&byte| byte == b'\n')
         .filter(|line| !line.is_empty())
