@@ -435,7 +435,7 @@ fn is_zero(first: &[Column], second: &[Column], third: &[Column], masks: Masks) 
             return false;
         }
     }
-    if first.len() % 4 == 0 {
+    if first.len().is_multiple_of(4) {
         return true;
     }
     // The last four overlap those before them.
