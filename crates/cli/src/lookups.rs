@@ -222,11 +222,18 @@ impl Lookups {
             return Err(anyhow::anyhow!("nothing to look up"))
                 .hint("name URIs, or a file of them with --batch FILE");
         }
+        let progress = out.progress_beside_data();
         let mut batch = match &self.batch {
             None => None,
             Some(path) => {
                 let name = path.display().to_string();
-                Some(Pieces::new(name, Source::new(path).open()?, piece))
+                let source = Source::new(path);
+                progress.read(std::slice::from_ref(&source));
+                Some(Pieces::new(
+                    name,
+                    source.open()?.reporting_to(&progress),
+                    piece,
+                ))
             }
         };
         // The first answers determine the column widths of a table.
@@ -273,6 +280,7 @@ impl Lookups {
             };
             pieces::run(threads, pieces, work, take)?;
         }
+        drop(progress);
         if rejected > 0 && self.format == Format::Table {
             out.warn(format_args!(
                 "{} could not be looked up",

@@ -7,11 +7,10 @@
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
-use waypost_io::Source;
 use waypost_report::count;
 
 use crate::hint;
-use crate::progress::{Phases, Progress};
+use crate::progress::Bar;
 
 /// How many warnings of one kind are shown.
 pub(crate) const SHOWN: usize = 3;
@@ -39,11 +38,15 @@ impl Printer {
         self.stdout.flush()
     }
 
-    /// A progress bar over the bytes of these sources and the work that follows, shown until it is
-    /// dropped.
-    pub(crate) fn progress(&self, phases: Phases, sources: &[Source]) -> Progress {
-        let total = sources.iter().map(Source::size).sum();
-        Progress::new(phases, total, !self.quiet && io::stderr().is_terminal())
+    /// A progress bar, shown until it is dropped. Hidden if stderr is not a terminal.
+    pub(crate) fn progress(&self) -> Bar {
+        Bar::new(!self.quiet && io::stderr().is_terminal())
+    }
+
+    /// A progress bar for work whose results appear on stdout meanwhile. Also hidden if stdout is a
+    /// terminal.
+    pub(crate) fn progress_beside_data(&self) -> Bar {
+        Bar::new(!self.quiet && io::stderr().is_terminal() && !io::stdout().is_terminal())
     }
 
     /// Prints a message, unless `--quiet` is given.

@@ -88,7 +88,7 @@ impl Addition {
 /// added to a line. Damaged compression is not an error: see [`Report::damaged`].
 pub fn merge(
     sources: &[Source],
-    options: &Options<'_>,
+    options: &Options,
     addition: Option<&Addition>,
     out: &mut LineWriter,
 ) -> Result<Report> {

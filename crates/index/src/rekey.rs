@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use waypost_io::partial::{Decoder, Encoder};
-use waypost_io::{Error, ErrorKind, Format, LineWriter, Result, Source};
+use waypost_io::{Error, ErrorKind, Format, LineWriter, Progress, Result, Source};
 use waypost_surt::Dialect;
 
 use crate::capture::{Capture, Field, Fields};
@@ -33,12 +33,22 @@ pub struct Rekeyed {
 ///
 /// # Errors
 /// If a source cannot be read or the file cannot be written.
-pub fn rekey(sources: &[Source], dialect: Dialect, out: &Path) -> Result<Rekeyed> {
+pub fn rekey(
+    sources: &[Source],
+    dialect: Dialect,
+    progress: &Progress,
+    out: &Path,
+) -> Result<Rekeyed> {
     let job = Rewriting {
         dialect,
         out: Mutex::new((LineWriter::create(out, &Format::Plain, 1)?, Ok(()))),
     };
-    let (lines, outcome) = scan::scan(sources, &job, scan::Options::default())?;
+    progress.read(sources);
+    let options = scan::Options {
+        progress: progress.clone(),
+        ..scan::Options::default()
+    };
+    let (lines, outcome) = scan::scan(sources, &job, options)?;
     let (out, written) = job.out.into_inner().unwrap_or_else(PoisonError::into_inner);
     written?;
     out.finish()?;

@@ -9,7 +9,7 @@ use waypost_index::lookup::{Filter, Form, Index, Lookup, Order, Query, Stats, Wa
 use waypost_index::range::{Match, Range, ranges};
 use waypost_index::timestamp::Time;
 use waypost_index::zipnum::{self, Flavour, ZipNum, unzip};
-use waypost_io::{Format, LineWriter};
+use waypost_io::{Format, LineWriter, Progress};
 use waypost_surt::Dialect;
 
 fn write_flat(folder: &Path, lines: &[String]) -> PathBuf {
@@ -146,7 +146,7 @@ proptest! {
         prop_assert_eq!(zipnum.blocks(), (lines.len() as u64).div_ceil(block));
         let flat = folder.path().join("flat");
         let out = LineWriter::create(&flat, &Format::Plain, 1).unwrap();
-        unzip(zipnum, 2, out).unwrap();
+        unzip(zipnum, 2, &Progress::default(), out).unwrap();
         let expected: String = lines.iter().map(|line| format!("{line}\n")).collect();
         prop_assert_eq!(String::from_utf8(fs::read(flat).unwrap()).unwrap(), expected);
     }

@@ -8,15 +8,15 @@ use proptest::prelude::*;
 use waypost_index::merge::{Addition, merge};
 use waypost_index::zipnum;
 use waypost_io::sort::{LEAST_MEMORY, Options, Report, sort};
-use waypost_io::{ErrorKind, Format, LineWriter, Source};
+use waypost_io::{ErrorKind, Format, LineWriter, Progress, Source};
 
-fn options(folder: &Path, threads: usize, unique: bool) -> Options<'static> {
+fn options(folder: &Path, threads: usize, unique: bool) -> Options {
     Options {
         memory: LEAST_MEMORY,
         threads,
         unique,
         temporary: folder.to_owned(),
-        progress: None,
+        progress: Progress::default(),
     }
 }
 
@@ -320,4 +320,41 @@ fn a_folder_that_is_not_empty_is_not_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("mine"), "x").unwrap();
     assert!(zipnum::create(folder.path(), &zipnum::Options::default(), 1).is_err());
+}
+
+#[test]
+fn a_sort_reports_reading_then_sorting_then_writing_of_every_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = many_lines(50_000);
+    let sources = write_all(folder.path(), std::slice::from_ref(&text));
+    let options = options(folder.path(), 2, false);
+    let progress = options.progress.clone();
+    let mut out = LineWriter::create(&folder.path().join("out"), &Format::Plain, 1).unwrap();
+    let over = std::sync::atomic::AtomicBool::new(false);
+    let seen = std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let mut seen = Vec::new();
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                let phase = progress.snapshot().phase.name();
+                if seen.last() != Some(&phase) {
+                    seen.push(phase);
+                }
+            }
+            seen
+        });
+        sort(&sources, &options, &mut out).unwrap();
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        watcher.join().unwrap()
+    });
+    // A phase may be too short to be seen, but none comes back.
+    let order = ["reading", "sorting", "writing"];
+    let places: Vec<_> = seen
+        .iter()
+        .map(|phase| order.iter().position(|known| known == phase).unwrap())
+        .collect();
+    assert!(places.is_sorted(), "{seen:?}");
+    let last = progress.snapshot();
+    assert_eq!(last.phase.name(), "writing");
+    assert_eq!(last.done, text.len() as u64);
+    assert_eq!(last.total, Some(text.len() as u64));
 }

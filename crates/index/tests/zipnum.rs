@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use waypost_index::lookup::{Index, Lookup, Query, Wanted};
 use waypost_index::range::Range;
 use waypost_index::zipnum::{self, Flavour, ZipNum, unzip};
-use waypost_io::{Format, LineWriter};
+use waypost_io::{Format, LineWriter, Progress};
 
 fn line(number: u32) -> String {
     format!(
@@ -56,7 +56,8 @@ fn unzipped(path: &Path, anywhere: bool) -> Result<Vec<u8>, String> {
     let flat = path.with_extension("flat");
     let zipnum = ZipNum::open(path).map_err(|error| error.to_string())?;
     let out = LineWriter::create(&flat, &Format::Plain, 2).unwrap();
-    unzip(zipnum.anywhere(anywhere), 2, out).map_err(|error| error.to_string())?;
+    unzip(zipnum.anywhere(anywhere), 2, &Progress::default(), out)
+        .map_err(|error| error.to_string())?;
     Ok(fs::read(flat).unwrap())
 }
 

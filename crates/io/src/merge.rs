@@ -5,10 +5,10 @@
 //! inputs than can be open at once, some are merged into temporary runs before.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 use crate::lines::StreamLines;
+use crate::progress::Progress;
 use crate::sort::spill::{Run, RunLines, RunWriter, Spill};
 use crate::sort::{Options, Report, SortedLines, Tournament, drain};
 use crate::source::Source;
@@ -31,11 +31,12 @@ pub type Change<'a> = dyn Fn(&[u8], &mut Vec<u8>) -> Result<()> + 'a;
 /// Damaged compression is not an error: see [`Report::damaged`].
 pub fn merge(
     sources: &[Source],
-    options: &Options<'_>,
+    options: &Options,
     change: Option<&Change<'_>>,
     out: &mut LineWriter,
 ) -> Result<Report> {
     let mut report = Report::default();
+    options.progress.read(sources);
     let memory = options.memory;
     let most = (memory / 2 / STREAM).clamp(2, OPEN_FILES);
     let mut spill: Option<Arc<Spill>> = None;
@@ -52,7 +53,7 @@ pub fn merge(
         let files = group.min(rest.len());
         let (first, others) = rest.split_at(files);
         rest = others;
-        let mut sources = open(first, memory / most / 2, options.progress)?;
+        let mut sources = open(first, memory / most / 2, &options.progress)?;
         sources.extend(
             runs.drain(..group - files)
                 .map(|run| Any::Run(RunLines::new(run))),
@@ -65,7 +66,7 @@ pub fn merge(
     }
     report.runs = runs.len();
     report.spilled = spill.as_ref().map_or(0, |spill| spill.size());
-    let mut sources = open(rest, memory / most / 2, options.progress)?;
+    let mut sources = open(rest, memory / most / 2, &options.progress)?;
     sources.extend(runs.into_iter().map(|run| Any::Run(RunLines::new(run))));
     let mut changed = Vec::new();
     report.lines_out = merge_some(sources, options.unique, &mut report, |line| match change {
@@ -79,28 +80,22 @@ pub fn merge(
     Ok(report)
 }
 
-fn open<'a>(
-    sources: &[Source],
-    memory: usize,
-    progress: Option<&'a AtomicU64>,
-) -> Result<Vec<Any<'a>>> {
+fn open(sources: &[Source], memory: usize, progress: &Progress) -> Result<Vec<Any>> {
     let size = memory.clamp(64 * 1024, 1 << 20);
     sources
         .iter()
         .map(|source| {
-            let lines = StreamLines::new(source.open()?, size, memory.max(1 << 24));
+            let stream = source.open()?.reporting_to(progress);
             Ok(Any::File(Box::new(Checked {
-                lines,
+                lines: StreamLines::new(stream, size, memory.max(1 << 24)),
                 damage: None,
-                progress,
-                told: 0,
             })))
         })
         .collect()
 }
 
 fn merge_some(
-    sources: Vec<Any<'_>>,
+    sources: Vec<Any>,
     unique: bool,
     report: &mut Report,
     take: impl FnMut(&[u8]) -> Result<()>,
@@ -117,12 +112,12 @@ fn merge_some(
 }
 
 /// What is merged: an input, or a run of inputs that were merged before.
-enum Any<'a> {
-    File(Box<Checked<'a>>),
+enum Any {
+    File(Box<Checked>),
     Run(RunLines),
 }
 
-impl SortedLines for Any<'_> {
+impl SortedLines for Any {
     fn line(&self) -> &[u8] {
         match self {
             Any::File(lines) => lines.lines.line(),
@@ -139,23 +134,13 @@ impl SortedLines for Any<'_> {
 }
 
 /// The lines of a file, whose order is checked.
-struct Checked<'a> {
+struct Checked {
     lines: StreamLines<Stream>,
     damage: Option<Error>,
-    progress: Option<&'a AtomicU64>,
-    /// How many bytes of the source were counted as progress.
-    told: u64,
 }
 
-impl Checked<'_> {
+impl Checked {
     fn advance(&mut self) -> Result<bool> {
-        if let Some(progress) = self.progress {
-            let read = self.lines.reader().source_position();
-            if read != self.told {
-                progress.fetch_add(read - self.told, Ordering::Relaxed);
-                self.told = read;
-            }
-        }
         match self.lines.advance_in_order() {
             Err(error) if error.is_damage() => {
                 self.lines.drop_unfinished();

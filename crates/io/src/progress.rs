@@ -1,31 +1,47 @@
 //! The progress of a run, in phases: reading, sorting, writing.
 //!
-//! A library reports to a [`Progress`] that its caller made; whoever shows it reads the same value
-//! from another thread. Reporting is one atomic addition and never waits.
+//! A library reports to a [`Progress`] that its caller created; the caller reads the same value from
+//! another thread to show it. Reporting is one atomic addition and never waits.
+//!
+//! ```
+//! use waypost_io::progress::{Phase, Progress};
+//!
+//! let progress = Progress::new();
+//! let shown = progress.clone();
+//! progress.begin(Phase::Writing, Some(1_000));
+//! progress.add(250);
+//! let now = shown.snapshot();
+//! assert_eq!((now.phase.name(), now.done, now.total), ("writing", 250, Some(1_000)));
+//! ```
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+use crate::source::Source;
 
 /// What is being done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Phase {
-    /// The input is read.
+    /// Reading the input.
     #[default]
     Reading,
-    /// What was read is sorted or merged.
+    /// Sorting or merging what was read.
     Sorting,
-    /// A best result is searched for.
+    /// Searching for the best result.
     Solving,
-    /// The result is written.
+    /// Comparing with lookups.
+    LookingUp,
+    /// Writing the result.
     Writing,
 }
 
 impl Phase {
-    const ALL: [Phase; 4] = [
+    const ALL: [Phase; 5] = [
         Phase::Reading,
         Phase::Sorting,
         Phase::Solving,
+        Phase::LookingUp,
         Phase::Writing,
     ];
 
@@ -35,6 +51,7 @@ impl Phase {
             Phase::Reading => "reading",
             Phase::Sorting => "sorting",
             Phase::Solving => "solving",
+            Phase::LookingUp => "looking up",
             Phase::Writing => "writing",
         }
     }
@@ -49,7 +66,7 @@ pub struct Progress {
 #[derive(Debug, Default)]
 struct Shared {
     phase: AtomicU8,
-    /// How much there is to do in this phase; 0 if that is not known.
+    /// The number of bytes to process in this phase; 0 if unknown.
     total: AtomicU64,
     done: AtomicU64,
 }
@@ -57,11 +74,11 @@ struct Shared {
 /// The progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// What is being done.
+    /// The current phase.
     pub phase: Phase,
-    /// How much of it, in bytes as they are stored, is done.
+    /// The number of bytes processed in this phase.
     pub done: u64,
-    /// How much there is to do, if that is known.
+    /// The number of bytes to process, if known.
     pub total: Option<u64>,
 }
 
@@ -79,18 +96,29 @@ impl Progress {
         shared.phase.store(phase as u8, Ordering::Release);
     }
 
-    /// So much more is done.
+    /// Begins reading these sources, as stored.
+    pub fn read(&self, sources: &[Source]) {
+        self.begin(
+            Phase::Reading,
+            sources.iter().map(Source::size).sum::<Option<u64>>(),
+        );
+    }
+
+    /// Adds to the bytes processed.
     #[inline]
     pub fn add(&self, done: u64) {
         self.shared.done.fetch_add(done, Ordering::Relaxed);
     }
 
-    /// So much is done in all.
-    pub fn set(&self, done: u64) {
-        self.shared.done.store(done, Ordering::Relaxed);
+    /// Adds to the bytes processed, in large steps, for loops that do little for each item.
+    pub fn steps(&self) -> Steps<'_> {
+        Steps {
+            progress: self,
+            pending: 0,
+        }
     }
 
-    /// How far it has come.
+    /// The current state.
     pub fn snapshot(&self) -> Snapshot {
         let phase = usize::from(self.shared.phase.load(Ordering::Acquire));
         let total = self.shared.total.load(Ordering::Relaxed);
@@ -100,10 +128,28 @@ impl Progress {
             total: (total > 0).then_some(total),
         }
     }
+}
 
-    /// The counter of bytes, for those who only count.
-    pub fn counter(&self) -> &AtomicU64 {
-        &self.shared.done
+/// Reports to a [`Progress`] once for every 64 KiB.
+pub struct Steps<'a> {
+    progress: &'a Progress,
+    pending: u64,
+}
+
+impl Steps<'_> {
+    /// Adds to the bytes processed.
+    #[inline]
+    pub fn add(&mut self, done: u64) {
+        self.pending += done;
+        if self.pending >= 64 << 10 {
+            self.progress.add(std::mem::take(&mut self.pending));
+        }
+    }
+}
+
+impl Drop for Steps<'_> {
+    fn drop(&mut self) {
+        self.progress.add(self.pending);
     }
 }
 
@@ -124,6 +170,10 @@ mod tests {
             total: Some(10),
         };
         assert_eq!(shown.snapshot(), expected);
+        let mut steps = progress.steps();
+        steps.add(1);
+        drop(steps);
+        assert_eq!(shown.snapshot().done, 8);
         progress.begin(Phase::Writing, None);
         assert_eq!(shown.snapshot().phase.name(), "writing");
         assert_eq!((shown.snapshot().done, shown.snapshot().total), (0, None));

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 
 use crate::compression::{Codec, Compression};
 use crate::error::{Error, ErrorKind, Result};
+use crate::progress::Progress;
 
 const BYTE_ORDER_MARK: &[u8; 3] = b"\xef\xbb\xbf";
 
@@ -44,6 +45,7 @@ pub struct Stream {
     unread: Vec<u8>,
     /// Met while decoding; told when what came before it has been given.
     fault: Option<Error>,
+    progress: Option<Progress>,
 }
 
 impl Stream {
@@ -71,6 +73,7 @@ impl Stream {
             last: b'\n',
             unread: Vec::new(),
             fault: None,
+            progress: None,
         };
         stream.fill(4)?;
         stream.compression = Compression::detect(stream.waiting());
@@ -111,6 +114,13 @@ impl Stream {
     #[must_use]
     pub fn members_end_lines(mut self) -> Stream {
         self.members_end_lines = true;
+        self
+    }
+
+    /// Reports the bytes of the source that are read from now on, as they are stored.
+    #[must_use]
+    pub fn reporting_to(mut self, progress: &Progress) -> Stream {
+        self.progress = Some(progress.clone());
         self
     }
 
@@ -188,6 +198,9 @@ impl Stream {
     fn take(&mut self, read: usize) {
         self.start += read;
         self.taken += read as u64;
+        if let Some(progress) = &self.progress {
+            progress.add(read as u64);
+        }
     }
 
     fn read_some(&mut self, out: &mut [u8]) -> Result<usize> {

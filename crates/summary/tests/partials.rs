@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 use waypost_index::Select;
 use waypost_index::scan::{self, Job, Outcome, Ranges};
-use waypost_io::Source;
+use waypost_io::{Progress, Source};
 use waypost_summary::evaluate::{Holdings, Lookups, truth_of_held};
 use waypost_summary::filter::{self, Hasher, Hashing, Keyer, Keys, Kind, Recipe};
 use waypost_summary::holdings::{Gather, Held, Input, Reading};
@@ -223,6 +223,6 @@ proptest! {
         let (mut held, reading) = world.gather(&paths, &input);
         prop_assert_eq!(reading.urirs, whole_reading.urirs);
         prop_assert_eq!(reading.captures, whole_reading.captures);
-        prop_assert_eq!(truth_of_held(&mut held, &lookups, world.memory).unwrap(), whole);
+        prop_assert_eq!(truth_of_held(&mut held, &lookups, world.memory, &Progress::default()).unwrap(), whole);
     }
 }

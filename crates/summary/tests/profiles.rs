@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use waypost_io::Source;
+use waypost_summary::filter;
 use waypost_summary::holdings::Input;
 use waypost_summary::profile::{self, Options, Profile, Report, Row};
 use waypost_summary::{Answer, Archive, By, Lookup, LookupBuffer, Summary};
@@ -457,4 +458,37 @@ fn what_is_no_profile_or_not_sorted_is_refused_with_its_place() {
     }
     let mut key = Vec::new();
     assert!(Row::parse(b"a {\"frequency\": 1, \"spread\": 1", 1, &mut key).is_err());
+}
+
+#[test]
+fn a_build_ends_with_everything_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("list.txt");
+    let uris: String = (0..5_000)
+        .map(|n| format!("http://{}.example.com/{n}\n", n % 97))
+        .collect();
+    fs::write(&path, uris).unwrap();
+    let mut input = input(&[path]);
+    let check = |progress: &waypost_io::Progress, what: &str| {
+        let last = progress.snapshot();
+        assert_eq!(last.phase.name(), "writing", "{what}");
+        assert_eq!(last.total, Some(last.done), "{what}");
+        assert!(last.done > 5_000, "{what}");
+    };
+    let out = options(Some(folder.path()), &Policy::ALL);
+    profile::build(&input, &out, None).unwrap();
+    check(&input.progress, "profile");
+    input.progress = waypost_io::Progress::new();
+    let map = folder.path().join("map.ukvs");
+    waypost_summary::map::build(&input, &Archive::default(), None, &map).unwrap();
+    check(&input.progress, "map");
+    for kind in filter::Kind::ALL {
+        let recipe = filter::Recipe {
+            kind,
+            ..filter::Recipe::default()
+        };
+        let given = filter::Input::new(&input.sources);
+        filter::build(given, &recipe, &folder.path().join("filter")).unwrap();
+        check(&recipe.progress, &kind.to_string());
+    }
 }

@@ -1,6 +1,5 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -13,13 +12,12 @@ use waypost_summary::evaluate::{self, Confusion, Foreseen, Holdings, Later, Look
 use waypost_summary::holdings::Input;
 use waypost_surt::Dialect;
 
-use super::profile::tell_bad;
+use super::profile::report_rejects;
 use crate::args::{Filters, ResourceArgs};
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::plural;
 use crate::printer::Printer;
-use crate::progress::Phases;
 
 /// Measure the cost and accuracy of summaries on real lookups
 ///
@@ -119,20 +117,14 @@ impl Evaluate {
             samples.push(lookups);
         }
         let sources = self.sources()?;
-        let progress = out.progress(
-            Phases {
-                first: "reading",
-                then: "looking up",
-            },
-            &sources,
-        );
+        let progress = out.progress();
         let holdings = Holdings {
             input: Input {
                 dialect,
                 select: self.filters.select()?,
                 memory: resources.memory,
                 temporary: resources.temporary.clone(),
-                progress: Arc::clone(progress.bytes()),
+                progress: progress.clone(),
                 ..Input::new(sources)
             },
         };
@@ -142,7 +134,7 @@ impl Evaluate {
         samples.extend(later.map(|later| later.lookups));
         let (held, reading) = holdings.truth(&samples)?;
         drop(progress);
-        tell_bad(&reading, out);
+        report_rejects(&reading, out);
         let mut foreseen = Vec::new();
         if let (Some(later), Some(held)) = (samples.get(of_lookups), held.get(of_lookups)) {
             for summary in &summaries {
@@ -208,7 +200,7 @@ impl Evaluate {
             temporary: resources.temporary.clone(),
             ..Input::new(input::expand(&self.later)?.sources)
         })?;
-        tell_bad(&later.reading, out);
+        report_rejects(&later.reading, out);
         Ok(Some(later))
     }
 

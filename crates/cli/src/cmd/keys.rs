@@ -123,7 +123,10 @@ impl Plan {
         if io::stdin().is_terminal() {
             out.note("reading URIs from the terminal, one per line; press Ctrl-D to end");
         }
-        let pieces = Pieces::new("stdin", Source::Stdin.open()?, PIECE);
+        let progress = out.progress_beside_data();
+        progress.read(&[Source::Stdin]);
+        let stream = Source::Stdin.open()?.reporting_to(&progress);
+        let pieces = Pieces::new("stdin", stream, PIECE);
         let worker = || {
             let mut writer = RowWriter::new(self);
             move |piece: Piece| {

@@ -12,7 +12,8 @@ mod keys;
 mod pass;
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
+
+use waypost_io::progress::{Phase, Progress};
 
 pub use keys::KeysReport;
 pub use pass::{Checking, Part};
@@ -38,8 +39,8 @@ pub struct Options<'a> {
     pub strict: bool,
     /// Saves the bad lines.
     pub rejects: Option<&'a mut RejectsFile>,
-    /// Counts the bytes that were read.
-    pub progress: Option<&'a AtomicU64>,
+    /// Where to report progress.
+    pub progress: Progress,
     /// The block size; `None` for the default.
     pub block: Option<usize>,
 }
@@ -53,7 +54,7 @@ impl Default for Options<'_> {
             temporary: std::env::temp_dir(),
             strict: false,
             rejects: None,
-            progress: None,
+            progress: Progress::default(),
             block: None,
         }
     }
@@ -148,10 +149,12 @@ pub fn check(sources: &[Source], options: Options<'_>) -> Result<Report> {
         strict: options.strict,
         rejects: options.rejects,
         list: false,
-        progress: options.progress,
+        progress: options.progress.clone(),
         block: options.block,
     };
+    options.progress.read(sources);
     let (part, outcome) = scan::scan(sources, &job, scan_options)?;
+    options.progress.begin(Phase::Sorting, None);
     job.report(part, outcome)
 }
 

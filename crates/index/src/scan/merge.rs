@@ -288,15 +288,9 @@ impl<'a, J: Job> Merger<'a, J> {
         (&mut self.fold, context)
     }
 
-    fn progress(&self, stored: u64) {
-        if let Some(progress) = self.options.progress {
-            progress.fetch_add(stored, Ordering::Relaxed);
-        }
-    }
-
     /// A block that a worker has parsed.
     fn block(&mut self, done: Done<J::Partial>) -> Result<()> {
-        self.progress(done.stored);
+        self.options.progress.add(done.stored);
         if self.streamed.is_some() {
             self.pool.give(done.buffer);
             return Ok(());
@@ -316,13 +310,12 @@ impl<'a, J: Job> Merger<'a, J> {
             return Ok(());
         };
         self.given_up.store(number, Ordering::Relaxed);
-        let mut stream = open_at(&self.sources[number], offset)?;
+        let stream = open_at(&self.sources[number], offset)?;
+        let mut stream = stream.reporting_to(&self.options.progress);
         let size = 1024 * 1024;
         let mut buffer = self.pool.take(size);
         loop {
-            let before = stream.source_position();
             let (len, error) = stream.read_full(&mut buffer[..size]);
-            self.progress(stream.source_position() - before);
             let bytes = &buffer[..len];
             self.bytes(bytes, block::body(bytes), None)?;
             match error {

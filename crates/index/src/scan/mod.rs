@@ -79,10 +79,8 @@ mod range;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::sync::atomic::AtomicU64;
-
 use serde::{Deserialize, Serialize};
-use waypost_io::{Compression, Error, LONGEST_LINE, Result, Source};
+use waypost_io::{Compression, Error, LONGEST_LINE, Progress, Result, Source};
 
 pub use range::{Piece, Range, Ranges, ranges};
 
@@ -207,8 +205,8 @@ pub struct Options<'a> {
     pub rejects: Option<&'a mut RejectsFile>,
     /// Whether the sources are lists of URIs, one per line, instead of indexes.
     pub list: bool,
-    /// Counts the bytes that were read, as stored.
-    pub progress: Option<&'a AtomicU64>,
+    /// Where to report the bytes that were read, as stored. The caller begins the phase.
+    pub progress: Progress,
     /// The block size; `None` for the default. Results do not depend on it.
     pub block: Option<usize>,
 }

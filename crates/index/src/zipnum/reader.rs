@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use flate2::read::MultiGzDecoder;
 use libdeflater::Decompressor;
-use waypost_io::{Error, ErrorKind, IoContext, LineWriter, Mapped, Ordered, Result, Written};
+use waypost_io::{
+    Error, ErrorKind, IoContext, LineWriter, Mapped, Ordered, Phase, Progress, Result, Written,
+};
 
 use super::idx::{Flavour, Row};
 use super::location::Locations;
@@ -283,20 +285,34 @@ fn open_regular(path: &Path) -> Result<File> {
 /// # Errors
 /// If a block cannot be read or is not where its row says, or if the rows are out of order or do not
 /// cover all of the data.
-pub fn unzip(zipnum: ZipNum, threads: usize, out: LineWriter) -> Result<Written> {
+pub fn unzip(
+    zipnum: ZipNum,
+    threads: usize,
+    progress: &Progress,
+    out: LineWriter,
+) -> Result<Written> {
     zipnum.check_rows()?;
+    let stored = |at| -> Result<u64> {
+        match zipnum.row(at) {
+            Some((row, _)) => Ok(zipnum.parse(row, at)?.length),
+            None => Ok(0),
+        }
+    };
+    let total = zipnum.row_starts().map(stored).sum::<Result<u64>>()?;
+    progress.begin(Phase::Writing, Some(total));
     let zipnum = Arc::new(zipnum);
     let shared = Arc::clone(&zipnum);
     let mut inflating = Ordered::new(
         threads,
         || {
-            let zipnum = Arc::clone(&shared);
+            let (zipnum, progress) = (Arc::clone(&shared), progress.clone());
             let mut blocks = Blocks::new();
             move |at: usize| -> Result<Vec<u8>> {
                 let mut lines = Vec::new();
                 if let Some((row, _)) = zipnum.row(at) {
                     let row = zipnum.parse(row, at)?;
                     blocks.read(&zipnum, &row, &mut lines)?;
+                    progress.add(row.length);
                 }
                 Ok(lines)
             }

@@ -38,7 +38,7 @@ fn ours(inputs: &[&Path], unique: bool, threads: usize, merging: bool) -> Vec<u8
         threads,
         unique,
         temporary: folder.path().to_owned(),
-        progress: None,
+        progress: waypost_io::Progress::default(),
     };
     let sources: Vec<Source> = inputs.iter().map(|path| Source::new(*path)).collect();
     let mut out = LineWriter::create(&path, &Format::Plain, threads).unwrap();

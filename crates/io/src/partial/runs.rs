@@ -58,6 +58,13 @@ enum Block {
 }
 
 impl Block {
+    fn size(&self) -> u64 {
+        match self {
+            Block::Held(held) => held.len() as u64,
+            Block::Spilled { length, .. } => u64::from(*length),
+        }
+    }
+
     fn load(&self, spill: &Spill, bytes: &mut Vec<u8>) -> Result<()> {
         bytes.clear();
         match self {
@@ -416,6 +423,11 @@ pub struct RunsReader<'a> {
 }
 
 impl RunsReader<'_> {
+    /// The number of bytes still to be read.
+    pub fn size(&self) -> u64 {
+        self.blocks.iter().map(Block::size).sum()
+    }
+
     /// Puts the next rows in `rows`, instead of what is there. `false` if there are no more. The
     /// last key may come again in the next rows. [Open](RowBlock::open) the rows to read them.
     ///
@@ -443,6 +455,11 @@ pub struct RowBlock {
 }
 
 impl RowBlock {
+    /// The number of bytes that were read, before it is opened.
+    pub fn size(&self) -> u64 {
+        self.encoded.len() as u64
+    }
+
     fn clear(&mut self) {
         self.encoded.clear();
         self.bytes.clear();

@@ -12,13 +12,13 @@ mod tournament;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use rayon::{Scope, ThreadPoolBuilder};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines::too_long;
+use crate::progress::{Phase, Progress};
 use crate::source::Source;
 use crate::writer::LineWriter;
 
@@ -31,7 +31,7 @@ pub const LEAST_MEMORY: usize = 4 << 20;
 
 /// Sort options.
 #[derive(Clone, Debug)]
-pub struct Options<'a> {
+pub struct Options {
     /// How much memory to use, in bytes.
     pub memory: usize,
     /// How many threads sort and compress.
@@ -40,18 +40,18 @@ pub struct Options<'a> {
     pub unique: bool,
     /// The folder for temporary files.
     pub temporary: PathBuf,
-    /// Counts the bytes of the sources that were read, as they are stored.
-    pub progress: Option<&'a AtomicU64>,
+    /// Where to report progress.
+    pub progress: Progress,
 }
 
-impl Default for Options<'_> {
+impl Default for Options {
     fn default() -> Self {
         Options {
             memory: 1 << 30,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             unique: false,
             temporary: std::env::temp_dir(),
-            progress: None,
+            progress: Progress::default(),
         }
     }
 }
@@ -76,7 +76,7 @@ pub struct Report {
 /// # Errors
 /// A source that cannot be read, a disk that is full, a line that does not fit in the memory.
 /// Damaged compression is not an error: see [`Report::damaged`].
-pub fn sort(sources: &[Source], options: &Options<'_>, out: &mut LineWriter) -> Result<Report> {
+pub fn sort(sources: &[Source], options: &Options, out: &mut LineWriter) -> Result<Report> {
     let memory = options.memory.max(LEAST_MEMORY);
     let threads = options.threads.max(1);
     let pool = ThreadPoolBuilder::new()
@@ -87,6 +87,8 @@ pub fn sort(sources: &[Source], options: &Options<'_>, out: &mut LineWriter) -> 
     let buffers = threads + 2;
     let chunk = (memory - memory / 8) / buffers;
     let mut report = Report::default();
+    let mut bytes = 0;
+    options.progress.read(sources);
     let (held, mut runs) = pool.in_place_scope(|scope| {
         let (send, returns) = unbounded();
         let mut sorter = Sorter {
@@ -105,8 +107,9 @@ pub fn sort(sources: &[Source], options: &Options<'_>, out: &mut LineWriter) -> 
         };
         let mut chunk = sorter.free_chunk()?;
         for source in sources {
-            chunk = sorter.read(source, chunk, &mut report)?;
+            chunk = sorter.read(source, chunk, &mut report, &mut bytes)?;
         }
+        options.progress.begin(Phase::Sorting, None);
         sorter.finish(chunk)
     })?;
     report.runs = runs.len();
@@ -135,7 +138,10 @@ pub fn sort(sources: &[Source], options: &Options<'_>, out: &mut LineWriter) -> 
         report.spilled += spill.size();
     }
     held.extend(runs.into_iter().map(|run| Any::Run(RunLines::new(run))));
+    options.progress.begin(Phase::Writing, Some(bytes));
+    let mut steps = options.progress.steps();
     report.lines_out = drain(&mut Tournament::new(held), options.unique, |line| {
+        steps.add(line.len() as u64 + 1);
         out.push(line)
     })?;
     Ok(report)
@@ -216,7 +222,7 @@ enum Returned {
 /// Reads chunks and has them sorted and spilled by the pool's threads.
 struct Sorter<'a, 'scope> {
     scope: &'a Scope<'scope>,
-    options: &'a Options<'a>,
+    options: &'a Options,
     send: Sender<Returned>,
     returns: Receiver<Returned>,
     /// The size of a chunk.
@@ -234,8 +240,14 @@ struct Sorter<'a, 'scope> {
 
 impl<'scope> Sorter<'_, 'scope> {
     /// Reads all lines of `source`, from `chunk` on. Returns the chunk that is not full yet.
-    fn read(&mut self, source: &Source, mut chunk: Chunk, report: &mut Report) -> Result<Chunk> {
-        let mut stream = source.open()?;
+    fn read(
+        &mut self,
+        source: &Source,
+        mut chunk: Chunk,
+        report: &mut Report,
+        bytes: &mut u64,
+    ) -> Result<Chunk> {
+        let mut stream = source.open()?.reporting_to(&self.options.progress);
         let mut lines = 0;
         let mut counted = chunk.lines();
         loop {
@@ -252,12 +264,9 @@ impl<'scope> Sorter<'_, 'scope> {
                 self.sort(std::mem::replace(&mut chunk, next));
                 continue;
             }
-            let before = stream.source_position();
             let (read, error) = stream.read_full(space);
             chunk.take(read);
-            if let Some(progress) = self.options.progress {
-                progress.fetch_add(stream.source_position() - before, Ordering::Relaxed);
-            }
+            *bytes += read as u64;
             match error {
                 Some(error) if error.is_damage() => {
                     // The last line is truncated and is dropped.

@@ -124,12 +124,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    struct Given {
+    struct SourceMap {
         lines: Vec<Vec<u8>>,
         next: usize,
     }
 
-    impl SortedLines for Given {
+    impl SortedLines for SourceMap {
         fn line(&self) -> &[u8] {
             &self.lines[self.next - 1]
         }
@@ -142,7 +142,7 @@ mod tests {
     fn merged(sources: &[Vec<Vec<u8>>]) -> Vec<Vec<u8>> {
         let given = sources
             .iter()
-            .map(|lines| Given {
+            .map(|lines| SourceMap {
                 lines: lines.clone(),
                 next: 0,
             })

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use waypost_io::Source;
+use waypost_io::{Phase, Progress, Source};
 use waypost_surt::Policy;
 
 use super::lookups::Lookups;
 use crate::error::{Error, Result};
 use crate::filter::{Filter, Hasher};
-use crate::holdings::{self, Held, Input, Reading, Reduce, Run, reduce};
+use crate::holdings::{self, Held, Input, Pass, Reading, Reduce, Run, reduce};
 use crate::profile::Profile;
 use crate::summary::{Answer, Summary};
 
@@ -37,7 +37,10 @@ impl Holdings {
             return truth_of_hashes(&hashes, samples);
         }
         let (mut held, reading) = holdings::gather(&self.input, None)?;
-        let truths = truth_of_held(&mut held, samples, self.input.memory)?;
+        let Input {
+            memory, progress, ..
+        } = &self.input;
+        let truths = truth_of_held(&mut held, samples, *memory, progress)?;
         Ok((truths, reading))
     }
 }
@@ -103,13 +106,20 @@ pub fn truth_of_held(
     held: &mut Held,
     samples: &[Lookups],
     memory: usize,
+    progress: &Progress,
 ) -> Result<Vec<Vec<bool>>> {
     let mut truths: Vec<Vec<bool>> = samples
         .iter()
         .map(|lookups| vec![false; lookups.len()])
         .collect();
     let join = Join { samples };
-    reduce(held, &join, memory / 8, 1 << 18, |found, _| {
+    let pass = Pass {
+        memory: memory / 8,
+        piece: 1 << 18,
+        phase: Phase::LookingUp,
+        progress,
+    };
+    reduce(held, &join, pass, |found, _| {
         for (truth, found) in truths.iter_mut().zip(found.held) {
             found.into_iter().for_each(|lookup| truth[lookup] = true);
         }

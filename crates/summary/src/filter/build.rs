@@ -18,6 +18,7 @@ use super::size::{self, BLOOM_SHARD, Budget};
 use crate::error::{Error, Result};
 use crate::scope::Scopes;
 use waypost_io::pipeline::{self, Pool, Width};
+use waypost_io::progress::{Phase, Progress};
 
 /// Options for a filter.
 #[derive(Clone, Debug)]
@@ -34,6 +35,8 @@ pub struct Recipe {
     pub memory: usize,
     /// The folder for temporary files.
     pub temporary: PathBuf,
+    /// Where to report progress.
+    pub progress: Progress,
 }
 
 impl Default for Recipe {
@@ -45,6 +48,7 @@ impl Default for Recipe {
             metadata: Metadata::default(),
             memory: 1 << 30,
             temporary: std::env::temp_dir(),
+            progress: Progress::default(),
         }
     }
 }
@@ -231,6 +235,8 @@ pub(crate) fn encode(run: &Run, keys: Keys, recipe: &Recipe, out: &Path) -> Resu
 pub(crate) fn ribbons(parts: &[(ribbon::Width, &Run)], recipe: &Recipe) -> Result<(Writer, f64)> {
     let mut first = None;
     let mut writer = Writer::new(&recipe.temporary);
+    let hashes = parts.iter().map(|(_, run)| run.count()).sum::<u64>();
+    recipe.progress.begin(Phase::Writing, Some(16 * hashes));
     for &(width, run) in parts {
         let shards = ribbon::shards(run.count());
         let keys = (run.count() / shards + 1) as usize;
@@ -270,6 +276,7 @@ pub(crate) fn ribbons(parts: &[(ribbon::Width, &Run)], recipe: &Recipe) -> Resul
         let mut rates = 0.0;
         pipeline::run(at_once, give, worker, |done| {
             let (entry, rate, mut rows, mut boundaries) = done;
+            recipe.progress.add(16 * u64::from(entry.count));
             rates += rate;
             writer.ribbon(entry, &rows, &boundaries)?;
             rows.clear();
@@ -312,6 +319,9 @@ impl Filling {
 /// Blocks with the bits of a run, combined with those of a filter with as many blocks.
 fn bloom(run: &Run, blocks: u64, old: Option<&Filter>, recipe: &Recipe) -> Result<Filled> {
     let mut writer = Writer::new(&recipe.temporary);
+    recipe
+        .progress
+        .begin(Phase::Writing, Some(blocks * BLOCK as u64));
     let (mut rate, mut new) = (0.0, 0);
     let shards: Pool<Vec<u8>> = Pool::new();
     let hashes: Pool<Vec<Hash>> = Pool::new();
@@ -368,6 +378,7 @@ fn bloom(run: &Run, blocks: u64, old: Option<&Filter>, recipe: &Recipe) -> Resul
             rate += here * (filling.bytes.len() / BLOCK) as f64;
             new += filling.new;
             writer.shard(blocks_entry(filling.bytes.len()), &filling.bytes)?;
+            recipe.progress.add(filling.bytes.len() as u64);
             shards.put(filling.bytes);
             Ok(())
         },
@@ -405,6 +416,10 @@ fn blocks_entry(bytes: usize) -> Entry {
 /// The run itself: it is read once for the checksums and once for writing.
 fn hashes(run: &Run, head: &Head, recipe: &Recipe, out: &Path) -> Result<u64> {
     let shards = size::shards(Kind::Hashes, run.count());
+    // Once for the checksums and once for writing.
+    recipe
+        .progress
+        .begin(Phase::Writing, Some(2 * 16 * run.count()));
     let mut entries = Vec::new();
     let mut reader = run.reader();
     let mut held = Vec::new();
@@ -417,6 +432,7 @@ fn hashes(run: &Run, head: &Head, recipe: &Recipe, out: &Path) -> Result<u64> {
             bytes.clear();
             bytes.extend(part.iter().flat_map(|hash| hash.to_le_bytes()));
             checksum.update(&bytes);
+            recipe.progress.add(bytes.len() as u64);
         }
         entries.push(Entry {
             offset: 0,
@@ -434,7 +450,10 @@ fn hashes(run: &Run, head: &Head, recipe: &Recipe, out: &Path) -> Result<u64> {
         entries,
         &[],
         out,
-        |_, length, out| copy(&mut reader, length / 16, out),
+        |_, length, out| {
+            recipe.progress.add(length);
+            copy(&mut reader, length / 16, out)
+        },
     )
 }
 

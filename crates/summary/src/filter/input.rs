@@ -5,7 +5,6 @@
 //! ```
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
 
 use waypost_index::key::{KeyCheck, Rekeyer};
 use waypost_index::rejects::{Rejects, RejectsFile};
@@ -14,6 +13,7 @@ use waypost_index::timestamp::Time;
 use waypost_index::{Capture, Field, Fields, Select};
 use waypost_io::Source;
 use waypost_io::partial::{Decoder, Encoder};
+use waypost_io::progress::{Phase, Progress};
 use waypost_surt::{Dialect, Policy};
 
 use super::hash::{Hash, Hasher};
@@ -43,8 +43,8 @@ pub struct Input<'a> {
     pub strict: bool,
     /// Collects the bad lines.
     pub rejects: Option<&'a mut RejectsFile>,
-    /// Counts the bytes of the sources that were read, as stored.
-    pub progress: Option<&'a AtomicU64>,
+    /// Where to report progress.
+    pub progress: Progress,
 }
 
 impl<'a> Input<'a> {
@@ -61,7 +61,7 @@ impl<'a> Input<'a> {
             temporary: std::env::temp_dir(),
             strict: false,
             rejects: None,
-            progress: None,
+            progress: Progress::default(),
         }
     }
 }
@@ -107,6 +107,7 @@ pub(crate) fn read(mut input: Input<'_>) -> Result<(Run, Reading)> {
     let mut hashed = hashing.empty();
     let mut reading = Reading::default();
     input.select.dialect(input.dialect);
+    input.progress.read(input.sources);
     for source in input.sources {
         let (content, damage) = content(source)?;
         let list = match content {
@@ -136,7 +137,7 @@ pub(crate) fn read(mut input: Input<'_>) -> Result<(Run, Reading)> {
             strict: input.strict,
             rejects: input.rejects.as_deref_mut(),
             list,
-            progress: input.progress,
+            progress: input.progress.clone(),
             block: None,
         };
         let (more, outcome) = scan::scan(std::slice::from_ref(source), &hashing, options)?;
@@ -145,6 +146,7 @@ pub(crate) fn read(mut input: Input<'_>) -> Result<(Run, Reading)> {
     }
     (reading.first, reading.last) = (hashed.span.first, hashed.span.last);
     reading.keys.merge(&hashed.keys);
+    input.progress.begin(Phase::Sorting, None);
     Ok((hashed.finish(&hashing)?, reading))
 }
 

@@ -57,8 +57,6 @@ mod run;
 mod size;
 mod summary;
 
-// The old name, until the command uses the new one.
-pub use build::BuildReport as Made;
 pub(crate) use build::ribbons;
 pub use build::{BuildReport, Keys, Recipe, add, build, exclude, merge, write};
 pub use format::{ELEMENTS, Head, Kind, Metadata};

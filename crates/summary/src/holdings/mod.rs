@@ -16,8 +16,6 @@ mod run;
 mod sniff;
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use waypost_index::key::KeyCheck;
 use waypost_index::rejects::{Rejects, RejectsFile};
@@ -25,6 +23,7 @@ use waypost_index::scan::{self, At, Job, Tally};
 use waypost_index::select::Select;
 use waypost_index::timestamp::Time;
 use waypost_io::Source;
+use waypost_io::progress::{Phase, Progress};
 use waypost_surt::Dialect;
 
 use crate::about::By;
@@ -35,7 +34,7 @@ pub(crate) use crate::lookup::escaped;
 pub use list::BadUri;
 pub(crate) use list::check_filters;
 pub use partial::{Gather, Held};
-pub(crate) use reduce::{Reduce, reduce};
+pub(crate) use reduce::{Pass, Reduce, reduce};
 pub(crate) use run::{Run, Span};
 pub use sniff::Content;
 pub(crate) use sniff::{content_of, tell};
@@ -59,8 +58,8 @@ pub struct Input {
     pub temporary: PathBuf,
     /// Whether to stop at the first bad line.
     pub strict: bool,
-    /// Counts the bytes of the sources that were read, as stored.
-    pub progress: Arc<AtomicU64>,
+    /// Where to report progress.
+    pub progress: Progress,
 }
 
 impl Input {
@@ -75,7 +74,7 @@ impl Input {
             memory: 1 << 30,
             temporary: std::env::temp_dir(),
             strict: false,
-            progress: Arc::default(),
+            progress: Progress::default(),
         }
     }
 }
@@ -136,6 +135,7 @@ pub fn gather(input: &Input, mut rejects: Option<&mut RejectsFile>) -> Result<(H
         damage: sniffed.damages,
         ..Reading::default()
     };
+    input.progress.read(&input.sources);
     let mut start = 0;
     while start < input.sources.len() {
         // Sources of one kind are read together, unless they are counted separately.
@@ -171,7 +171,7 @@ pub fn gather(input: &Input, mut rejects: Option<&mut RejectsFile>) -> Result<(H
             strict: input.strict,
             rejects: rejects.as_deref_mut(),
             list,
-            progress: Some(&input.progress),
+            progress: input.progress.clone(),
             block: None,
         };
         let (more, outcome) = scan::scan(sources, &job, options)?;
@@ -180,6 +180,7 @@ pub fn gather(input: &Input, mut rejects: Option<&mut RejectsFile>) -> Result<(H
         start = end;
     }
     reading.contents = contents;
+    input.progress.begin(Phase::Sorting, None);
     reading.finish(&mut held)?;
     Ok((held, reading))
 }
@@ -191,7 +192,13 @@ pub(crate) fn read<R: Reduce>(
     take: impl FnMut(R::Part, &[u8]) -> Result<()>,
 ) -> Result<Reading> {
     let (mut held, reading) = gather(input, None)?;
-    reduce(&mut held, reducer, input.memory / 4, 1 << 20, take)?;
+    let pass = Pass {
+        memory: input.memory / 4,
+        piece: 1 << 20,
+        phase: Phase::LookingUp,
+        progress: &input.progress,
+    };
+    reduce(&mut held, reducer, pass, take)?;
     Ok(reading)
 }
 

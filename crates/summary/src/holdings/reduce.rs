@@ -6,6 +6,7 @@
 
 use waypost_io::partial::RowBlock;
 use waypost_io::pipeline::{self, Pool, Width};
+use waypost_io::progress::{Phase, Progress};
 
 use super::partial::{Held, payload};
 use super::run::Run;
@@ -33,20 +34,33 @@ struct Block<P> {
     part: Option<P>,
 }
 
+/// One pass over holdings.
+pub(crate) struct Pass<'a> {
+    /// The memory limit, in bytes.
+    pub(crate) memory: usize,
+    /// The approximate share of it that the part of a block takes.
+    pub(crate) piece: usize,
+    /// What is done with the parts.
+    pub(crate) phase: Phase,
+    pub(crate) progress: &'a Progress,
+}
+
 /// Reads the URI-Rs of `held` in order. `take` receives the parts in order, each with the last SURT
-/// in it. `piece` is the approximate share of `memory` that the part of a block takes.
+/// in it.
 pub(crate) fn reduce<R: Reduce>(
     held: &mut Held,
     reduce: &R,
-    memory: usize,
-    piece: usize,
+    pass: Pass<'_>,
     mut take: impl FnMut(R::Part, &[u8]) -> Result<()>,
 ) -> Result<()> {
     let mut reader = held.runs().reader()?;
+    pass.progress.begin(pass.phase, Some(reader.size()));
     let blocks: Pool<RowBlock> = Pool::new();
     let give = || {
         let mut rows = blocks.get();
-        Ok::<_, Error>(reader.next(&mut rows)?.then_some(rows))
+        let more = reader.next(&mut rows)?;
+        pass.progress.add(rows.size());
+        Ok::<_, Error>(more.then_some(rows))
     };
     let worker = || {
         |mut rows: RowBlock| {
@@ -56,7 +70,7 @@ pub(crate) fn reduce<R: Reduce>(
         }
     };
     let mut carry: Option<Run> = None;
-    let width = Width::within(memory, 0, piece.max(1 << 18));
+    let width = Width::within(pass.memory, 0, pass.piece.max(1 << 18));
     pipeline::run(width, give, worker, |block: Block<R::Part>| {
         let (first, rest) = match block.head {
             Some(head) => (head, Some((block.part, block.tail))),

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use waypost_index::rejects::RejectsFile;
 use waypost_index::select::Select;
-use waypost_io::{Format, LineWriter, Resources, Source};
+use waypost_io::{Format, LineWriter, Phase, Progress, Resources, Source};
 use waypost_surt::Surt;
 
 use super::row::{self, write_exact};
@@ -16,7 +16,7 @@ use super::tidy::{Spool, Spooled, joined, push_tidy};
 use crate::about::{About, Archive, By, Texts};
 use crate::error::{Error, Result};
 use crate::frequency::Number;
-use crate::holdings::{self, Content, Held, Input, Reading, Reduce, Run, reduce};
+use crate::holdings::{self, Content, Held, Input, Pass, Reading, Reduce, Run, reduce};
 use crate::scope::Scopes;
 use crate::ukvs::{Header, Headers, Reader, Value, push_digits};
 
@@ -82,7 +82,7 @@ pub fn build(
     }
     let mut head = Vec::new();
     headers(&about, about.by.map(By::field)).write(&mut head);
-    let (rows, bytes) = write(state.main.finish()?, state.rest.finish()?, &head, keys, out)?;
+    let (rows, bytes) = state.write(&head, keys, &input.progress, out)?;
     Ok(BuildReport {
         reading,
         rows,
@@ -112,7 +112,7 @@ pub fn write_held(
     let mut head = Vec::new();
     headers(&about, about.by.map(By::field)).write(&mut head);
     let keys = 1 + usize::from(input.by.is_some());
-    let (rows, bytes) = write(state.main.finish()?, state.rest.finish()?, &head, keys, out)?;
+    let (rows, bytes) = state.write(&head, keys, &input.progress, out)?;
     Ok(BuildReport {
         reading,
         rows,
@@ -262,8 +262,11 @@ fn write(
     mut rest: Spooled,
     head: &[u8],
     keys: usize,
+    progress: &Progress,
     path: &Path,
 ) -> Result<(u64, u64)> {
+    progress.begin(Phase::Writing, Some(main.size() + rest.size()));
+    let mut steps = progress.steps();
     let mut out = LineWriter::create(path, &Format::of_name(path), 1)?;
     for line in head
         .split(|&byte| byte == b'\n')
@@ -294,6 +297,8 @@ fn write(
         row::write(&from.key, second, &frequency, None, &mut line);
         line.pop();
         out.push(&line)?;
+        // A spooled line is two bytes longer.
+        steps.add(line.len() as u64 + 2);
         rows += 1;
         if order.is_le() {
             more_main = main.advance()?;
@@ -326,12 +331,31 @@ impl State {
         })
     }
 
+    /// Merges everything and writes it.
+    fn write(
+        self,
+        head: &[u8],
+        keys: usize,
+        progress: &Progress,
+        out: &Path,
+    ) -> Result<(u64, u64)> {
+        progress.begin(Phase::Sorting, None);
+        let (main, rest) = (self.main.finish()?, self.rest.finish()?);
+        write(main, rest, head, keys, progress, out)
+    }
+
     /// Adds the rows of the holdings.
     fn take(&mut self, held: &mut Held, input: &Input) -> Result<()> {
         let maker = Maker {
             by: input.by.is_some(),
         };
-        reduce(held, &maker, input.memory / 8, 1 << 18, |mut part, _| {
+        let pass = Pass {
+            memory: input.memory / 8,
+            piece: 1 << 18,
+            phase: Phase::Sorting,
+            progress: &input.progress,
+        };
+        reduce(held, &maker, pass, |mut part, _| {
             part.flush();
             self.main.push_lines(&part.main, true)?;
             self.rest.push_lines(&part.rest, false)

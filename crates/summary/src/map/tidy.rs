@@ -100,9 +100,10 @@ impl Spool {
             out.finish()?;
             written = sorted;
         }
-        let stream = Source::new(written.to_path_buf()).open()?;
+        let source = Source::new(written.to_path_buf());
         Ok(Spooled {
-            lines: Lines::new(stream),
+            lines: Lines::new(source.open()?),
+            size: source.size().unwrap_or(0),
             _file: written,
             key: Vec::new(),
             second: Vec::new(),
@@ -117,6 +118,7 @@ impl Spool {
 pub(crate) struct Spooled {
     lines: Lines<waypost_io::Stream>,
     _file: TempPath,
+    size: u64,
     pub(crate) key: Vec<u8>,
     pub(crate) second: Vec<u8>,
     pub(crate) frequency: Frequency,
@@ -125,6 +127,11 @@ pub(crate) struct Spooled {
 }
 
 impl Spooled {
+    /// The number of bytes of all lines.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
     /// Advances to the next key. `false` at the end.
     pub(crate) fn advance(&mut self) -> Result<bool> {
         if !self.waiting && !self.lines.advance()? {

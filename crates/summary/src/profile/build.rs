@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use waypost_index::rejects::RejectsFile;
 use waypost_index::timestamp::Time;
 use waypost_io::partial::Spill;
+use waypost_io::progress::Phase;
 use waypost_surt::Policy;
 
 use super::cut::Cut;
@@ -17,7 +18,7 @@ use super::rows::Rows;
 use crate::about::{About, Archive, Texts};
 use crate::error::{Error, Result};
 use crate::frequency::{Frequency, Number};
-use crate::holdings::{self, Content, Held, Input, Reading, Reduce, Run, reduce};
+use crate::holdings::{self, Content, Held, Input, Pass, Reading, Reduce, Run, reduce};
 use crate::scope::Scopes;
 
 /// Options for profiles.
@@ -229,7 +230,13 @@ fn cut(
         };
     // A block of rows has about 2,000 URI-Rs, each with a key of about 100 bytes per policy.
     let piece = (policies * 2_000 * 100).max(1 << 18);
-    reduce(held, &cutter, input.memory / 8, piece, |part, last| {
+    let pass = Pass {
+        memory: input.memory / 8,
+        piece,
+        phase: Phase::Writing,
+        progress: &input.progress,
+    };
+    reduce(held, &cutter, pass, |part, last| {
         for (waiting, records) in waiting.iter_mut().zip(part.finish()) {
             if !records.is_empty() {
                 size += records.size();

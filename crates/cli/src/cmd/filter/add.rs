@@ -40,29 +40,31 @@ impl Add {
         let sources = self.inputs.sources(out)?;
         let target = self.output.as_ref().unwrap_or(&self.filter);
         let resources = self.resources.resources(Some(target))?;
+        let progress = out.progress();
         let recipe = Recipe {
             memory: resources.memory,
-            temporary: resources.temporary,
+            temporary: resources.temporary.clone(),
+            progress: progress.clone(),
             ..Recipe::default()
         };
-        let (made, reading) = self.holdings.read(
+        let (built, reading) = self.holdings.read(
             &sources,
-            recipe.memory,
-            recipe.temporary.clone(),
-            out,
+            resources,
+            &progress,
             |input| {
                 filter::add(&filter, input, &recipe, target).hint(
                     "only Bloom filters can be extended; for other kinds, keep a file of hashes and build filters from it with `waypost filter merge`",
                 )
             },
         )?;
+        drop(progress);
         let exit = report_rejects(out, &reading);
-        report_written(out, target, &made);
-        if made.head.count > made.head.capacity {
+        report_written(out, target, &built);
+        if built.head.count > built.head.capacity {
             out.warn(format_args!(
                 "the filter was built for {} and is overfull: its false positive rate is now {}",
-                plural::of(made.head.capacity, "key"),
-                percent(made.head.rate)
+                plural::of(built.head.capacity, "key"),
+                percent(built.head.rate)
             ));
         }
         Ok(exit)

@@ -44,25 +44,23 @@ pub(crate) struct Build {
 impl Build {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let sources = self.inputs.sources(out)?;
-        let recipe = self.make.recipe(Kind::Ribbon, self.resources)?;
+        let progress = out.progress();
+        let recipe = self.make.recipe(Kind::Ribbon, self.capacity, &progress)?;
         let hasher = Hasher::new(self.key_file.secret()?);
-        let (made, reading) = self.holdings.read(
-            &sources,
-            recipe.memory,
-            recipe.temporary.clone(),
-            out,
-            |input| {
-                let input = Input {
-                    dialect: self.dialect,
-                    policy: self.policy,
-                    hasher,
-                    ..input
-                };
-                Ok(filter::build(input, &recipe, &self.make.output)?)
-            },
-        )?;
+        let (built, reading) =
+            self.holdings
+                .read(&sources, self.make.resources()?, &progress, |input| {
+                    let input = Input {
+                        dialect: self.dialect,
+                        policy: self.policy,
+                        hasher,
+                        ..input
+                    };
+                    Ok(filter::build(input, &recipe, &self.make.output)?)
+                })?;
+        drop(progress);
         let exit = report_rejects(out, &reading);
-        report_written(out, &self.make.output, &made);
+        report_written(out, &self.make.output, &built);
         Ok(exit)
     }
 }

@@ -49,13 +49,11 @@ impl Check {
         if report.is_sound() && !self.holdings.is_empty() {
             filter = self.key_file.give(filter)?;
             let sources = input::expand(&self.holdings)?.sources;
-            let holdings = self.reading.read(
-                &sources,
-                resources.memory,
-                resources.temporary,
-                out,
-                |input| Ok(check::check_holdings(&filter, input, self.tries)?),
-            )?;
+            let progress = out.progress();
+            let holdings = self.reading.read(&sources, resources, &progress, |input| {
+                Ok(check::check_holdings(&filter, input, self.tries)?)
+            })?;
+            drop(progress);
             report_rejects(out, &holdings.reading);
             report.holdings = Some(holdings);
         }

@@ -34,7 +34,8 @@ pub(crate) struct Exclude {
 impl Exclude {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let filter = self.key_file.open(&self.filter)?;
-        let recipe = self.make.recipe(Kind::Hashes, 0)?;
+        let progress = out.progress();
+        let recipe = self.make.recipe(Kind::Hashes, 0, &progress)?;
         if filter.head().policy != Policy::Whole {
             out.warn(format_args!(
                 "a key of policy {} stands for many URIs: URIs that share a key with one on the list are removed, too",
@@ -45,14 +46,16 @@ impl Exclude {
         let input = Input {
             memory: recipe.memory,
             temporary: recipe.temporary.clone(),
+            progress: progress.clone(),
             ..Input::new(&sources)
         };
-        let (made, reading, gone) = filter::exclude(&filter, input, &recipe, &self.make.output).hint(
+        let (built, reading, gone) = filter::exclude(&filter, input, &recipe, &self.make.output).hint(
             "keep the hashes (`waypost filter build --kind hashes`) and rebuild filters from them",
         )?;
+        drop(progress);
         let exit = report_rejects(out, &reading);
         out.note(format_args!("removed {}", plural::of(gone, "key")));
-        report_written(out, &self.make.output, &made);
+        report_written(out, &self.make.output, &built);
         Ok(if gone == 0 { Exit::No } else { exit })
     }
 }

@@ -39,10 +39,12 @@ impl Merge {
         let kind = filters
             .first()
             .map_or(Kind::Hashes, |filter| filter.head().kind);
-        let recipe = self.make.recipe(kind, self.resources)?;
-        let made = filter::merge(&filters, &recipe, &self.make.output)
+        let progress = out.progress();
+        let recipe = self.make.recipe(kind, self.capacity, &progress)?;
+        let built = filter::merge(&filters, &recipe, &self.make.output)
             .hint("keep the hashes of each part (`waypost filter build --kind hashes`): hashes can always be merged")?;
-        report_written(out, &self.make.output, &made);
+        drop(progress);
+        report_written(out, &self.make.output, &built);
         Ok(Exit::Yes)
     }
 }

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
-use waypost_io::Source;
+use waypost_io::{Progress, Resources, Source};
 use waypost_report::{bytes, count};
 use waypost_summary::filter::{
-    Budget, Filter, Input, Kind, Made, Metadata, Reading, Recipe, Secret,
+    Budget, BuildReport, Filter, Input, Kind, Metadata, Reading, Recipe, Secret,
 };
 
 use crate::args::{BadLines, Filters, ResourceArgs, size};
@@ -16,7 +16,6 @@ use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::plural;
 use crate::printer::{Printer, SHOWN};
-use crate::progress::Phases;
 
 /// The filter to build.
 #[derive(Args)]
@@ -52,33 +51,24 @@ pub(crate) struct Holdings {
 }
 
 impl Holdings {
-    /// Passes the holdings in `sources` to `take`, shows progress and saves bad lines.
+    /// Passes the holdings in `sources` to `take` and saves bad lines.
     pub(crate) fn read<T>(
         &self,
         sources: &[Source],
-        memory: usize,
-        temporary: PathBuf,
-        out: &Printer,
+        resources: Resources,
+        progress: &Progress,
         take: impl FnOnce(Input<'_>) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         let mut rejects = self.bad_lines.file()?;
-        let progress = out.progress(
-            Phases {
-                first: "reading",
-                then: "building",
-            },
-            sources,
-        );
         let taken = take(Input {
             select: self.filters.select()?,
-            memory,
-            temporary,
+            memory: resources.memory,
+            temporary: resources.temporary,
             strict: self.bad_lines.strict,
             rejects: rejects.as_mut(),
-            progress: Some(progress.bytes()),
+            progress: progress.clone(),
             ..Input::new(sources)
         })?;
-        drop(progress);
         if let Some(rejects) = rejects {
             rejects.finish()?;
         }
@@ -129,10 +119,19 @@ impl MetadataArguments {
 }
 
 impl Make {
+    pub(crate) fn resources(&self) -> anyhow::Result<Resources> {
+        self.resources.resources(Some(&self.output))
+    }
+
     /// `kind` is the default kind.
-    pub(crate) fn recipe(&self, kind: Kind, capacity: u64) -> anyhow::Result<Recipe> {
+    pub(crate) fn recipe(
+        &self,
+        kind: Kind,
+        capacity: u64,
+        progress: &Progress,
+    ) -> anyhow::Result<Recipe> {
         let kind = self.kind.unwrap_or(kind);
-        let resources = self.resources.resources(Some(&self.output))?;
+        let resources = self.resources()?;
         let budget = match (self.fpr, self.bits, self.bytes) {
             (Some(rate), ..) => Some(Budget::Rate(rate)),
             (_, Some(bits), _) => Some(Budget::Bits(bits)),
@@ -152,6 +151,7 @@ impl Make {
             metadata: self.metadata.metadata()?,
             memory: resources.memory,
             temporary: resources.temporary,
+            progress: progress.clone(),
         })
     }
 }
@@ -227,13 +227,13 @@ pub(crate) fn percent(rate: f64) -> String {
 }
 
 /// Reports what was written.
-pub(crate) fn report_written(out: &Printer, path: &Path, made: &Made) {
-    let head = &made.head;
+pub(crate) fn report_written(out: &Printer, path: &Path, built: &BuildReport) {
+    let head = &built.head;
     let about = if head.estimated { "about " } else { "" };
     let per_key = if head.count == 0 {
         String::new()
     } else {
-        format!(", {:.2} bits a key", made.bits_per_key())
+        format!(", {:.2} bits a key", built.bits_per_key())
     };
     let limit = if head.rate > 0.0 && head.kind != Kind::Hashes {
         format!(" ({:.2} is the least possible)", -head.rate.log2())
@@ -245,7 +245,7 @@ pub(crate) fn report_written(out: &Printer, path: &Path, made: &Made) {
         path.display(),
         head.kind,
         plural::of(head.count, "key"),
-        bytes(made.bytes),
+        bytes(built.bytes),
         percent(head.rate),
     ));
 }
@@ -277,7 +277,7 @@ pub(crate) fn report_rejects(out: &Printer, reading: &Reading) -> Exit {
             out.warn(example);
         }
     }
-    crate::cmd::profile::tell_keys(&reading.keys, out);
+    crate::cmd::profile::report_keys(&reading.keys, out);
     let damage = reading.damage.iter();
     out.warn_some(damage.map(|error| format!("{error}; everything before it is included")));
     if reading.damage.is_empty() {

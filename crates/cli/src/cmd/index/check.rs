@@ -10,7 +10,6 @@ use waypost_surt::Dialect;
 use crate::args::{BadLines, Filters, Format, Inputs, ResourceArgs};
 use crate::exit::Exit;
 use crate::printer::Printer;
-use crate::progress::Phases;
 
 /// Report what an index contains and what is wrong with it
 ///
@@ -44,11 +43,7 @@ impl Check {
         let sources = self.inputs.sources(out)?;
         let resources = self.resources.resources(None)?;
         let mut rejects = self.bad_lines.file()?;
-        let phases = Phases {
-            first: "checking",
-            then: "counting",
-        };
-        let progress = out.progress(phases, &sources);
+        let progress = out.progress();
         let report = check::check(
             &sources,
             check::Options {
@@ -58,7 +53,7 @@ impl Check {
                 temporary: resources.temporary,
                 strict: self.bad_lines.strict,
                 rejects: rejects.as_mut(),
-                progress: Some(progress.bytes()),
+                progress: progress.clone(),
                 ..check::Options::default()
             },
         )?;

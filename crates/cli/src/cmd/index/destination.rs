@@ -5,23 +5,22 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use waypost_index::zipnum::{self, Flavour};
 use waypost_io::sort::{Options, Report};
-use waypost_io::{Format, LineWriter, Resources, Written};
+use waypost_io::{Format, LineWriter, Progress, Resources, Written};
 use waypost_report::bytes;
 
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::plural;
 use crate::printer::Printer;
-use crate::progress::Progress;
 
 /// Sort options for these resources.
-pub(crate) fn options(resources: Resources, unique: bool, progress: &Progress) -> Options<'_> {
+pub(crate) fn options(resources: Resources, unique: bool, progress: &Progress) -> Options {
     Options {
         memory: resources.memory,
         threads: resources.threads,
         unique,
         temporary: resources.temporary,
-        progress: Some(progress.bytes()),
+        progress: progress.clone(),
     }
 }
 

@@ -316,7 +316,10 @@ impl Lookup {
         let source = Source::new(path);
         // The writer of a pipe may be waiting for an answer; a file is always read to its end.
         let is_file = matches!(&source, Source::File(path) if path.is_file());
-        let mut lines = Pieces::new(path.display().to_string(), source.open()?, PIECE);
+        let progress = out.progress_beside_data();
+        progress.read(std::slice::from_ref(&source));
+        let stream = source.open()?.reporting_to(&progress);
+        let mut lines = Pieces::new(path.display().to_string(), stream, PIECE);
         let (send, pieces) = sync_channel(4);
         // Not joined on an error: it may be blocked on a silent pipe.
         thread::spawn(move || {

@@ -5,7 +5,6 @@ use super::destination::{Destination, options, report_written};
 use crate::args::{Inputs, ResourceArgs};
 use crate::exit::Exit;
 use crate::printer::Printer;
-use crate::progress::Phases;
 
 /// Merge any number of sorted indexes into one
 ///
@@ -40,13 +39,7 @@ impl Merge {
         let sources = self.inputs.sources(out)?;
         let resources = self.resources.resources(self.destination.path())?;
         let mut writer = self.destination.create(resources.threads)?;
-        let progress = out.progress(
-            Phases {
-                first: "merging",
-                then: "writing",
-            },
-            &sources,
-        );
+        let progress = out.progress();
         let options = options(resources, self.unique, &progress);
         let report = merge::merge(&sources, &options, self.add.as_ref(), &mut writer)?;
         drop(progress);

@@ -9,7 +9,6 @@ use crate::args::{Inputs, ResourceArgs, dialects};
 use crate::exit::Exit;
 use crate::plural;
 use crate::printer::Printer;
-use crate::progress::Phases;
 
 /// Sort the lines of indexes by their bytes, like `LC_ALL=C sort`, in bounded memory
 ///
@@ -40,6 +39,7 @@ impl Sort {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let mut sources = self.inputs.sources(out)?;
         let resources = self.resources.resources(self.destination.path())?;
+        let progress = out.progress();
         let folder;
         let mut damaged = Vec::new();
         if let Some(dialect) = self.rekey {
@@ -48,7 +48,7 @@ impl Sort {
                 .tempdir_in(&resources.temporary)
                 .with_context(|| format!("cannot write to {}", resources.temporary.display()))?;
             let path = folder.path().join("rekeyed");
-            let rekeyed = rekey::rekey(&sources, dialect, &path)?;
+            let rekeyed = rekey::rekey(&sources, dialect, &progress, &path)?;
             out.note(format_args!(
                 "replaced {} by the SURTs of their URLs",
                 plural::of(rekeyed.replaced, "key")
@@ -57,13 +57,6 @@ impl Sort {
             sources = vec![Source::File(path)];
         }
         let mut writer = self.destination.create(resources.threads)?;
-        let progress = out.progress(
-            Phases {
-                first: "reading and sorting",
-                then: "merging and writing",
-            },
-            &sources,
-        );
         let options = options(resources, self.unique, &progress);
         let mut report = sort::sort(&sources, &options, &mut writer)?;
         report.damaged.extend(damaged);

@@ -34,7 +34,9 @@ impl Unzip {
         let zipnum = ZipNum::open(&self.zipnum)?.anywhere(self.anywhere);
         let path = self.output.clone().unwrap_or_else(|| PathBuf::from("-"));
         let writer = LineWriter::create(&path, &Format::of_name(&path), threads)?;
-        let written = unzip(zipnum, threads, writer)?;
+        let progress = out.progress();
+        let written = unzip(zipnum, threads, &progress, writer)?;
+        drop(progress);
         if path.as_os_str() != "-" {
             let lines = count(written.lines);
             out.note(format_args!("wrote {lines} lines to {}", path.display()));

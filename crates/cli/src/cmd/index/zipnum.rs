@@ -7,7 +7,6 @@ use super::destination::{Shape, create_zipnum, options, report_written};
 use crate::args::{Inputs, ResourceArgs};
 use crate::exit::Exit;
 use crate::printer::Printer;
-use crate::progress::Phases;
 
 /// Convert sorted indexes to ZipNum: compressed blocks that can be searched
 ///
@@ -39,13 +38,7 @@ impl Zipnum {
         let sources = self.inputs.sources(out)?;
         let resources = self.resources.resources(Some(&self.output))?;
         let mut writer = create_zipnum(&self.output, &self.shape, resources.threads)?;
-        let progress = out.progress(
-            Phases {
-                first: "merging",
-                then: "writing",
-            },
-            &sources,
-        );
+        let progress = out.progress();
         let options = options(resources, self.unique, &progress);
         let report = merge::merge(&sources, &options, None, &mut writer)?;
         drop(progress);

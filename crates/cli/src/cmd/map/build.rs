@@ -1,6 +1,5 @@
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::Args;
 use serde_json::json;
@@ -12,11 +11,10 @@ use waypost_surt::Dialect;
 use crate::args::{
     BadLines, Filters, Format, Inputs, ResourceArgs, dialects, refuse_json_on_stdout,
 };
-use crate::cmd::profile::{AboutOptions, ByArgument, tell_bad};
+use crate::cmd::profile::{AboutOptions, ByArgument, report_rejects};
 use crate::exit::Exit;
 use crate::plural;
 use crate::printer::Printer;
-use crate::progress::Phases;
 
 /// Build a map of what an archive holds, with one exact key per path
 ///
@@ -63,7 +61,7 @@ impl Build {
         let sources = self.inputs.sources(out)?;
         refuse_json_on_stdout(self.format, &self.output)?;
         let resources = self.resources.resources(Some(&self.output))?;
-        let progress = out.progress(Phases::READ_WRITE, &sources);
+        let progress = out.progress();
         let input = Input {
             dialect: self.dialect,
             select: self.filters.select()?,
@@ -71,11 +69,11 @@ impl Build {
             memory: resources.memory,
             temporary: resources.temporary,
             strict: self.bad_lines.strict,
-            progress: Arc::clone(progress.bytes()),
+            progress: progress.clone(),
             ..Input::new(sources)
         };
         let mut rejects = self.bad_lines.file()?;
-        let made = map::build(
+        let built = map::build(
             &input,
             &self.about.archive()?,
             rejects.as_mut(),
@@ -85,8 +83,8 @@ impl Build {
         if let Some(rejects) = rejects {
             rejects.finish()?;
         }
-        let whole = tell_bad(&made.reading, out);
-        if made.rows == 0 {
+        let whole = report_rejects(&built.reading, out);
+        if built.rows == 0 {
             out.warn(
                 "nothing was counted: is this an index or a list of URIs, and do any captures pass the filters?",
             );
@@ -94,14 +92,14 @@ impl Build {
         match self.format {
             Format::Table => out.note(format_args!(
                 "wrote {} ({}) of {} and {} to {}",
-                plural::of(made.rows, "key"),
-                bytes(made.bytes),
-                plural::of(made.reading.captures, "capture"),
-                plural::of(made.reading.urirs, "URI-R"),
+                plural::of(built.rows, "key"),
+                bytes(built.bytes),
+                plural::of(built.reading.captures, "capture"),
+                plural::of(built.reading.urirs, "URI-R"),
                 self.output.display()
             )),
             Format::Json => {
-                let bad: u64 = made
+                let bad: u64 = built
                     .reading
                     .rejected
                     .iter()
@@ -109,18 +107,18 @@ impl Build {
                     .sum();
                 let object = json!({
                     "map": self.output.display().to_string(),
-                    "keys": made.rows,
-                    "bytes": made.bytes,
-                    "captures": made.reading.captures,
-                    "urirs": made.reading.urirs,
-                    "bad_lines": bad + made.reading.bad_uris.count,
-                    "damage": made.reading.damage.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                    "keys": built.rows,
+                    "bytes": built.bytes,
+                    "captures": built.reading.captures,
+                    "urirs": built.reading.urirs,
+                    "bad_lines": bad + built.reading.bad_uris.count,
+                    "damage": built.reading.damage.iter().map(ToString::to_string).collect::<Vec<_>>(),
                 });
                 writeln!(out.data(), "{object:#}")?;
             }
         }
         super::index::write_beside(&self.output, self.table, out)?;
-        Ok(if whole && made.rows > 0 {
+        Ok(if whole && built.rows > 0 {
             Exit::Yes
         } else {
             Exit::No

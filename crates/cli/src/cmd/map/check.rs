@@ -52,14 +52,17 @@ impl Check {
         let companion = map.as_ref().and_then(Map::companion);
         let mut proof = None;
         if let (Some(map), false) = (map, self.holdings.is_empty()) {
+            let progress = out.progress();
             let holdings = Input {
                 dialect: map.about().dialect,
                 memory: resources.memory,
                 temporary: resources.temporary.clone(),
+                progress: progress.clone(),
                 ..Input::new(input::expand(&self.holdings)?.sources)
             };
             let proved = check::prove(map, &holdings)?;
-            crate::cmd::profile::tell_bad(&proved.reading, out);
+            drop(progress);
+            crate::cmd::profile::report_rejects(&proved.reading, out);
             sound &= proved.missed == 0;
             proof = Some(Proof {
                 urirs: proved.urirs,

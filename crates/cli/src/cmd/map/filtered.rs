@@ -129,13 +129,13 @@ impl FilteredOptions {
         if built.report.sorted {
             out.note("the map was not sorted or had duplicate keys; sorted it first");
         }
-        let whole = crate::cmd::profile::tell_bad(&built.reading, out);
+        let whole = crate::cmd::profile::report_rejects(&built.reading, out);
         let allowed = match budget {
             FilteredBudget::Bytes(allowed) => Some(allowed),
             _ => None,
         };
         match format {
-            Format::Table => outcome::tell_filtered(&built, allowed, verbose, out),
+            Format::Table => outcome::report_filtered(&built, allowed, verbose, out),
             Format::Json => writeln!(out.data(), "{:#}", outcome::object_filtered(&built))?,
         }
         out.flush()?;

@@ -51,10 +51,12 @@ impl Merge {
             true => Dialect::default(),
             false => Map::open_rows(&self.maps[0], &resources)?.about().dialect,
         };
+        let progress = out.progress();
         let holdings = Input {
             dialect,
             memory: resources.memory,
             temporary: resources.temporary.clone(),
+            progress: progress.clone(),
             ..Input::new(input::expand(&self.holdings)?.sources)
         };
         let filters = match (self.holdings.is_empty(), self.ignore_filter) {
@@ -63,6 +65,7 @@ impl Merge {
             (true, false) => Filters::Refuse,
         };
         let merged = map::merge(&self.maps, filters, &resources, &self.output)?;
+        drop(progress);
         if self.format == Format::Json {
             let object = json!({
                 "map": self.output.display().to_string(),

@@ -15,7 +15,7 @@ pub(super) fn tell(report: &Report, verbose: bool, out: &Printer) {
 }
 
 /// The same for a map with filters.
-pub(super) fn tell_filtered(built: &Built, allowed: Option<u64>, verbose: bool, out: &Printer) {
+pub(super) fn report_filtered(built: &Built, allowed: Option<u64>, verbose: bool, out: &Printer) {
     let report = &built.report;
     out.note(format_args!("{}{}", sizes(report), sent_on(report)));
     out.note(format_args!(

@@ -1,6 +1,5 @@
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
@@ -11,13 +10,12 @@ use waypost_summary::holdings::Input;
 use waypost_summary::profile::{self, Options, Report};
 use waypost_surt::Dialect;
 
-use super::options::{AboutOptions, ByArgument, DateOption, Preset, policies, tell_bad};
+use super::options::{AboutOptions, ByArgument, DateOption, Preset, policies, report_rejects};
 use crate::args::{BadLines, Filters, Format, Inputs, ResourceArgs, dialects};
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::plural;
 use crate::printer::Printer;
-use crate::progress::Phases;
 
 /// Options of `waypost profile`.
 #[derive(Args)]
@@ -79,7 +77,7 @@ impl Build {
         }
         let archive = self.about.archive()?;
         let name = file_name(archive.id.first(), &sources)?;
-        let progress = out.progress(Phases::READ_WRITE, &sources);
+        let progress = out.progress();
         let input = Input {
             sources,
             dialect: self.dialect,
@@ -89,7 +87,7 @@ impl Build {
             memory: resources.memory,
             temporary: resources.temporary,
             strict: self.bad_lines.strict,
-            progress: Arc::clone(progress.bytes()),
+            progress: progress.clone(),
         };
         let options = Options {
             policies: policies(self.policy.as_deref())?,
@@ -105,7 +103,7 @@ impl Build {
         if let Some(rejects) = rejects {
             rejects.finish()?;
         }
-        let whole = tell_bad(&report.reading, out);
+        let whole = report_rejects(&report.reading, out);
         if report.reading.sorted {
             out.note("the input was not sorted; sorted it first");
         }
@@ -209,15 +207,15 @@ fn text(report: &Report) -> String {
         ("gzipped", Align::Right),
     ]);
     for profile in &report.profiles {
-        let made = &profile.size;
+        let size = &profile.size;
         table.row([
             profile.policy.to_string(),
-            count(made.keys),
-            format!("{:.6}", cost(report, made.keys)),
-            bytes(made.bytes),
-            made.gzip_bytes.map_or("-".to_owned(), |size| {
-                let about = if made.gzip_exact { "" } else { "~" };
-                format!("{about}{}", bytes(size))
+            count(size.keys),
+            format!("{:.6}", cost(report, size.keys)),
+            bytes(size.bytes),
+            size.gzip_bytes.map_or("-".to_owned(), |gzipped| {
+                let about = if size.gzip_exact { "" } else { "~" };
+                format!("{about}{}", bytes(gzipped))
             }),
         ]);
     }

@@ -11,7 +11,7 @@ pub(crate) mod lookup;
 mod merge;
 mod options;
 
-pub(crate) use options::{AboutOptions, ByArgument, tell_bad, tell_keys};
+pub(crate) use options::{AboutOptions, ByArgument, report_keys, report_rejects};
 
 /// Build profiles of what an archive holds, under any number of policies in one pass
 ///

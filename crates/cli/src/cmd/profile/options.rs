@@ -149,7 +149,7 @@ impl Preset {
 }
 
 /// Reports bad lines and damage. Returns whether all of the input could be read.
-pub(crate) fn tell_bad(reading: &Reading, out: &Printer) -> bool {
+pub(crate) fn report_rejects(reading: &Reading, out: &Printer) -> bool {
     let damage = reading.damage.iter();
     out.warn_some(damage.map(|damage| format!("{damage}; everything before it is counted")));
     for rejects in reading
@@ -185,12 +185,12 @@ pub(crate) fn tell_bad(reading: &Reading, out: &Printer) -> bool {
             out.note(format_args!("  {example}"));
         }
     }
-    tell_keys(&reading.keys, out);
+    report_keys(&reading.keys, out);
     reading.damage.is_empty()
 }
 
 /// Reports keys that are not the SURTs of their URLs.
-pub(crate) fn tell_keys(keys: &KeyCheck, out: &Printer) {
+pub(crate) fn report_keys(keys: &KeyCheck, out: &Printer) {
     let Some(example) = &keys.example else {
         return;
     };
