@@ -322,7 +322,7 @@ fn hashes_become_any_filter_and_forget_what_is_taken_down() {
         "bloom",
         "--fpr",
         "0.1%",
-        "--resources",
+        "--room",
         "5K",
         "-o",
         "@b",

@@ -15,7 +15,7 @@ use crate::printer::Printer;
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost filter build small.cdxj -o small.filter\n\
-    \x20 waypost filter build lookups.txt --kind bloom --fpr 1% --resources 10K \\\n\
+    \x20 waypost filter build lookups.txt --kind bloom --fpr 1% --room 10K \\\n\
     \x20   -o live.filter\n\
     \x20 waypost filter build small.cdxj --status 200 --policy HxPx --bytes 1K \\\n\
     \x20   -o pages.filter\n\
@@ -34,7 +34,7 @@ pub(crate) struct Build {
     dialect: Dialect,
     /// Make a Bloom filter large enough to grow to this many keys: 300M
     #[arg(long, value_name = "N", value_parser = number, default_value = "0")]
-    resources: u64,
+    room: u64,
     #[command(flatten)]
     key_file: KeyFile,
     #[command(flatten)]
@@ -45,7 +45,7 @@ impl Build {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let sources = self.inputs.sources(out)?;
         let progress = out.progress();
-        let recipe = self.make.recipe(Kind::Ribbon, self.capacity, &progress)?;
+        let recipe = self.make.recipe(Kind::Ribbon, self.room, &progress)?;
         let hasher = Hasher::new(self.key_file.secret()?);
         let (built, reading) =
             self.holdings

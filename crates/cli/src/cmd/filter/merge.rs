@@ -26,7 +26,7 @@ pub(crate) struct Merge {
     make: Make,
     /// Make a Bloom filter large enough to grow to this many keys: 300M
     #[arg(long, value_name = "N", value_parser = number, default_value = "0")]
-    resources: u64,
+    room: u64,
 }
 
 impl Merge {
@@ -40,7 +40,7 @@ impl Merge {
             .first()
             .map_or(Kind::Hashes, |filter| filter.head().kind);
         let progress = out.progress();
-        let recipe = self.make.recipe(kind, self.capacity, &progress)?;
+        let recipe = self.make.recipe(kind, self.room, &progress)?;
         let built = filter::merge(&filters, &recipe, &self.make.output)
             .hint("keep the hashes of each part (`waypost filter build --kind hashes`): hashes can always be merged")?;
         drop(progress);
