@@ -5,6 +5,9 @@
 //! ```
 
 use std::fmt;
+use std::io;
+
+use waypost_io::LONGEST_LINE;
 
 /// An error with a hint. Prints like the error itself; [`of`] returns the hint.
 #[derive(Debug)]
@@ -29,6 +32,9 @@ impl std::error::Error for Hinted {
 pub(crate) trait Hint<T> {
     /// Adds what the user can do about the error.
     fn hint(self, hint: impl Into<String>) -> anyhow::Result<T>;
+
+    /// Adds what the user can do about the error, unless [`of`] knows something better.
+    fn hint_otherwise(self, hint: impl Into<String>) -> anyhow::Result<T>;
 }
 
 impl<T, E: Into<anyhow::Error>> Hint<T> for Result<T, E> {
@@ -40,30 +46,99 @@ impl<T, E: Into<anyhow::Error>> Hint<T> for Result<T, E> {
             })
         })
     }
+
+    fn hint_otherwise(self, hint: impl Into<String>) -> anyhow::Result<T> {
+        match self.map_err(Into::into) {
+            Err(error) if of(&error).is_none() => Err(error).hint(hint),
+            result => result,
+        }
+    }
 }
 
-/// The hint of an error, if it or one of its causes carries one.
+/// The hint of an error: one that was added to it or to one of its causes, or the usual one for its
+/// kind.
 pub(crate) fn of(error: &anyhow::Error) -> Option<&str> {
     error.chain().find_map(|cause| {
         if let Some(hinted) = cause.downcast_ref::<Hinted>() {
+            // The chain continues below the error that was hinted.
             return Some(hinted.hint.as_str());
         }
         if let Some(error) = cause.downcast_ref::<waypost_summary::Error>() {
-            return match error.kind() {
-                waypost_summary::ErrorKind::Index(error) => of_input(error),
-                _ => error.hint(),
-            };
+            return of_summary(error.kind());
         }
-        cause.downcast_ref::<waypost_io::Error>().and_then(of_input)
+        let error = cause.downcast_ref::<waypost_io::Error>()?;
+        of_file(error.kind())
     })
 }
 
-/// What to do about an unsuitable input.
-fn of_input(error: &waypost_io::Error) -> Option<&'static str> {
-    let waypost_io::ErrorKind::WrongKind { found, wanted } = error.kind() else {
-        return error.hint();
-    };
-    Some(match (*found, *wanted) {
+/// What to do about a summary.
+fn of_summary(kind: &waypost_summary::ErrorKind) -> Option<&'static str> {
+    use waypost_summary::ErrorKind;
+    Some(match kind {
+        ErrorKind::Io(kind) => return of_file(kind),
+        ErrorKind::Syntax(_) => {
+            "a line is `key {json}` or `key frequency`; headers start with ! or @"
+        }
+        ErrorKind::NotSorted { .. } => "sort it by bytes: `LC_ALL=C sort`",
+        ErrorKind::PoliciesDiffer { .. } => {
+            "merge profiles of the same policy, or convert finer ones to a coarser one with `--policy H3P0`"
+        }
+        ErrorKind::Companion(_) => {
+            "keep the map and its filter in one folder under their original names, rebuild them with `waypost map compact --filters`, or read the rows alone with --ignore-filter"
+        }
+        ErrorKind::Table(_) => "rebuild the table with `waypost map index MAP`, or remove it",
+        ErrorKind::Untidy => "sort it with `waypost map merge MAP -o ORDERED`",
+        ErrorKind::FiltersToMerge => {
+            "rebuild the filters with --holdings INPUT, where INPUT is what all the maps hold, or merge only the rows with --ignore-filter"
+        }
+        ErrorKind::Holdings(_) => {
+            "build the map from these holdings: `waypost map build HOLDINGS -o full.ukvs`"
+        }
+        ErrorKind::FilterAsHoldings(_) => {
+            "name the index or a list of URIs; lookups, `map compact --filters` and `map merge` take unkeyed hashes of whole URIs, too: `waypost filter build --kind hashes`"
+        }
+        ErrorKind::LookupsTooLarge(_) => {
+            "raise --memory, or use a random sample: `shuf -n 100000 LIST`"
+        }
+        _ => return None,
+    })
+}
+
+/// What to do about a file that cannot be read or written.
+fn of_file(kind: &waypost_io::ErrorKind) -> Option<&'static str> {
+    use waypost_io::ErrorKind;
+    Some(match kind {
+        ErrorKind::Io { source, .. } => match source.kind() {
+            io::ErrorKind::NotFound => "check the path",
+            io::ErrorKind::PermissionDenied => "check who may read and write there",
+            io::ErrorKind::StorageFull => {
+                "free some space, or choose another folder for temporary files with --temporary FOLDER"
+            }
+            _ => return None,
+        },
+        ErrorKind::Truncated { .. } => {
+            "the file was cut while it was written or copied; copy it again"
+        }
+        ErrorKind::Corrupt { .. } => "copy the file again and compare checksums",
+        ErrorKind::TrailingGarbage { .. } => "cut the file at that byte, or copy it again",
+        ErrorKind::NoIndex => {
+            "name the files themselves; in folders, names like *.cdx, *.cdxj, cdx-*.gz are read"
+        }
+        ErrorKind::BadLine { .. } => {
+            "leave --strict out to count bad lines and go on, or keep them with --rejects FILE"
+        }
+        ErrorKind::NotSorted { .. } => "sort it first with `waypost index sort`",
+        // Not the limit that is the same for every file.
+        ErrorKind::LineTooLong { bytes } if *bytes != LONGEST_LINE => "raise --memory",
+        ErrorKind::Utf16 => "convert it first: `iconv -f UTF-16 -t UTF-8`",
+        ErrorKind::WrongKind { found, wanted } => of_wrong_kind(found, wanted),
+        _ => return None,
+    })
+}
+
+/// What to do about a file of the wrong kind.
+fn of_wrong_kind(found: &str, wanted: &str) -> &'static str {
+    match (found, wanted) {
         ("an index", "a map") => {
             "build a map with `waypost map build INDEX -o MAP`, or search the index itself with `waypost index lookup`"
         }
@@ -91,7 +166,7 @@ fn of_input(error: &waypost_io::Error) -> Option<&'static str> {
             "a list has one URI or SURT per line, such as http://example.com/ or com,example)/"
         }
         _ => "name an index (CDX, CDXJ, ZipNum), or a list with one URI per line",
-    })
+    }
 }
 
 #[cfg(test)]

@@ -7,21 +7,24 @@ use std::path::{Path, PathBuf};
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What happened and where.
+/// What happened and where. Like the errors of the standard library, it does not print its
+/// [source](std::error::Error::source): print the whole chain.
 #[derive(Debug)]
 pub struct Error {
-    kind: ErrorKind,
-    place: Place,
+    // Boxed, because results are returned line by line and errors are rare.
+    inner: Box<(ErrorKind, Place)>,
 }
 
-/// Where it happened. What is not known is `None`.
+/// Where it happened. Unknown parts are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// The file as the user named it; `-` is standard input.
     pub file: Option<String>,
     /// The line, from 1.
     pub line: Option<u64>,
-    /// The byte, from 0: of the compressed file where the compression is at fault.
+    /// The byte within the line, from 1.
+    pub column: Option<usize>,
+    /// The byte within the file, from 0; within the compressed file if the compression is damaged.
     pub byte: Option<u64>,
 }
 
@@ -30,11 +33,11 @@ pub struct Place {
 #[non_exhaustive]
 pub enum ErrorKind {
     /// An error of the operating system.
-    #[error("cannot {doing}: {source}")]
+    #[error("cannot {doing}")]
     Io {
-        /// What was tried: `open`, `read`, `write`.
+        /// What failed: `open`, `read`, `write`.
         doing: &'static str,
-        /// The answer.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A compressed file ends in the middle.
@@ -87,10 +90,10 @@ pub enum ErrorKind {
         /// The start of the line that should have come earlier.
         here: String,
     },
-    /// A line that is longer than the memory that was granted.
-    #[error("a line of more than {bytes} bytes does not fit in the memory")]
+    /// A line is longer than the limit, which may depend on the memory limit.
+    #[error("the line is longer than {} bytes", grouped(*bytes as u64))]
     LineTooLong {
-        /// How much of it was read.
+        /// The limit.
         bytes: usize,
     },
     /// A thread has panicked. What it was doing is lost; the run cannot go on.
@@ -105,15 +108,19 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// An error at a place that is not known yet; see [`in_file`](Error::in_file).
+    /// An error whose place is not known yet; see [`in_file`](Error::in_file).
     pub fn new(kind: ErrorKind) -> Error {
+        Error::at(kind, Place::default())
+    }
+
+    /// An error at a place.
+    pub fn at(kind: ErrorKind, place: Place) -> Error {
         Error {
-            kind,
-            place: Place::default(),
+            inner: Box::new((kind, place)),
         }
     }
 
-    /// The operating system's answer while `doing` something with `file`.
+    /// An error of the operating system while `doing` something with `file`.
     pub fn io(doing: &'static str, file: &Path, source: io::Error) -> Error {
         Error::new(ErrorKind::Io { doing, source }).in_file(file.display())
     }
@@ -126,81 +133,55 @@ impl Error {
         })
     }
 
-    /// Names the file, unless it is named already.
+    /// The error for a line of more than `bytes` bytes.
+    pub fn line_too_long(bytes: usize) -> Error {
+        Error::new(ErrorKind::LineTooLong { bytes })
+    }
+
+    /// Sets the file, unless it is already set.
     #[must_use]
     pub fn in_file(mut self, file: impl fmt::Display) -> Error {
-        if self.place.file.is_none() {
-            self.place.file = Some(file.to_string());
-        }
+        self.inner.1.file.get_or_insert_with(|| file.to_string());
         self
     }
 
-    /// Says at which line, counted from 1.
+    /// Sets the line, from 1.
     #[must_use]
     pub fn at_line(mut self, line: u64) -> Error {
-        self.place.line = Some(line);
+        self.inner.1.line = Some(line);
         self
     }
 
-    /// Says at which byte, counted from 0.
+    /// Sets the byte within the file, from 0.
     #[must_use]
     pub fn at_byte(mut self, byte: u64) -> Error {
-        self.place.byte = Some(byte);
+        self.inner.1.byte = Some(byte);
         self
     }
 
     /// What happened.
     pub fn kind(&self) -> &ErrorKind {
-        &self.kind
+        &self.inner.0
     }
 
-    /// Where.
+    /// Where it happened.
     pub fn place(&self) -> &Place {
-        &self.place
+        &self.inner.1
     }
 
-    /// Whether a file's compression is at fault: what came before it was read and is kept.
+    /// What happened and where.
+    pub fn into_parts(self) -> (ErrorKind, Place) {
+        *self.inner
+    }
+
+    /// Whether the compression of a file is damaged. Everything before the damage was read.
     pub fn is_damage(&self) -> bool {
         matches!(
-            self.kind,
+            self.kind(),
             ErrorKind::Truncated { .. }
                 | ErrorKind::Corrupt { .. }
                 | ErrorKind::TrailingGarbage { .. }
         )
-    }
-
-    /// What the user can do about it.
-    pub fn hint(&self) -> Option<&'static str> {
-        match &self.kind {
-            ErrorKind::Io { source, doing } => match (source.kind(), *doing) {
-                (io::ErrorKind::NotFound, _) => Some("check the path"),
-                (io::ErrorKind::PermissionDenied, _) => Some("check who may read and write there"),
-                (io::ErrorKind::StorageFull, _) => {
-                    Some("free some space, or name another folder for temporary files")
-                }
-                _ => None,
-            },
-            ErrorKind::Truncated { .. } => {
-                Some("the file was cut while it was written or copied; copy it again")
-            }
-            ErrorKind::Corrupt { .. } => Some("copy the file again and compare checksums"),
-            ErrorKind::TrailingGarbage { .. } => {
-                Some("cut the file at that byte, or copy it again")
-            }
-            ErrorKind::NoIndex => Some(
-                "name the files themselves; in folders, names like *.cdx, *.cdxj, cdx-*.gz are read",
-            ),
-            ErrorKind::BadLine { .. } => Some(
-                "leave --strict out to count bad lines and go on, or keep them with --rejects FILE",
-            ),
-            ErrorKind::NotSorted { .. } => Some("sort it first with `waypost index sort`"),
-            ErrorKind::LineTooLong { .. } => Some("give more memory with --memory"),
-            ErrorKind::Utf16 => Some("convert it first: `iconv -f UTF-16 -t UTF-8`"),
-            ErrorKind::WrongKind { .. }
-            | ErrorKind::Panicked
-            | ErrorKind::Invalid(_)
-            | ErrorKind::Format(_) => None,
-        }
     }
 
     /// The error that a [`Read`](io::Read) of this crate wrapped, or an error of reading.
@@ -217,7 +198,7 @@ impl Error {
 
 impl From<Error> for io::Error {
     fn from(error: Error) -> io::Error {
-        let kind = match &error.kind {
+        let kind = match error.kind() {
             ErrorKind::Io { source, .. } => source.kind(),
             ErrorKind::Truncated { .. } => io::ErrorKind::UnexpectedEof,
             _ => io::ErrorKind::InvalidData,
@@ -228,24 +209,17 @@ impl From<Error> for io::Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.place, self.kind)
+        write!(f, "{}{}", self.place(), self.kind())
     }
 }
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        // `Display` prints the operating system's answer already: a second time in a chain of
-        // causes would be noise. The kind of an I/O error stays reachable, for closed pipes.
-        match &self.kind {
-            ErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe => {
-                Some(source)
-            }
-            _ => None,
-        }
+        std::error::Error::source(self.kind())
     }
 }
 
-/// A number with a comma before every third digit from the right.
+/// A number with a comma between groups of three digits.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -258,14 +232,18 @@ fn grouped(number: u64) -> String {
     text
 }
 
-/// `file: line 3: byte 1,120: `, as far as it is known.
+/// `file: line 3, column 5: byte 1,120: `, as far as it is known.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.file {
             write!(f, "{file}: ")?;
         }
         if let Some(line) = self.line {
-            write!(f, "line {}: ", grouped(line))?;
+            write!(f, "line {}", grouped(line))?;
+            if let Some(column) = self.column {
+                write!(f, ", column {}", grouped(column as u64))?;
+            }
+            f.write_str(": ")?;
         }
         if let Some(byte) = self.byte {
             write!(f, "byte {}: ", grouped(byte))?;

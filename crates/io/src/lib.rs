@@ -63,6 +63,7 @@ pub mod writer;
 pub use atomic::{AtomicFile, AtomicFolder};
 pub use compression::Compression;
 pub use error::{Error, ErrorKind, IoContext, Place, Result};
+pub use lines::Lines;
 pub use mapped::Mapped;
 pub use opened::{FileReader, InputKind};
 pub use ordered::Ordered;

@@ -1,33 +1,53 @@
-//! Reads lines in a buffer of bounded size.
+//! Lines in a buffer of bounded size.
 
 use std::io::{self, Read};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::LONGEST_LINE;
+use crate::error::{Error, Result};
 use crate::sort::SortedLines;
 
-/// Reads lines from `R`. The last one need not end with a newline.
-pub(crate) struct StreamLines<R> {
+/// How much is read at a time.
+const BLOCK: usize = 256 << 10;
+
+/// The lines of a reader, without their line feeds. The last line need not have one.
+///
+/// ```
+/// use waypost_io::Lines;
+///
+/// let mut lines = Lines::new(&b"one\ntwo"[..]);
+/// while lines.advance()? {
+///     println!("{}: {}", lines.number(), String::from_utf8_lossy(lines.line()));
+/// }
+/// assert_eq!(lines.number(), 2);
+/// # Ok::<(), waypost_io::Error>(())
+/// ```
+pub struct Lines<R> {
     reader: R,
     buffer: Vec<u8>,
     /// The current line is `buffer[start..end]`.
     start: usize,
     end: usize,
-    /// Where the next line begins.
+    /// The start of the next line, and the end of the data in the buffer.
     next: usize,
     filled: usize,
     ended: bool,
-    /// The longest line that is read.
+    /// The maximum length of a line.
     longest: usize,
-    lines: u64,
-    /// How often the buffer's contents were moved to its start.
+    number: u64,
+    /// How often the content of the buffer was moved to its start.
     moved: u64,
 }
 
-impl<R: Read> StreamLines<R> {
-    /// Lines of `reader`, which is read `size` bytes at a time; a line of more than `longest`
-    /// bytes is an error.
-    pub(crate) fn new(reader: R, size: usize, longest: usize) -> StreamLines<R> {
-        StreamLines {
+impl<R: Read> Lines<R> {
+    /// The lines of `reader`, each of at most [`LONGEST_LINE`] bytes.
+    pub fn new(reader: R) -> Lines<R> {
+        Lines::with_buffer(reader, BLOCK, LONGEST_LINE)
+    }
+
+    /// The lines of `reader`, which is read about `size` bytes at a time. A line of more than
+    /// `longest` bytes is an error.
+    pub fn with_buffer(reader: R, size: usize, longest: usize) -> Lines<R> {
+        Lines {
             reader,
             buffer: vec![0; size],
             start: 0,
@@ -36,26 +56,62 @@ impl<R: Read> StreamLines<R> {
             filled: 0,
             ended: false,
             longest: longest.max(size),
-            lines: 0,
+            number: 0,
             moved: 0,
         }
     }
 
-    /// How many lines have been given, counting the current one.
-    pub(crate) fn lines(&self) -> u64 {
-        self.lines
+    /// The current line, without its line feed. Empty before the first call of
+    /// [`advance`](Lines::advance).
+    #[inline]
+    pub fn line(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
     }
 
-    pub(crate) fn reader(&self) -> &R {
+    /// The number of the current line, from 1.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The reader.
+    pub fn reader(&self) -> &R {
         &self.reader
     }
 
-    /// Moves to the next line, like [`SortedLines::advance`], and compares it with the one before.
+    /// Moves to the next line. `false` at the end.
     ///
     /// # Errors
-    /// When it is smaller.
+    /// If the reader fails or a line is too long.
+    #[inline]
+    pub fn advance(&mut self) -> Result<bool> {
+        let mut searched = self.next;
+        loop {
+            let feed = memchr::memchr(b'\n', &self.buffer[searched..self.filled]);
+            let (end, next) = match feed {
+                Some(at) => (searched + at, searched + at + 1),
+                None if self.ended && self.next == self.filled => return Ok(false),
+                None if self.ended => (self.filled, self.filled),
+                None => {
+                    let unfinished = self.filled - self.next;
+                    self.fill()?;
+                    searched = self.next + unfinished;
+                    continue;
+                }
+            };
+            self.start = self.next;
+            self.end = end;
+            self.next = next;
+            self.number += 1;
+            return Ok(true);
+        }
+    }
+
+    /// Moves to the next line and compares it with the current one.
+    ///
+    /// # Errors
+    /// Like [`advance`](Lines::advance), and if the next line is smaller.
     pub(crate) fn advance_in_order(&mut self) -> Result<bool> {
-        let first = self.lines == 0;
+        let first = self.number == 0;
         let (last_start, last_end) = (self.start, self.end);
         let moved = self.moved;
         if !self.advance()? {
@@ -64,25 +120,25 @@ impl<R: Read> StreamLines<R> {
         if first {
             return Ok(true);
         }
-        // Reading on may have moved the line before to the start of the buffer, but keeps it.
+        // `fill` may have moved the preceding line to the start of the buffer, but keeps it.
         let shift = if self.moved == moved { 0 } else { last_start };
         let before = &self.buffer[last_start - shift..last_end - shift];
         let here = &self.buffer[self.start..self.end];
         if here < before {
-            return Err(Error::not_sorted(before, here).at_line(self.lines));
+            return Err(Error::not_sorted(before, here).at_line(self.number));
         }
         Ok(true)
     }
 
-    /// Forgets the start of a line that was read last. For damaged input, whose last line is cut.
+    /// Discards the unfinished line at the end of damaged input.
     pub(crate) fn drop_unfinished(&mut self) {
         self.filled = self.next;
         self.ended = true;
     }
 
-    /// Makes room behind the unfinished line and reads on. Returns how much was read. The current
-    /// line stays in the buffer.
-    fn fill(&mut self) -> Result<usize> {
+    /// Reads on, after the unfinished line. Keeps the current line in the buffer.
+    #[cold]
+    fn fill(&mut self) -> Result<()> {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.filled, 0);
             self.filled -= self.start;
@@ -92,17 +148,19 @@ impl<R: Read> StreamLines<R> {
             self.moved += 1;
         }
         if self.filled == self.buffer.len() {
-            if self.filled - self.next >= self.longest {
-                return Err(too_long(self.longest).at_line(self.lines + 1));
+            if self.filled - self.next > self.longest {
+                return Err(Error::line_too_long(self.longest).at_line(self.number + 1));
             }
-            let size = (self.buffer.len() * 2).min(self.next + self.longest);
+            // One byte more than the longest line, for its line feed.
+            let size = (self.buffer.len() * 2).min(self.next + self.longest + 1);
             self.buffer.resize(size, 0);
         }
         loop {
             match self.reader.read(&mut self.buffer[self.filled..]) {
                 Ok(read) => {
                     self.filled += read;
-                    return Ok(read);
+                    self.ended = read == 0;
+                    return Ok(());
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(Error::from_read(error)),
@@ -111,50 +169,24 @@ impl<R: Read> StreamLines<R> {
     }
 }
 
-/// The error for a line that does not fit in the memory that was granted.
-pub(crate) fn too_long(bytes: usize) -> Error {
-    Error::new(ErrorKind::LineTooLong { bytes })
-}
-
-impl<R: Read> SortedLines for StreamLines<R> {
+impl<R: Read> SortedLines for Lines<R> {
     fn line(&self) -> &[u8] {
-        &self.buffer[self.start..self.end]
+        self.line()
     }
 
     fn advance(&mut self) -> Result<bool> {
-        let mut searched = self.next;
-        loop {
-            if let Some(at) = memchr::memchr(b'\n', &self.buffer[searched..self.filled]) {
-                self.start = self.next;
-                self.end = searched + at;
-                self.next = self.end + 1;
-                self.lines += 1;
-                return Ok(true);
-            }
-            if self.ended {
-                if self.next == self.filled {
-                    return Ok(false);
-                }
-                self.start = self.next;
-                self.end = self.filled;
-                self.next = self.filled;
-                self.lines += 1;
-                return Ok(true);
-            }
-            let unfinished = self.filled - self.next;
-            self.ended = self.fill()? == 0;
-            searched = self.next + unfinished;
-        }
+        self.advance()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
     use proptest::prelude::*;
 
     fn lines(bytes: &[u8], size: usize) -> Vec<Vec<u8>> {
-        let mut source = StreamLines::new(bytes, size, 1 << 20);
+        let mut source = Lines::with_buffer(bytes, size, 1 << 20);
         let mut out = Vec::new();
         while source.advance().unwrap() {
             out.push(source.line().to_vec());
@@ -183,7 +215,7 @@ mod tests {
             size in 1usize..9,
         ) {
             let text = lines.join("\n") + "\n";
-            let mut source = StreamLines::new(text.as_bytes(), size, 1 << 20);
+            let mut source = Lines::with_buffer(text.as_bytes(), size, 1 << 20);
             let expected = lines.windows(2).position(|pair| pair[1] < pair[0]);
             let found = loop {
                 match source.advance_in_order() {
@@ -197,15 +229,24 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_does_not_fit_is_an_error_and_not_a_full_memory() {
-        let bytes = vec![b'x'; 5000];
-        let mut source = StreamLines::new(&b"short\n"[..], 16, 64);
-        assert!(source.advance().unwrap());
-        let mut source = StreamLines::new(&bytes[..], 16, 64);
-        let error = source.advance().unwrap_err();
+    fn a_line_that_is_too_long_is_an_error_and_does_not_fill_the_memory() {
+        let mut text = b"short\n".to_vec();
+        text.resize(text.len() + 64, b'x');
+        text.extend_from_slice(b"\n");
+        text.resize(text.len() + 5000, b'y');
+        let mut lines = Lines::with_buffer(&text[..], 16, 64);
+        assert!(lines.advance().unwrap());
+        assert!(lines.advance().unwrap());
+        assert_eq!(lines.line().len(), 64);
+        let error = lines.advance().unwrap_err();
         assert!(
-            matches!(error.kind(), ErrorKind::LineTooLong { .. }),
+            matches!(error.kind(), ErrorKind::LineTooLong { bytes: 64 }),
             "{error}"
         );
+        assert_eq!(
+            error.to_string(),
+            "line 3: the line is longer than 64 bytes"
+        );
+        assert!(lines.buffer.len() < 256);
     }
 }

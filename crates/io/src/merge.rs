@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::lines::StreamLines;
+use crate::lines::Lines;
 use crate::progress::Progress;
 use crate::sort::spill::{Run, RunLines, RunWriter, Spill};
 use crate::sort::{Options, Report, SortedLines, Tournament, drain};
@@ -87,7 +87,7 @@ fn open(sources: &[Source], memory: usize, progress: &Progress) -> Result<Vec<An
         .map(|source| {
             let stream = source.open()?.reporting_to(progress);
             Ok(Any::File(Box::new(Checked {
-                lines: StreamLines::new(stream, size, memory.max(1 << 24)),
+                lines: Lines::with_buffer(stream, size, memory.max(1 << 24)),
                 damage: None,
             })))
         })
@@ -104,7 +104,7 @@ fn merge_some(
     let count = drain(&mut tournament, unique, take)?;
     for source in tournament.into_sources() {
         if let Any::File(file) = source {
-            report.lines_in += file.lines.lines();
+            report.lines_in += file.lines.number();
             report.damaged.extend(file.damage);
         }
     }
@@ -135,7 +135,7 @@ impl SortedLines for Any {
 
 /// The lines of a file, whose order is checked.
 struct Checked {
-    lines: StreamLines<Stream>,
+    lines: Lines<Stream>,
     damage: Option<Error>,
 }
 

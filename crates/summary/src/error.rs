@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use waypost_io::Place;
+
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -14,24 +16,13 @@ pub struct Error {
     inner: Box<(ErrorKind, Place)>,
 }
 
-/// The position of an error. Unknown parts are `None`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
-    /// The file as named by the user.
-    pub file: Option<String>,
-    /// The line number, from 1.
-    pub line: Option<u64>,
-    /// The byte within the line, from 1.
-    pub column: Option<usize>,
-}
-
 /// What can go wrong when a summary is read, built or evaluated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// An index or a file could not be read or written.
+    /// A file could not be read or written.
     #[error(transparent)]
-    Index(waypost_io::Error),
+    Io(waypost_io::ErrorKind),
     /// A line is malformed.
     #[error("{0}")]
     Syntax(String),
@@ -112,19 +103,24 @@ impl Error {
 
     /// Converts this error into one about the companion filter of a map.
     pub(crate) fn into_companion(self) -> Error {
-        let message = self.kind().to_string();
-        let place = self.inner.1;
+        let (kind, place) = *self.inner;
+        let message = match std::error::Error::source(&kind) {
+            Some(source) => format!("{kind}: {source}"),
+            None => kind.to_string(),
+        };
         Error {
             inner: Box::new((ErrorKind::Companion(message), place)),
         }
     }
 
     /// Converts this error into a read error, for scan jobs.
-    pub(crate) fn into_index(self) -> waypost_io::Error {
-        match *self.inner {
-            (ErrorKind::Index(error), _) => error,
-            (kind, _) => waypost_io::Error::new(waypost_io::ErrorKind::Format(kind.to_string())),
-        }
+    pub(crate) fn into_io(self) -> waypost_io::Error {
+        let (kind, place) = *self.inner;
+        let kind = match kind {
+            ErrorKind::Io(kind) => kind,
+            kind => waypost_io::ErrorKind::Format(kind.to_string()),
+        };
+        waypost_io::Error::at(kind, place)
     }
 
     pub(crate) fn holdings(message: impl Into<String>) -> Error {
@@ -158,70 +154,25 @@ impl Error {
     pub fn place(&self) -> &Place {
         &self.inner.1
     }
-
-    /// What the user can do about it.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self.kind() {
-            ErrorKind::Index(error) => error.hint(),
-            ErrorKind::Syntax(_) => {
-                Some("a line is `key {json}`, or `key frequency`; headers begin with ! or @")
-            }
-            ErrorKind::NotSorted { .. } => Some("sort it by bytes: `LC_ALL=C sort`"),
-            ErrorKind::PoliciesDiffer { .. } => Some(
-                "merge profiles of the same policy, or convert finer ones to a coarser one with `--policy H3P0`",
-            ),
-            ErrorKind::Companion(_) => Some(
-                "keep the map and its filter in one folder under their original names, rebuild them with `waypost map compact --filters`, or read the rows alone with --ignore-filter",
-            ),
-            ErrorKind::Table(_) => {
-                Some("rebuild the table with `waypost map index MAP`, or remove it")
-            }
-            ErrorKind::Untidy => Some("sort it with `waypost map merge MAP -o ORDERED`"),
-            ErrorKind::FiltersToMerge => Some(
-                "rebuild the filters with --holdings INPUT, where INPUT is what all the maps hold, or merge only the rows with --ignore-filter",
-            ),
-            ErrorKind::Holdings(_) => {
-                Some("build the map from these holdings: `waypost map build HOLDINGS -o full.ukvs`")
-            }
-            ErrorKind::FilterAsHoldings(_) => Some(
-                "name the index or a list of URIs; lookups, `map compact --filters` and `map merge` take unkeyed hashes of whole URIs, too: `waypost filter build --kind hashes`",
-            ),
-            ErrorKind::LookupsTooLarge(_) => {
-                Some("raise --memory, or use a random sample: `shuf -n 100000 LIST`")
-            }
-            ErrorKind::Format(_) | ErrorKind::Invalid(_) => None,
-        }
-    }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = self.place();
-        if let Some(file) = &place.file {
-            write!(f, "{file}: ")?;
-        }
-        if let Some(line) = place.line {
-            write!(f, "line {}", waypost_report::count(line))?;
-            if let Some(column) = place.column {
-                write!(f, ", column {}", waypost_report::count(column as u64))?;
-            }
-            write!(f, ": ")?;
-        }
-        self.kind().fmt(f)
+        write!(f, "{}{}", self.place(), self.kind())
     }
 }
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self.kind() {
-            ErrorKind::Index(error) => std::error::Error::source(error),
-            _ => None,
-        }
+        std::error::Error::source(self.kind())
     }
 }
 
 impl From<waypost_io::Error> for Error {
     fn from(error: waypost_io::Error) -> Error {
-        Error::new(ErrorKind::Index(error))
+        let (kind, place) = error.into_parts();
+        Error {
+            inner: Box::new((ErrorKind::Io(kind), place)),
+        }
     }
 }

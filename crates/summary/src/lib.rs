@@ -60,7 +60,7 @@ mod summary;
 pub mod ukvs;
 
 pub use about::{About, Archive, By, Texts};
-pub use error::{Error, ErrorKind, Place, Result};
+pub use error::{Error, ErrorKind, Result};
 pub use frequency::{Frequency, Number, Sureness};
 pub use lookup::{Lookup, LookupBatch, LookupBuffer, SurtWriter};
 pub use open::{kind_of_file, open, open_with};

@@ -321,7 +321,8 @@ fn a_line_of_a_gigabyte_is_an_error_with_its_place_and_takes_little_memory() {
     ];
     for error in errors {
         assert_eq!(error.place().line, Some(2), "{error}");
-        assert_eq!(error.place().column, Some((16 << 20) + 1), "{error}");
+        let too_long = "the line is longer than 16,777,216 bytes";
+        assert!(error.to_string().ends_with(too_long), "{error}");
     }
     assert!(!out.exists());
     assert!(peak() - before < 100_000, "{} kB", peak() - before);

@@ -17,7 +17,6 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use rayon::{Scope, ThreadPoolBuilder};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::lines::too_long;
 use crate::progress::{Phase, Progress};
 use crate::source::Source;
 use crate::writer::LineWriter;
@@ -258,7 +257,7 @@ impl<'scope> Sorter<'_, 'scope> {
                 next.start_with_rest_of(&mut chunk);
                 counted = 0;
                 if chunk.lines() == 0 {
-                    let error = too_long(next.unfinished());
+                    let error = Error::line_too_long(next.unfinished());
                     return Err(error.in_file(source).at_line(lines + 1));
                 }
                 self.sort(std::mem::replace(&mut chunk, next));

@@ -322,7 +322,7 @@ impl Job for Hashing {
         };
         merged
             .and_then(|()| earlier.take(self, &later.hashes))
-            .map_err(Error::into_index)
+            .map_err(Error::into_io)
     }
 
     fn to_bytes(&self, found: &Hashed) -> waypost_io::Result<Vec<u8>> {
@@ -336,7 +336,7 @@ impl Job for Hashing {
                 parts.push(hashes.to_vec());
                 Ok(())
             });
-            gathered.map_err(Error::into_index)?;
+            gathered.map_err(Error::into_io)?;
         }
         out.number(parts.iter().map(|hashes| hashes.len() as u64).sum());
         parts.iter().flatten().for_each(|hash| out.hash(*hash));
@@ -353,7 +353,7 @@ impl Job for Hashing {
         for number in 1..=count {
             hashes.push(from.hash()?);
             if hashes.len() == FEW || number == count {
-                found.take(self, &hashes).map_err(Error::into_index)?;
+                found.take(self, &hashes).map_err(Error::into_io)?;
                 hashes.clear();
             }
         }

@@ -7,13 +7,13 @@
 use std::cmp::Ordering;
 
 use waypost_index::kind::{self, FileKind};
-use waypost_io::{Source, Stream};
+use waypost_io::{Lines, Source, Stream};
 use waypost_surt::Key;
 
 use super::row::{Row, tidy_key};
 use super::tree::common_prefix;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ukvs::{Headers, Line, Lines, Value};
+use crate::ukvs::{Headers, Line, Value};
 
 /// What to do about rows that are not tidy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

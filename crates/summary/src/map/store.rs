@@ -11,7 +11,7 @@ use libdeflater::{CompressionLvl, Compressor};
 use rayon::prelude::*;
 use tempfile::TempPath;
 use waypost_index::timestamp::Time;
-use waypost_io::{Compression, Mapped, Resources, Source};
+use waypost_io::{Compression, LONGEST_LINE, Mapped, Resources, Source};
 use waypost_surt::{Key, Reach, Surt};
 
 use super::filtered::Companion;
@@ -25,7 +25,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::frequency::Frequency;
 use crate::lookup::Lookup;
 use crate::summary::{Answer, Kind, Match, Presence, Size, Summary};
-use crate::ukvs::{Headers, LONGEST, Line};
+use crate::ukvs::{Headers, Line};
 
 /// An open map.
 #[derive(Debug)]
@@ -350,9 +350,9 @@ fn line_at(text: &[u8]) -> &[u8] {
 pub(super) fn headers_of(text: &[u8]) -> Result<Headers> {
     let mut headers = Headers::default();
     for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
-        if line.len() > LONGEST {
-            let error = Error::syntax("the line is longer than 16 MiB", LONGEST + 1);
-            return Err(error.at_line(number as u64 + 1));
+        if line.len() > LONGEST_LINE {
+            let error = waypost_io::Error::line_too_long(LONGEST_LINE);
+            return Err(error.at_line(number as u64 + 1).into());
         }
         match line.first() {
             None | Some(b'!' | b'@' | b' ' | b'\t' | b'\r') => {}

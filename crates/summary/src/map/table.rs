@@ -18,7 +18,7 @@ use std::cmp::Ordering;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use waypost_io::{AtomicFile, Compression, Mapped, Source};
+use waypost_io::{AtomicFile, Compression, LONGEST_LINE, Mapped, Source};
 use waypost_surt::{Key, Reach};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
@@ -26,7 +26,6 @@ use super::row::Row;
 use super::rows::{is_tidy, key_fields};
 use super::store::headers_of;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ukvs::LONGEST;
 
 const MAGIC: &[u8; 8] = b"WAYPMAP\n";
 const VERSION: u32 = 3;
@@ -352,9 +351,9 @@ fn count(text: &Mapped, keys: usize) -> Result<u64> {
     for (number, window) in text.chunks(WINDOW).enumerate() {
         let start = number * WINDOW;
         let first = memchr::memchr(b'\n', window).map_or(start + window.len(), |at| start + at);
-        if first - line_start > LONGEST {
-            let error = Error::syntax("the line is longer than 16 MiB", LONGEST + 1);
-            return Err(error.at_line(lines));
+        if first - line_start > LONGEST_LINE {
+            let error = waypost_io::Error::line_too_long(LONGEST_LINE);
+            return Err(error.at_line(lines).into());
         }
         if let Some(last) = memchr::memrchr(b'\n', window) {
             line_start = start + last + 1;

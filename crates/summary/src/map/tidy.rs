@@ -7,14 +7,14 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use tempfile::{NamedTempFile, TempPath};
-use waypost_io::{Format, LineWriter, Resources, Source, sort, temporary};
+use waypost_io::{Format, LONGEST_LINE, LineWriter, Lines, Resources, Source, sort, temporary};
 use waypost_surt::Key;
 
 use super::row::{self, Row, tidy_key};
 use super::rows::{Order, Rows, is_void_of_query};
 use crate::error::{Error, Result};
 use crate::frequency::Frequency;
-use crate::ukvs::{LONGEST, Lines, push_digits};
+use crate::ukvs::push_digits;
 
 /// Lines to be sorted.
 pub(crate) struct Spool {
@@ -252,7 +252,7 @@ pub(crate) fn tidied(source: &Source, room: &Resources) -> Result<TempPath> {
 /// Adds a row with its key in canonical form.
 pub(crate) fn push_tidy(spool: &mut Spool, row: &Row<'_>, key: &mut Vec<u8>) -> Result<()> {
     key.clear();
-    if row.key.len() > LONGEST / 4 {
+    if row.key.len() > LONGEST_LINE / 4 {
         return Err(Error::format("a key is longer than 4 MiB"));
     }
     if is_void_of_query(&Key::new(&row.key), row) {

@@ -300,7 +300,7 @@ fn at_most_urirs(mut frequency: Frequency) -> Frequency {
 /// The offset of the rows of a plain file: after the leading headers.
 fn rows_start(path: &Path) -> Result<u64> {
     let file = File::open(path).map_err(|error| Error::io("open", path, error))?;
-    let mut lines = crate::ukvs::Lines::new(file);
+    let mut lines = waypost_io::Lines::new(file);
     let mut start = 0;
     while lines.advance()? {
         match lines.line().first() {

@@ -14,11 +14,9 @@
 //! Reading and writing a file loses nothing.
 
 mod digits;
-mod lines;
 mod value;
 
 pub(crate) use digits::{digits, push_digits};
-pub use lines::{LONGEST, Lines};
 pub use value::Value;
 #[cfg(test)]
 pub(crate) use value::tests as value_tests;
@@ -27,6 +25,7 @@ use std::borrow::Cow;
 use std::io::Read;
 
 use memchr::memchr2;
+use waypost_io::Lines;
 
 use crate::error::{Error, Result};
 

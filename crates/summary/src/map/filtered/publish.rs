@@ -17,13 +17,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
-use waypost_io::{AtomicFile, Format, LineWriter, Resources, Source};
+use waypost_io::{AtomicFile, Format, LineWriter, Lines, Resources, Source};
 
 use super::companion::{self, BuiltCompanion};
 use crate::error::{Error, Result};
 use crate::holdings::Input;
 use crate::map::rows::{Order, Rows};
-use crate::ukvs::{Headers, Lines, Value};
+use crate::ukvs::{Headers, Value};
 
 /// Suffixes of compressed maps, which are not part of the names of their filters.
 const COMPRESSED: [&str; 3] = ["gz", "zst", "bz2"];

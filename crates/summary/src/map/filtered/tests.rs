@@ -521,7 +521,6 @@ fn a_filter_that_is_missing_damaged_or_of_another_map_is_an_error_and_can_be_ign
     let fails = || {
         let error = Map::open(&map, &Resources::default()).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Companion(_)), "{error}");
-        assert!(error.hint().unwrap().contains("--ignore-filter"));
         assert!(Map::open_rows(&map, &Resources::default()).is_ok());
     };
     for at in [0, 9, 20, 70, 130, good.len() / 2, good.len() - 1] {
