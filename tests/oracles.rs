@@ -17,6 +17,11 @@ pub(crate) fn python() -> Option<PathBuf> {
     named("WAYPOST_PYTHON")
 }
 
+/// A folder that has the packages of `tests/package.json`, which `WAYPOST_NODE` names.
+pub(crate) fn node_packages() -> Option<PathBuf> {
+    named("WAYPOST_NODE")
+}
+
 fn named(variable: &str) -> Option<PathBuf> {
     match std::env::var_os(variable) {
         Some(path) => Some(path.into()),

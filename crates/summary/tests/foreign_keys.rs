@@ -34,7 +34,7 @@ enum Foreign {
     Dialect(Dialect),
 }
 
-const FOREIGN: [Foreign; 9] = [
+const FOREIGN: [Foreign; 10] = [
     Foreign::KeepEscapes,
     Foreign::KeepWww,
     Foreign::KeepRest,
@@ -44,6 +44,7 @@ const FOREIGN: [Foreign; 9] = [
     Foreign::Dialect(Dialect::Ia),
     Foreign::Dialect(Dialect::CommonCrawl),
     Foreign::Dialect(Dialect::CommonCrawlLegacy),
+    Foreign::Dialect(Dialect::Webrecorder),
 ];
 
 impl Foreign {
@@ -179,7 +180,7 @@ fn an_index_of_webrecorder_is_told_and_counted_by_its_urls() {
     .unwrap();
     let keys = built.reading.keys;
     assert_eq!((keys.compared, keys.differ), (3000, 30));
-    assert_eq!(keys.other_dialect(), None);
+    assert_eq!(keys.other_dialect(), Some(Dialect::Webrecorder));
     let example = keys.example.unwrap();
     assert_eq!(example.key, "com,example)/page%2f1007");
     assert_eq!(example.surt, "com,example)/page/1007");

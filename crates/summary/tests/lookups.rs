@@ -80,12 +80,6 @@ const ODD: &[&str] = &[
     "*)/",
 ];
 
-const DIALECTS: [Dialect; 3] = [
-    Dialect::Ia,
-    Dialect::CommonCrawl,
-    Dialect::CommonCrawlLegacy,
-];
-
 /// Lines of a list: unusual URIs and generated ones.
 fn lines() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let odd = prop::collection::vec(prop::sample::select(ODD), 0..20);
@@ -261,7 +255,7 @@ proptest! {
     #[test]
     fn what_a_list_holds_is_found_by_uri_and_by_surt(
         lines in lines(),
-        dialect in prop::sample::select(&DIALECTS[..]),
+        dialect in prop::sample::select(&Dialect::ALL[..]),
     ) {
         let lines = listed(lines, dialect);
         let folder = TempDir::new().unwrap();
@@ -278,7 +272,7 @@ proptest! {
     #[test]
     fn what_an_index_holds_is_found_by_uri_and_by_surt(
         lines in lines(),
-        dialect in prop::sample::select(&DIALECTS[..]),
+        dialect in prop::sample::select(&Dialect::ALL[..]),
     ) {
         let mut canonicalizer = Canonicalizer::new(dialect);
         let mut rows: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
@@ -383,7 +377,7 @@ proptest! {
 
 #[test]
 fn every_odd_uri_by_itself_is_found() {
-    for dialect in DIALECTS {
+    for dialect in Dialect::ALL {
         let lines: Vec<Vec<u8>> = ODD.iter().map(|uri| uri.as_bytes().to_vec()).collect();
         for line in listed(lines, dialect) {
             let folder = TempDir::new().unwrap();

@@ -15,14 +15,17 @@ pub enum Dialect {
     CommonCrawl,
     /// webarchive-commons 1.1.9: Common Crawl before that, and OpenWayback.
     CommonCrawlLegacy,
+    /// `getSurt` of the npm package `warcio` 2: what Webrecorder's tools write into WACZ files.
+    Webrecorder,
 }
 
 impl Dialect {
     /// All of them, the default first.
-    pub const ALL: [Dialect; 3] = [
+    pub const ALL: [Dialect; 4] = [
         Dialect::Ia,
         Dialect::CommonCrawl,
         Dialect::CommonCrawlLegacy,
+        Dialect::Webrecorder,
     ];
 
     /// The name that users type.
@@ -31,6 +34,7 @@ impl Dialect {
             Dialect::Ia => "ia",
             Dialect::CommonCrawl => "commoncrawl",
             Dialect::CommonCrawlLegacy => "commoncrawl-legacy",
+            Dialect::Webrecorder => "webrecorder",
         }
     }
 }
@@ -43,7 +47,7 @@ impl fmt::Display for Dialect {
 
 /// A name that is no dialect's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a dialect: use ia, commoncrawl or commoncrawl-legacy")]
+#[error("`{0}` is not a dialect: use ia, commoncrawl, commoncrawl-legacy or webrecorder")]
 pub struct UnknownDialect(String);
 
 impl FromStr for Dialect {

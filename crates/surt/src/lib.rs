@@ -3,7 +3,7 @@
 //! A *SURT* is the canonical form of a URI with its host reversed, so that sorting brings a site's
 //! pages together: `https://www.Example.com/a?y=2&x=1` becomes `com,example)/a?x=1&y=2`. Indexes of
 //! web archives are sorted by it, and two archives can be compared only if they agree on it to the
-//! byte. This crate gives the bytes that the tools behind the world's indexes give, under three
+//! byte. This crate gives the bytes that the tools behind the world's indexes give, under four
 //! [dialects](Dialect), and cuts SURTs into *keys* ([`Policy`]) that stand for many URIs at once.
 //!
 //! ```
@@ -42,8 +42,9 @@
 //!
 //! The one that the index was written with: [`Dialect::Ia`] for pywb, cdxj-indexer and the Internet
 //! Archive, [`Dialect::CommonCrawl`] for Common Crawl since January 2025,
-//! [`Dialect::CommonCrawlLegacy`] for earlier crawls and OpenWayback. They agree on all but a few URIs
-//! in a thousand, which is why a wrong choice goes unnoticed for long.
+//! [`Dialect::CommonCrawlLegacy`] for earlier crawls and OpenWayback. These three agree on all but a
+//! few URIs in a thousand, which is why a wrong choice goes unnoticed for long.
+//! [`Dialect::Webrecorder`] is for WACZ files; it keeps trailing slashes and escapes.
 //!
 //! # What to expect
 //!

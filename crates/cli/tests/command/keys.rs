@@ -130,6 +130,10 @@ fn surts_are_taken_as_they_are_and_dialects_differ() {
         rows("commoncrawl-legacy"),
         format!("{surt}{uri}com,example)/%25e9\n")
     );
+    assert_eq!(
+        rows("webrecorder"),
+        format!("{surt}{uri}com,example,www)/%e9\n")
+    );
 }
 
 #[test]

@@ -241,13 +241,18 @@ fn words_that_make_no_sense_are_refused_with_what_to_write() {
 fn an_index_with_foreign_keys_is_refused_and_mended() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let line = |key: &str, url: &str| format!("{key} 20200101000000 {{\"url\": \"{url}\"}}\n");
+    let uri = "http://www.example.com/a%2Fb";
     // As Webrecorder's tools write them: percent-escapes stay in the key.
-    let line = |path: &str| {
-        let key = path.to_lowercase();
-        format!("com,example)/{key} 20200101000000 {{\"url\": \"http://example.com/{path}\"}}\n")
-    };
-    fs::write(at("w.cdxj"), line("a%2Fb") + &line("a/c")).unwrap();
-    let uri = "http://example.com/a%2Fb";
+    let escaped =
+        line("com,example)/a%2fb", uri) + &line("com,example)/a/c", "http://example.com/a/c");
+    fs::write(at("webrecorder.cdxj"), escaped).unwrap();
+    let found = run(&["index", "lookup", &at("webrecorder.cdxj"), uri], b"");
+    assert_eq!(found.code, 0, "{}", found.stderr);
+    // As no dialect writes them: `www` stays in the key.
+    let foreign =
+        line("com,example)/a/c", "http://example.com/a/c") + &line("com,example,www)/a%2fb", uri);
+    fs::write(at("w.cdxj"), foreign).unwrap();
     let refused = run(&["index", "lookup", &at("w.cdxj"), uri], b"");
     assert_eq!((refused.code, &refused.stdout[..]), (2, ""));
     let expected = "1 of 2 keys sampled from";

@@ -265,4 +265,24 @@ mod tests {
         assert_eq!((check.compared, check.differ), (2, 2));
         assert_eq!(check.other_dialect(), Some(Dialect::CommonCrawl));
     }
+
+    #[test]
+    fn keys_of_webrecorder_name_it() {
+        let mut rekeyer = Rekeyer::new(Dialect::Ia);
+        for (key, url) in [
+            ("com,example)/a/", "http://www.Example.com/A/"),
+            (
+                "com,example)/%c3%a9?a-b&a=1",
+                "http://example.com/%C3%A9?a=1&a-b",
+            ),
+            ("com,example)/", "http://example.com/"),
+        ] {
+            let mut capture = Capture::new(b"", key.as_bytes(), b"2004");
+            capture.set(Field::Url, url.as_bytes());
+            rekeyer.surt(&capture);
+        }
+        let check = rekeyer.check();
+        assert_eq!((check.compared, check.differ), (3, 2));
+        assert_eq!(check.other_dialect(), Some(Dialect::Webrecorder));
+    }
 }

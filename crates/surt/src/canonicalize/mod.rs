@@ -12,6 +12,7 @@ mod idna2003;
 mod path;
 mod plain;
 mod query;
+mod webrecorder;
 
 use crate::{Dialect, Error};
 use commoncrawl::Edition;
@@ -78,7 +79,7 @@ impl Canonicalizer {
     /// assert!(!canonicalizer.matches(b"http://www.example.com/A%41", b"com,example)/a%41"));
     /// ```
     pub fn matches(&mut self, uri: &[u8], surt: &[u8]) -> bool {
-        if let Some(verdict) = plain::matches(uri, surt) {
+        if let Some(verdict) = plain::matches(uri, surt, self.dialect) {
             return verdict;
         }
         let mut computed = std::mem::take(&mut self.scratch.compared);
@@ -104,6 +105,7 @@ impl Canonicalizer {
             Dialect::CommonCrawlLegacy => {
                 commoncrawl::canonicalize(uri, Edition::Legacy, &mut self.scratch, out)
             }
+            Dialect::Webrecorder => webrecorder::canonicalize(uri, &mut self.scratch, out),
         };
         if result.is_err() {
             out.truncate(start);

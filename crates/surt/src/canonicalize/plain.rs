@@ -1,14 +1,16 @@
 //! Comparing a URI with a SURT without canonicalising it, where the URI is plain.
 //!
 //! Most URIs of an index need no canonicalisation beyond reversing the host, dropping `www` and
-//! changing case, and all dialects agree on those. They are recognised here and compared in place,
+//! changing case, and the dialects agree on those but for a trailing slash. They are recognised here and compared in place,
 //! several times faster than by writing their SURT down.
 
 use memchr::{memchr, memchr2, memrchr};
 
-/// Whether `surt` is the SURT of `uri` under every dialect. `None` if the URI is not plain enough
-/// to tell.
-pub(super) fn matches(uri: &[u8], surt: &[u8]) -> Option<bool> {
+use crate::Dialect;
+
+/// Whether `surt` is the SURT of `uri` under a dialect. `None` if the URI is not plain enough to
+/// tell.
+pub(super) fn matches(uri: &[u8], surt: &[u8], dialect: Dialect) -> Option<bool> {
     let rest = uri
         .strip_prefix(b"http://")
         .or_else(|| uri.strip_prefix(b"https://"))?;
@@ -24,6 +26,10 @@ pub(super) fn matches(uri: &[u8], surt: &[u8]) -> Option<bool> {
     if !is_plain_host(authority) || !is_plain_path(path) || !is_plain_query(query) {
         return None;
     }
+    let is_webrecorder = dialect == Dialect::Webrecorder;
+    if is_webrecorder && !is_plain_for_webrecorder(authority, path, query) {
+        return None;
+    }
     let host = match strip_www(authority) {
         // Some dialects remove more than one `www`.
         Some(host) if strip_www(host).is_some() => return None,
@@ -32,6 +38,7 @@ pub(super) fn matches(uri: &[u8], surt: &[u8]) -> Option<bool> {
     };
     // One slash goes from the end of a path.
     let path = match path {
+        path if is_webrecorder => path,
         [rest @ .., b'/'] if !rest.is_empty() => rest,
         path => path,
     };
@@ -79,6 +86,22 @@ fn is_plain_path(path: &[u8]) -> bool {
     plain
         && !path.iter().zip(&path[1..]).fold(false, |odd, (&a, &b)| {
             odd | ((a == b'/') & ((b == b'/') | (b == b'.')))
+        })
+}
+
+/// What `webrecorder` treats in its own way: `www` in capitals, numbers as top labels, encoded labels,
+/// and characters that it escapes or takes for slashes.
+fn is_plain_for_webrecorder(host: &[u8], path: &[u8], query: &[u8]) -> bool {
+    let top = &host[memrchr(b'.', host).map_or(0, |dot| dot + 1)..];
+    let is_special = |byte: u8| matches!(byte, b'"' | b'<' | b'>' | b'\\' | b'`' | b'{' | b'}');
+    top[0].is_ascii_alphabetic()
+        && !host.windows(2).any(|pair| pair == b"--")
+        && strip_www(host) == super::host::without_www(host)
+        && !path
+            .iter()
+            .fold(false, |found, &byte| found | is_special(byte))
+        && !query.iter().fold(false, |found, &byte| {
+            found | is_special(byte) | (byte == b'\'')
         })
 }
 

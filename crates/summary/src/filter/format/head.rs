@@ -184,6 +184,7 @@ impl Head {
             1 => Dialect::Ia,
             2 => Dialect::CommonCrawl,
             3 => Dialect::CommonCrawlLegacy,
+            4 => Dialect::Webrecorder,
             _ => return Err(damaged("unknown dialect")),
         };
         let reserved = [&bytes[14..16], &bytes[100..CHECKSUM]].concat();
