@@ -23,8 +23,15 @@ pub(crate) struct Size {
 impl Size {
     #[inline]
     pub(crate) fn add(&mut self, other: Size) {
-        self.rows += other.rows;
-        self.wrong += other.wrong;
+        *self = self.plus(other);
+    }
+
+    #[inline]
+    fn plus(self, other: Size) -> Size {
+        Size {
+            rows: self.rows + other.rows,
+            wrong: self.wrong + other.wrong,
+        }
     }
 }
 
@@ -83,7 +90,7 @@ impl Beside {
     pub(crate) fn close(
         &mut self,
         place: &TreeNode<'_>,
-        mut sums: Sums,
+        sums: &mut Sums,
         own: Own,
         parent: Option<&mut Sums>,
     ) {
@@ -115,22 +122,20 @@ impl Beside {
                 }
             }
         }
+        // The sums of all pairs, in order: hosts roll up by the first weight of a pair.
+        let by_host = place.part == Part::Host;
+        let pair_rolls = |pair: usize| match by_host {
+            true => rolls[pair / WEIGHTS.len()],
+            false => rolls[pair % WEIGHTS.len()],
+        };
         let differ = sums.differ || rolls.contains(&true);
-        if differ || parent.is_none() {
-            let all = &mut self.slots[place.slot];
-            for (pair, size) in all.iter_mut().enumerate() {
-                let weight = match place.part {
-                    Part::Host => pair / WEIGHTS.len(),
-                    _ => pair % WEIGHTS.len(),
-                };
-                match rolls[weight] {
-                    true => *size = rolled,
-                    false => size.add(sums.alike),
-                }
-            }
-        }
+        let (above, own) = self.slots.split_at_mut(place.slot);
+        let own = &mut own[0];
         let Some(parent) = parent else {
-            self.all = self.slots[place.slot];
+            self.all = std::array::from_fn(|pair| match pair_rolls(pair) {
+                true => rolled,
+                false => own[pair].plus(sums.alike),
+            });
             return;
         };
         parent.open += sums.open;
@@ -140,9 +145,13 @@ impl Beside {
             return;
         }
         parent.differ = true;
-        let own = std::mem::replace(&mut self.slots[place.slot], [Size::default(); PAIRS]);
-        for (sum, size) in self.slots[place.parent].iter_mut().zip(own) {
-            sum.add(size);
+        let above = &mut above[place.parent];
+        for (pair, (sum, size)) in above.iter_mut().zip(own).enumerate() {
+            let size = std::mem::take(size);
+            sum.add(match pair_rolls(pair) {
+                true => rolled,
+                false => size.plus(sums.alike),
+            });
         }
     }
 

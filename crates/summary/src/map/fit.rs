@@ -115,7 +115,7 @@ impl Visitor for Counts {
         0
     }
 
-    fn close(&mut self, place: TreeNode<'_>, children: u64, parent: Option<&mut u64>) {
+    fn close(&mut self, place: TreeNode<'_>, children: &mut u64, parent: Option<&mut u64>) {
         if let Some(parent) = parent
             && place.part != Part::Site
         {
@@ -126,11 +126,11 @@ impl Visitor for Counts {
             Part::Site | Part::Path => (&mut self.paths, place.level as usize),
             _ => return,
         };
-        if children > 0
+        if *children > 0
             && let Some(entry) = table.get_mut(depth)
         {
             entry.0 += 1;
-            entry.1 += children;
+            entry.1 += *children;
         }
     }
 }

@@ -124,12 +124,12 @@ impl Visitor for Once {
     }
 
     #[inline]
-    fn close(&mut self, place: TreeNode<'_>, mut node: Counted, parent: Option<&mut Counted>) {
-        self.look(place.stem, &mut node);
+    fn close(&mut self, place: TreeNode<'_>, node: &mut Counted, parent: Option<&mut Counted>) {
+        self.look(place.stem, node);
         self.open -= usize::from(node.cut.is_finite());
         if node.rolls && !node.covered {
             // Nodes that were open at the time it rolled up have queued more rows.
-            self.take_back(place.stem, &node);
+            self.take_back(place.stem, node);
             let total = node.total.unwrap_or_default();
             self.queue.push(Kind::Wildcard, &total, None, None, |out| {
                 place.write_wildcard(out);

@@ -243,8 +243,8 @@ impl Visitor for Decide {
     }
 
     #[inline]
-    fn close(&mut self, place: TreeNode<'_>, node: Counted, parent: Option<&mut Counted>) {
-        if node.void || node.wildcard || (node.holds() && self.cuts.rolls(&place, &node)) {
+    fn close(&mut self, place: TreeNode<'_>, node: &mut Counted, parent: Option<&mut Counted>) {
+        if node.void || node.wildcard || (node.holds() && self.cuts.rolls(&place, node)) {
             self.rolled += u64::from(!node.wildcard && !node.void);
             let choice = Choice {
                 given_wildcard: node.wildcard,
@@ -254,7 +254,7 @@ impl Visitor for Decide {
             self.choices.set(place.id, &choice);
         }
         if let Some(parent) = parent {
-            parent.join(place.part, &node);
+            parent.join(place.part, node);
         }
     }
 }

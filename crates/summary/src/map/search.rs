@@ -10,8 +10,9 @@ use super::prior::{Learning, Prior};
 use super::sample::Sample;
 use super::sites::Sites;
 use super::solve::search::{Range, search};
-use super::solve::solver::states;
-use super::solve::{Gather, Outline, RowPrice, Solution, Terms, VoidPrice, assess, solve};
+use super::solve::{
+    Expects, Gather, Hull, Outline, RowPrice, Solution, Terms, VoidPrice, assess, solve, states,
+};
 use super::top::Top;
 use super::write::Style;
 use crate::error::{Error, Result};
@@ -116,6 +117,7 @@ impl<'a> Search<'a> {
         let (mut gather, rows) = self.given.walk(self.least.sample.as_ref(), || {
             let mut gather = Gather::new(prior, sites).with_outline(domains, &folder);
             gather.strays = true;
+            gather.folds = !self.least.voids;
             gather.beside = compared.then(Beside::new);
             gather
         })?;
@@ -134,9 +136,10 @@ impl<'a> Search<'a> {
             row: RowPrice::ONE,
             void: at.void,
             keys: [0.0; super::solve::STATES],
-            prior: &self.prior,
-            smooth: false,
-            aside: at.aside,
+            expects: Expects {
+                aside: at.aside,
+                ..Expects::plain(&self.prior)
+            },
             top: at.top,
             counting: self.given.counting,
             miss: 0.0,
@@ -231,9 +234,17 @@ impl<'a> Search<'a> {
 
     /// The highest price whose map has no more rows than allowed.
     fn lambda_of_rows(&self, outline: &Outline, at: At, allowed: f64) -> Result<Option<f64>> {
-        let found = search(RANGE, None, |lambda| {
+        let solve = |lambda: f64| {
             let terms = self.terms(&At { lambda, ..at });
-            let rows = solve(outline, &terms, None, None)?.value.size;
+            Ok(solve(outline, &terms, None, None)?.value)
+        };
+        let mut hull = Hull::default();
+        let found = search(RANGE, None, |lambda| {
+            let rows = match at.void {
+                // Voids may cost more than the row that they take.
+                VoidPrice::Fixed(_) => solve(lambda)?.size,
+                _ => hull.size(lambda, solve)?,
+            };
             Ok((rows.max(0.5) / allowed).ln())
         })?;
         Ok(found.low)

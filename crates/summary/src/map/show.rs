@@ -97,10 +97,10 @@ impl Visitor for Grow {
         }
     }
 
-    fn close(&mut self, place: TreeNode<'_>, mut node: Growing, parent: Option<&mut Growing>) {
+    fn close(&mut self, place: TreeNode<'_>, node: &mut Growing, parent: Option<&mut Growing>) {
         let Some(parent) = parent else {
             node.tree.name = b"*".to_vec();
-            self.whole = node.tree;
+            self.whole = std::mem::take(&mut node.tree);
             return;
         };
         parent.tree.captures += node.tree.captures;
@@ -108,13 +108,13 @@ impl Visitor for Grow {
         parent.tree.filtered += node.tree.filtered;
         if place.part == Part::Site {
             // What is below the site is shown next to the subdomains.
-            for child in node.tree.children {
+            for child in std::mem::take(&mut node.tree.children) {
                 keep(&mut parent.tree, child, self.top);
             }
             parent.tree.left_out += node.tree.left_out;
         } else if node.depth <= self.depth {
             place.write_wildcard(&mut node.tree.name);
-            keep(&mut parent.tree, node.tree, self.top);
+            keep(&mut parent.tree, std::mem::take(&mut node.tree), self.top);
         }
     }
 }

@@ -34,7 +34,7 @@ impl Visitor for Sites {
         Counted::default()
     }
 
-    fn close(&mut self, place: TreeNode<'_>, mut node: Counted, parent: Option<&mut Counted>) {
+    fn close(&mut self, place: TreeNode<'_>, node: &mut Counted, parent: Option<&mut Counted>) {
         if node.held && !node.labelled {
             (node.taught, node.aside) = (0.0, 0.0);
         }

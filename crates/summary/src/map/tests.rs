@@ -16,8 +16,7 @@ use super::prior::Prior;
 use super::rows::{Order, Rows};
 use super::sample::Sample;
 use super::sites::Sites;
-use super::solve::solver::states;
-use super::solve::{Gather, RowPrice, STATES, Terms, VoidPrice, solve};
+use super::solve::{Expects, Gather, RowPrice, STATES, Terms, VoidPrice, assess, solve, states};
 use super::store::Map;
 use super::top::Top;
 use super::write::{Counting, Style};
@@ -432,6 +431,16 @@ fn places() -> impl Strategy<Value = String> {
     })
 }
 
+/// The same with wildcards and voids. Keys without a host have none.
+fn with_given(held: &BTreeSet<String>, given: &BTreeMap<String, u32>) -> String {
+    let mut text = map_text(held);
+    for (key, frequency) in given.iter().filter(|(key, _)| key.contains(")/")) {
+        text += &format!("{key} {frequency}\n");
+    }
+    let lines: BTreeSet<&str> = text.lines().collect();
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
 fn map_text(held: &BTreeSet<String>) -> String {
     let mut out = Vec::new();
     for key in held {
@@ -552,6 +561,7 @@ proptest! {
         let flat = Prior::power(0.0, 1.0);
         let sites = Sites::default();
         let mut gather = Gather::new(&flat, &sites).with_outline(false, folder.path());
+        gather.folds = price.is_none();
         walk(&Source::new(path), Some(&sample), &mut gather).unwrap();
         let outline = gather.outline().unwrap();
         let terms = Terms {
@@ -560,9 +570,7 @@ proptest! {
             row: RowPrice::ONE,
             void: price.map_or(VoidPrice::Never, VoidPrice::Fixed),
             keys: [0.0; STATES],
-            prior: &flat,
-            smooth: false,
-            aside: 1.0,
+            expects: Expects::plain(&flat),
             top: Top::SecondLevel,
             counting: Counting::Partition,
             miss: 0.0,
@@ -571,6 +579,52 @@ proptest! {
         let found = solve(&outline, &terms, None, None).unwrap().value.cost;
         let least = brute(&nodes, lambda, price);
         prop_assert!((found - least).abs() < 1e-9, "{found} but {least}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn folding_changes_no_cost(
+        held in prop::collection::btree_set(usual_places(), 1..60),
+        given_rows in prop::collection::btree_map(usual_places().prop_map(|key| format!("{}/*", key.trim_end_matches('/'))), 0..2u32, 0..6),
+        asked in prop::collection::btree_map(usual_places(), 1..4u32, 0..20),
+        lambda in prop::sample::select(vec![1e-12, 0.05, 0.7, 2.3, 1e6]),
+        rate in prop::sample::select(vec![0.0, 0.02, 1.0]),
+    ) {
+        let text = with_given(&held, &given_rows);
+        let folder = TempDir::new().unwrap();
+        let path = write_map(&folder, "a.ukvs", &text);
+        let prior = Prior::power(rate, 0.5);
+        let sites = Sites::default();
+        let sample = sample_of(&asked, true);
+        let terms = Terms {
+            lambda,
+            states: states(std::iter::empty()),
+            row: RowPrice::ONE,
+            void: VoidPrice::Never,
+            keys: [0.0; STATES],
+            expects: Expects::plain(&prior),
+            top: Top::SecondLevel,
+            counting: Counting::Partition,
+            miss: 0.0,
+            luck: 0.0,
+        };
+        let [(all, of_all), (few, of_few)] = [false, true].map(|folds| {
+            let mut gather = Gather::new(&prior, &sites).with_outline(false, folder.path());
+            gather.strays = true;
+            gather.folds = folds;
+            walk(&Source::new(&path), Some(&sample), &mut gather).unwrap();
+            let outline = gather.outline().unwrap();
+            let solution = solve(&outline, &terms, None, Some(folder.path())).unwrap();
+            let totals = assess(&outline, &solution, &terms).unwrap();
+            (solution, totals)
+        });
+        let near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.abs().max(1.0);
+        prop_assert_eq!(all.value.size, few.value.size);
+        prop_assert!(near(all.value.cost, few.value.cost), "{} but {}", all.value.cost, few.value.cost);
+        prop_assert!(near(all.misses, few.misses), "{} but {}", all.misses, few.misses);
+        prop_assert_eq!(of_all.rows, of_few.rows);
+        prop_assert!(near(of_all.wrong, of_few.wrong), "{} but {}", of_all.wrong, of_few.wrong);
     }
 }
 
@@ -584,13 +638,7 @@ proptest! {
         given_rows in prop::collection::btree_map(usual_places().prop_map(|key| format!("{}/*", key.trim_end_matches('/'))), 0..2u32, 0..6),
         asked in prop::collection::btree_map(usual_places(), 1..4u32, 0..20),
     ) {
-        let mut text = map_text(&held);
-        // Keys without a host have no wildcards.
-        for (key, frequency) in given_rows.iter().filter(|(key, _)| key.contains(")/")) {
-            text += &format!("{key} {frequency}\n");
-        }
-        let text: BTreeSet<&str> = text.lines().collect();
-        let text: String = text.iter().map(|line| format!("{line}\n")).collect();
+        let text = with_given(&held, &given_rows);
         let folder = TempDir::new().unwrap();
         let path = write_map(&folder, "a.ukvs", &text);
         let flat = Prior::power(0.0, 1.0);

@@ -86,7 +86,12 @@ pub(crate) trait Visitor {
     fn open(&mut self, place: TreeNode<'_>, parent: Option<&Self::Node>) -> Self::Node;
 
     /// Everything at and below the node has been visited.
-    fn close(&mut self, place: TreeNode<'_>, node: Self::Node, parent: Option<&mut Self::Node>);
+    fn close(
+        &mut self,
+        place: TreeNode<'_>,
+        node: &mut Self::Node,
+        parent: Option<&mut Self::Node>,
+    );
 }
 
 struct Entry<N> {
@@ -258,7 +263,7 @@ impl<N> Walk<N> {
     }
 
     fn close_bare<V: Visitor<Node = N>>(&mut self, visitor: &mut V) {
-        if let Some((text, entry)) = self.bare.take() {
+        if let Some((text, mut entry)) = self.bare.take() {
             let place = TreeNode {
                 stem: &text,
                 part: entry.part,
@@ -267,7 +272,7 @@ impl<N> Walk<N> {
                 slot: self.stack.len(),
                 parent: 0,
             };
-            visitor.close(place, entry.node, Some(&mut self.stack[0].node));
+            visitor.close(place, &mut entry.node, Some(&mut self.stack[0].node));
         }
     }
 
@@ -277,18 +282,20 @@ impl<N> Walk<N> {
 
     #[inline]
     fn pop<V: Visitor<Node = N>>(&mut self, visitor: &mut V) {
-        if let Some(entry) = self.stack.pop() {
-            let place = TreeNode {
-                stem: &self.text[..entry.end],
-                part: entry.part,
-                level: entry.level,
-                id: entry.id,
-                slot: self.stack.len(),
-                parent: entry.parent,
-            };
-            let parent = self.stack.get_mut(entry.parent);
-            visitor.close(place, entry.node, parent.map(|parent| &mut parent.node));
-        }
+        let Some((entry, rest)) = self.stack.split_last_mut() else {
+            return;
+        };
+        let place = TreeNode {
+            stem: &self.text[..entry.end],
+            part: entry.part,
+            level: entry.level,
+            id: entry.id,
+            slot: rest.len(),
+            parent: entry.parent,
+        };
+        let parent = rest.get_mut(entry.parent).map(|parent| &mut parent.node);
+        visitor.close(place, &mut entry.node, parent);
+        self.stack.pop();
     }
 
     /// Closes all open nodes.
@@ -365,7 +372,7 @@ mod tests {
         fn close(
             &mut self,
             place: TreeNode<'_>,
-            mut node: Vec<String>,
+            node: &mut Vec<String>,
             parent: Option<&mut Vec<String>>,
         ) {
             let name = String::from_utf8_lossy(place.stem).into_owned();
@@ -373,7 +380,7 @@ mod tests {
                 parent.push(name.clone());
             }
             node.sort();
-            self.closed.push((name, node));
+            self.closed.push((name, std::mem::take(node)));
         }
     }
 

@@ -268,15 +268,15 @@ impl Visitor for Writer<'_> {
     }
 
     #[inline]
-    fn close(&mut self, place: TreeNode<'_>, node: Passed, parent: Option<&mut Passed>) {
-        let mut total = node.total;
+    fn close(&mut self, place: TreeNode<'_>, node: &mut Passed, parent: Option<&mut Passed>) {
+        let total = &mut node.total;
         match self.counting {
             Counting::Partition => total.add_all(&node.given),
             Counting::Accumulate => total.replace(&node.given),
         }
         if !node.written {
             if let Some(parent) = parent {
-                parent.total.add_all(&total);
+                parent.total.add_all(total);
             }
             return;
         }

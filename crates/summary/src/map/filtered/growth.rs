@@ -124,7 +124,7 @@ impl Visitor for Compare {
         Compared::default()
     }
 
-    fn close(&mut self, place: TreeNode<'_>, mut node: Compared, parent: Option<&mut Compared>) {
+    fn close(&mut self, place: TreeNode<'_>, node: &mut Compared, parent: Option<&mut Compared>) {
         node.was |= node.before > 0.0;
         let came = (node.now - node.before).max(0.0);
         self.growth.newcomers += came;
@@ -151,7 +151,7 @@ impl Visitor for Nothing {
 
     fn open(&mut self, _: TreeNode<'_>, _: Option<&()>) {}
 
-    fn close(&mut self, _: TreeNode<'_>, (): (), _: Option<&mut ()>) {}
+    fn close(&mut self, _: TreeNode<'_>, (): &mut (), _: Option<&mut ()>) {}
 }
 
 impl Pass for Nothing {

@@ -13,9 +13,9 @@ use crate::map::prior::{Learning, Prior};
 use crate::map::sample::Sample;
 use crate::map::sites::Sites;
 use crate::map::solve::search::{Bracket, Range, search};
-use crate::map::solve::solver::{Value, states};
+use crate::map::solve::solver::Value;
 use crate::map::solve::{
-    Frozen, Gather, Outline, Solution, Terms, Totals, VoidPrice, assess, solve,
+    Expects, Frozen, Gather, Outline, Solution, Terms, Totals, VoidPrice, assess, solve, states,
 };
 use crate::map::top::Top;
 use crate::map::write::{Style, Summed};
@@ -173,9 +173,11 @@ impl<'a> Search<'a> {
             row: self.prices.row(),
             void: VoidPrice::Row,
             keys: *self.prices.keys(),
-            prior: &self.prior,
-            smooth: true,
-            aside: 1.0,
+            expects: Expects {
+                prior: &self.prior,
+                smooth: true,
+                aside: 1.0,
+            },
             top: self.filtered.top.unwrap_or(Top::Everything),
             counting: self.given.counting,
             miss: self.filtered.miss_price,
@@ -257,8 +259,11 @@ impl<'a> Search<'a> {
             // With half as many lookups, each counts twice.
             let prior = learning.finish(1.0, strength);
             let terms = Terms {
-                prior: &prior,
-                aside: 0.0,
+                expects: Expects {
+                    prior: &prior,
+                    smooth: true,
+                    aside: 0.0,
+                },
                 ..self.terms(2.0 * lambda)
             };
             let folder = &self.given.room.temporary;

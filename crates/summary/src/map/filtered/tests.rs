@@ -19,8 +19,7 @@ use crate::map::pass::walk;
 use crate::map::prior::Prior;
 use crate::map::sample::Sample;
 use crate::map::sites::Sites;
-use crate::map::solve::solver::states;
-use crate::map::solve::{Gather, RowPrice, Terms, VoidPrice, assess, solve};
+use crate::map::solve::{Expects, Gather, RowPrice, Terms, VoidPrice, assess, solve, states};
 use crate::map::top::Top;
 use crate::map::write::Counting;
 use crate::map::{Filters, Map, SourceMap, build, merge};
@@ -174,9 +173,10 @@ proptest! {
             row: RowPrice { row, byte: 0.0 },
             void: VoidPrice::Row,
             keys: *prices.keys(),
-            prior: &flat,
-            smooth: true,
-            aside: 1.0,
+            expects: Expects {
+                smooth: true,
+                ..Expects::plain(&flat)
+            },
             top: Top::Everything,
             counting: Counting::Partition,
             miss: 0.0,

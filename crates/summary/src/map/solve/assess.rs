@@ -6,8 +6,10 @@
 //! then each group is handled once.
 
 use super::choice::{ABSENT, CHANCES, Choice, NO_ROW, STATES};
+use super::fold::Folded;
 use super::outline::{HELD, LABELLED, Outline, Own, Reader, VOID, VOID_BELOW, WILDCARD};
-use super::solver::{Solution, Terms};
+use super::solution::Solution;
+use super::terms::Terms;
 use crate::error::{Error, Result};
 
 /// Totals of a map.
@@ -69,6 +71,7 @@ pub(crate) fn assess(outline: &Outline, solution: &Solution, terms: &Terms<'_>) 
             };
             let below = assess.node(&node.own, above, solution.choice(&choices, at), 1.0);
             slots[node.slot] = below;
+            assess.folded(&node.folded, below);
             for &(group, times) in &node.groups {
                 assess.group(group, f64::from(times), below);
             }
@@ -103,6 +106,17 @@ impl Assess<'_> {
         }
     }
 
+    /// Adds folded subtrees.
+    fn folded(&mut self, folded: &Folded, above: Above) {
+        let (rows, wrong) = match above {
+            Above::State(ABSENT) | Above::Locked => (folded.absent_rows, folded.absent_wrong),
+            Above::State(state) => (folded.open_rows, CHANCES[state] * folded.open_wrong),
+            Above::SourceMap(state) => (folded.open_rows, CHANCES[state] * folded.given_wrong),
+        };
+        self.totals.rows += self.terms.row.row * rows as f64;
+        self.totals.wrong += wrong;
+    }
+
     fn expand(&mut self, group: u32, times: f64, above: Above) {
         let outline = self.outline;
         let Some(members) = outline.groups().get(group as usize) else {
@@ -123,7 +137,7 @@ impl Assess<'_> {
             true => times * own.aside,
             false => 0.0,
         };
-        let (asked, prior) = terms.misses(own);
+        let (asked, prior) = terms.expects.misses(own);
         let (asked, prior) = (times * asked, times * prior);
         let held = times * own.held as f64;
         let price = |rows: u64| times * terms.row.of(own, rows);

@@ -9,6 +9,7 @@ use super::outline::{
     BY_POWER, Children, HELD, HOLDS, LABELLED, Outline, Own as Noted, ROOT, VOID, VOID_BELOW,
     WILDCARD,
 };
+use super::terms::Expects;
 use crate::error::{Error, Result};
 use crate::map::beside::{Beside, Own, Size, Sums};
 use crate::map::pass::Pass;
@@ -59,6 +60,8 @@ pub(crate) struct Gathered {
 pub(crate) struct Gather<'a> {
     prior: &'a Prior,
     sites: &'a Sites,
+    /// Whether subtrees that never roll up are folded. Rolling up has to be all there is to choose.
+    pub(crate) folds: bool,
     /// Whether domains are distinguished from public suffixes.
     domains: bool,
     /// Whether misses below nodes that hold nothing are also recorded at the nearest node that
@@ -86,6 +89,7 @@ impl<'a> Gather<'a> {
         Gather {
             prior,
             sites,
+            folds: false,
             domains: false,
             strays: false,
             outline: None,
@@ -200,14 +204,13 @@ impl<'a> Gather<'a> {
             false => 0.0,
         };
         let own = node.own(prior);
-        let sums = std::mem::take(&mut node.papers);
         let above = parent.map(|parent| {
             parent.locked.add(node.locked);
             parent.given.add(node.given);
             &mut parent.papers
         });
         if let Some(beside) = &mut self.beside {
-            beside.close(place, sums, own, above);
+            beside.close(place, &mut node.papers, own, above);
         }
     }
 }
@@ -270,13 +273,13 @@ impl Visitor for Gather<'_> {
     fn close(
         &mut self,
         place: TreeNode<'_>,
-        mut node: Gathered,
+        node: &mut Gathered,
         mut parent: Option<&mut Gathered>,
     ) {
         node.holds |= node.held || node.wildcard;
         self.urirs += node.urirs;
         if node.holds && self.learning.is_some() {
-            let class = self.class(&place, &node, self.taught);
+            let class = self.class(&place, node, self.taught);
             if let Some(learning) = &mut self.learning {
                 learning.add(class, node.stray_aside);
                 if node.held {
@@ -285,18 +288,20 @@ impl Visitor for Gather<'_> {
             }
         }
         if self.outline.is_some() {
-            let noted = self.note(&place, &node);
+            let noted = self.note(&place, node);
             let children = std::mem::take(&mut node.outlined);
             let above = parent.as_deref_mut().map(|parent| &mut parent.outlined);
             let at = (place.id, place.slot, place.parent);
+            let expects = Expects::plain(self.prior);
+            let misses = self.folds.then(|| expects.misses(&noted));
             if let Some(outline) = &mut self.outline
-                && let Err(error) = outline.push(at, &noted, children, above)
+                && let Err(error) = outline.push(at, &noted, children, misses, above)
             {
                 self.error.get_or_insert(error);
             }
         }
         if self.beside.is_some() {
-            self.compare(&place, &mut node, parent.as_deref_mut());
+            self.compare(&place, node, parent.as_deref_mut());
         }
         let Some(parent) = parent else {
             return;

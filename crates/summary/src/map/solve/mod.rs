@@ -15,15 +15,23 @@
 
 mod assess;
 pub(crate) mod choice;
+mod coding;
+mod fold;
 pub(crate) mod gather;
+mod hull;
 pub(crate) mod numbers;
 pub(crate) mod outline;
 mod packed;
 pub(crate) mod search;
+mod solution;
 pub(crate) mod solver;
+mod terms;
 
 pub(crate) use assess::{Totals, assess};
 pub(crate) use choice::{Choice, Choices, STATES, Verdict};
 pub(crate) use gather::Gather;
+pub(crate) use hull::Hull;
 pub(crate) use outline::Outline;
-pub(crate) use solver::{Frozen, RowPrice, Solution, Terms, VoidPrice, solve};
+pub(crate) use solution::Solution;
+pub(crate) use solver::{Frozen, solve};
+pub(crate) use terms::{Expects, RowPrice, Terms, VoidPrice, states};

@@ -5,10 +5,15 @@
 //! lookups, a site with one page. Identical small subtrees form a group, which is stored and solved
 //! once. All other nodes are on a tape, which spills to a temporary file beyond a megabyte; the
 //! number of groups is limited. So the outline takes no more memory for a larger map.
+//!
+//! Where rolling up is all there is to choose, subtrees that never roll up are [folded](super::fold)
+//! instead, and nothing is grouped.
 
 use std::collections::HashMap;
 use std::path::Path;
 
+use super::coding::{push_children, push_number, push_own, read_node};
+use super::fold::Folded;
 use super::numbers::Numbers;
 use crate::error::{Error, Result};
 use crate::map::tape::Tape;
@@ -81,12 +86,15 @@ pub(crate) struct Node {
     pub(crate) own: Own,
     /// Grouped children, and how many there are of each group.
     pub(crate) groups: Vec<(u32, u32)>,
+    /// Folded children.
+    pub(crate) folded: Folded,
 }
 
-/// The grouped children of an open node.
+/// The children of an open node that are grouped or folded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Children {
     groups: Vec<(u32, u32)>,
+    folded: Folded,
     /// Number of nodes below.
     nodes: u32,
     /// Whether some child is on the tape.
@@ -144,15 +152,26 @@ impl Outline {
         }
     }
 
-    /// Adds a node that is closed, and records it with its parent.
+    /// Adds a node that is closed, and records it with its parent. If subtrees are folded, `misses`
+    /// are the expected misses of the node.
     pub(crate) fn push(
         &mut self,
         (id, slot, parent): (usize, usize, usize),
         own: &Own,
         children: Children,
-        above: Option<&mut Children>,
+        misses: Option<(f64, f64)>,
+        mut above: Option<&mut Children>,
     ) -> Result<()> {
-        let small = !children.on_tape
+        if let Some(misses) = misses
+            && !children.on_tape
+            && let Some(above) = above.as_deref_mut()
+            && let Some(folded) = children.folded.with(own, misses)
+        {
+            above.folded.add(&folded);
+            return Ok(());
+        }
+        let small = misses.is_none()
+            && !children.on_tape
             && children.nodes < MOST_NODES
             && children.groups.len() <= MOST_CHILDREN
             && !own.is(ROOT);
@@ -173,7 +192,7 @@ impl Outline {
         push_number(out, slot as u64);
         push_number(out, (slot - parent) as u64);
         push_own(own, out);
-        push_groups(&children.groups, out);
+        push_children(&children.groups, &children.folded, out);
         self.slots = self.slots.max(slot + 1);
         if self.chunk.len() >= CHUNK {
             self.tape.push(&self.chunk)?;
@@ -188,7 +207,7 @@ impl Outline {
     fn group(&mut self, own: &Own, children: &Children) -> Option<u32> {
         self.key.clear();
         push_own(own, &mut self.key);
-        push_groups(&children.groups, &mut self.key);
+        push_children(&children.groups, &children.folded, &mut self.key);
         if let Some(&group) = self.known.get(&self.key[..]) {
             return Some(group);
         }
@@ -287,245 +306,5 @@ impl Reader {
     pub(crate) fn seek(&mut self, position: usize) {
         self.at = position;
         self.last = 0;
-    }
-}
-
-/// Whether parts of a node's own data differ from the defaults.
-const TOP: u16 = 1 << 8;
-const GIVEN: u16 = 1 << 9;
-const ROWS: u16 = 1 << 10;
-const ASKED: u16 = 1 << 11;
-const ASIDE: u16 = 1 << 12;
-const FRESH: u16 = 1 << 13;
-const STRAY: u16 = 1 << 14;
-const STRAY_ASIDE: u16 = 1 << 15;
-
-fn push_own(own: &Own, out: &mut Vec<u8>) {
-    let mut flags = own.flags;
-    for (flag, is) in [
-        (TOP, own.top.is_some()),
-        (GIVEN, own.given != 0),
-        (ROWS, own.exact_rows > 1 || own.wildcard_rows != 1),
-        (ASKED, own.asked != 0.0),
-        (ASIDE, own.aside != 0.0),
-        (FRESH, own.fresh != 0.0),
-        (STRAY, own.stray != 0.0),
-        (STRAY_ASIDE, own.stray_aside != 0.0),
-    ] {
-        flags |= if is { flag } else { 0 };
-    }
-    out.extend_from_slice(&flags.to_le_bytes());
-    out.push(own.length);
-    if let Some(top) = own.top {
-        out.push(top as u8);
-    }
-    if own.is(HELD) {
-        push_number(out, own.held);
-    }
-    if own.given != 0 {
-        push_number(out, own.given);
-    }
-    if flags & ROWS != 0 {
-        push_number(out, own.exact_rows);
-        push_number(out, own.wildcard_rows);
-    }
-    let weights = [own.asked, own.aside, own.fresh, own.stray, own.stray_aside];
-    for weight in weights {
-        if weight != 0.0 {
-            out.extend_from_slice(&weight.to_le_bytes());
-        }
-    }
-    if own.is(BY_POWER) {
-        out.extend_from_slice(&own.expected.to_le_bytes());
-    } else if own.is(HOLDS) {
-        out.extend_from_slice(&own.class.to_le_bytes());
-    }
-}
-
-fn push_groups(groups: &[(u32, u32)], out: &mut Vec<u8>) {
-    push_number(out, groups.len() as u64);
-    let mut last = 0;
-    for &(group, count) in groups {
-        push_number(out, u64::from(group - last));
-        push_number(out, u64::from(count));
-        last = group;
-    }
-}
-
-/// Decodes the next node. `None` if the bytes are invalid.
-#[inline]
-fn read_node(rest: &mut &[u8], last: &mut usize, node: &mut Node) -> Option<()> {
-    let step = number(rest)?;
-    let step = (step >> 1) as i64 ^ -((step & 1) as i64);
-    *last = last.wrapping_add(step as usize);
-    node.id = *last;
-    node.slot = number(rest)? as usize;
-    node.parent = node.slot.checked_sub(number(rest)? as usize)?;
-    node.own = read_own(rest)?;
-    node.groups.clear();
-    let mut group = 0;
-    for _ in 0..number(rest)? {
-        group += number(rest)? as u32;
-        node.groups.push((group, number(rest)? as u32));
-    }
-    Some(())
-}
-
-#[inline]
-fn read_own(rest: &mut &[u8]) -> Option<Own> {
-    let flags = u16::from_le_bytes(bytes(rest)?);
-    let has = |flag: u16| flags & flag != 0;
-    let length = byte(rest)?;
-    let top = match has(TOP) {
-        true => Some(*Top::ALL.get(usize::from(byte(rest)?))?),
-        false => None,
-    };
-    let held = if has(HELD) { number(rest)? } else { 0 };
-    let given = if has(GIVEN) { number(rest)? } else { 0 };
-    let (exact_rows, wildcard_rows) = match has(ROWS) {
-        true => (number(rest)?, number(rest)?),
-        false => (u64::from(has(HELD)), 1),
-    };
-    let mut weight = |flag: u16| match has(flag) {
-        true => bytes(rest).map(f64::from_le_bytes),
-        false => Some(0.0),
-    };
-    let (asked, aside, fresh) = (weight(ASKED)?, weight(ASIDE)?, weight(FRESH)?);
-    let (stray, stray_aside) = (weight(STRAY)?, weight(STRAY_ASIDE)?);
-    let expected = weight(BY_POWER)?;
-    let class = match has(HOLDS) && !has(BY_POWER) {
-        true => u16::from_le_bytes(bytes(rest)?),
-        false => 0,
-    };
-    Some(Own {
-        flags: flags & (TOP - 1),
-        top,
-        held,
-        given,
-        exact_rows,
-        wildcard_rows,
-        asked,
-        aside,
-        stray,
-        stray_aside,
-        fresh,
-        class,
-        expected,
-        length,
-    })
-}
-
-#[inline]
-fn bytes<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
-    let (bytes, behind) = rest.split_first_chunk()?;
-    *rest = behind;
-    Some(*bytes)
-}
-
-#[inline]
-fn byte(rest: &mut &[u8]) -> Option<u8> {
-    let (&byte, behind) = rest.split_first()?;
-    *rest = behind;
-    Some(byte)
-}
-
-/// A variable-length integer: seven bits per byte, lowest first.
-#[inline]
-fn number(rest: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for shift in (0..64).step_by(7) {
-        let byte = byte(rest)?;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(number);
-        }
-    }
-    None
-}
-
-#[inline]
-fn push_number(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn own() -> impl Strategy<Value = Own> {
-        let weight = || prop_oneof![Just(0.0), 0.1..1e9f64];
-        (
-            (
-                0..256u16,
-                prop::option::of(prop::sample::select(&Top::ALL[..])),
-                any::<u8>(),
-            ),
-            (any::<u32>(), 0..3u64, 0..3u64, 0..3u64),
-            (weight(), weight(), weight(), weight(), weight()),
-            (any::<u16>(), weight()),
-        )
-            .prop_map(
-                |(
-                    (flags, top, length),
-                    (held, given, exact, wildcard_rows),
-                    (asked, aside, fresh, stray, stray_aside),
-                    (class, expected),
-                )| {
-                    let is = |flag: u16| flags & flag != 0;
-                    Own {
-                        flags,
-                        top,
-                        held: if is(HELD) { u64::from(held) } else { 0 },
-                        given,
-                        // Without second keys it follows from whether the node is held.
-                        exact_rows: if exact > 1 || wildcard_rows != 1 {
-                            exact
-                        } else {
-                            u64::from(is(HELD))
-                        },
-                        wildcard_rows,
-                        asked,
-                        aside,
-                        stray,
-                        stray_aside,
-                        fresh,
-                        class: if is(HOLDS) && !is(BY_POWER) { class } else { 0 },
-                        expected: if is(BY_POWER) && expected != 0.0 {
-                            expected
-                        } else {
-                            0.0
-                        },
-                        length,
-                    }
-                },
-            )
-    }
-
-    proptest! {
-        #[test]
-        fn what_is_kept_comes_back(owns in prop::collection::vec((own(), prop::collection::btree_map(any::<u16>(), 1..9u32, 0..4)), 0..40)) {
-            let mut kept = Vec::new();
-            for (own, groups) in &owns {
-                push_own(own, &mut kept);
-                push_groups(&groups.iter().map(|(group, count)| (u32::from(*group), *count)).collect::<Vec<_>>(), &mut kept);
-            }
-            let mut rest = &kept[..];
-            for (own, groups) in &owns {
-                prop_assert_eq!(read_own(&mut rest), Some(*own));
-                let mut read = Vec::new();
-                let mut group = 0;
-                for _ in 0..number(&mut rest).unwrap() {
-                    group += number(&mut rest).unwrap() as u32;
-                    read.push((group as u16, number(&mut rest).unwrap() as u32));
-                }
-                prop_assert_eq!(read, groups.iter().map(|(group, count)| (*group, *count)).collect::<Vec<_>>());
-            }
-            prop_assert!(rest.is_empty());
-        }
     }
 }

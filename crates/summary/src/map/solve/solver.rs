@@ -23,115 +23,14 @@
 //! Newcomers are what an archive will add. In state `s`, a newcomer is called absent with
 //! probability 1 - p(s), and that has a price, too.
 
-use super::choice::{ABSENT, CHANCES, Choice, Choices, NO_ROW, OPEN, STATES, Table};
-use super::numbers::Numbers;
-use super::outline::{
-    BY_POWER, HELD, HOLDS, LABELLED, Outline, Own, ROOT, Reader, VOID, VOID_BELOW, WILDCARD,
-};
+use super::choice::{CHANCES, Choice, NO_ROW, OPEN, STATES, Table};
+use super::fold::Folded;
+use super::outline::{HELD, HOLDS, Outline, Own, ROOT, Reader, VOID, VOID_BELOW, WILDCARD};
+use super::solution::Solution;
+use super::terms::{Terms, VoidPrice};
 use crate::error::{Error, Result};
-use crate::map::prior::Prior;
 use crate::map::tape::Tape;
-use crate::map::top::Top;
 use crate::map::write::Counting;
-
-/// The price of a row: a constant, plus a part that grows with its last label or segment.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct RowPrice {
-    pub(crate) row: f64,
-    pub(crate) byte: f64,
-}
-
-impl RowPrice {
-    /// Every row costs 1.
-    pub(crate) const ONE: RowPrice = RowPrice {
-        row: 1.0,
-        byte: 0.0,
-    };
-
-    #[inline]
-    pub(crate) fn of(self, own: &Own, rows: u64) -> f64 {
-        (self.row + self.byte * f64::from(own.length)) * rows as f64
-    }
-}
-
-/// The price of a void.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum VoidPrice {
-    /// No voids except those of the input map.
-    Never,
-    /// The price of any other row.
-    Row,
-    /// This price, though its size is one row.
-    Fixed(f64),
-}
-
-/// The prices and weights of an optimisation.
-#[derive(Clone, Debug)]
-pub(crate) struct Terms<'a> {
-    /// The price of a false positive.
-    pub(crate) lambda: f64,
-    /// The available states, in order of the probability that a miss is called present.
-    pub(crate) states: Vec<usize>,
-    pub(crate) row: RowPrice,
-    pub(crate) void: VoidPrice,
-    /// The size of a URI-R in a filter, by state.
-    pub(crate) keys: [f64; STATES],
-    pub(crate) prior: &'a Prior,
-    /// Whether misses are shrunk towards the mean where they were seen: those at held nodes have a
-    /// floor, and the others are weighted by the trust in them. If not, they count as seen, and the
-    /// nearest node that holds something expects fewer.
-    pub(crate) smooth: bool,
-    /// The weight of held-out misses.
-    pub(crate) aside: f64,
-    pub(crate) top: Top,
-    pub(crate) counting: Counting,
-    /// The price of a newcomer that is called absent, in false positives.
-    pub(crate) miss: f64,
-    /// How much of what was seen once is attributed to chance.
-    pub(crate) luck: f64,
-}
-
-/// The states absent and open, with filters of some widths between them.
-pub(crate) fn states(widths: impl DoubleEndedIterator<Item = u8>) -> Vec<usize> {
-    let widths = widths.rev().map(usize::from);
-    [ABSENT].into_iter().chain(widths).chain([OPEN]).collect()
-}
-
-impl Terms<'_> {
-    /// Expected misses at a node itself, and in addition to those seen at and below it.
-    #[inline]
-    pub(crate) fn misses(&self, own: &Own) -> (f64, f64) {
-        let mut asked = own.asked + self.aside * own.aside;
-        if own.is(HELD) {
-            if !own.is(LABELLED) {
-                asked = 0.0;
-            }
-            if self.smooth {
-                // However few: otherwise keys without a filter would have no false positives.
-                asked += self.prior.here();
-            }
-        } else if self.smooth {
-            // The rest is included in the expectation of the nearest node that holds something.
-            asked *= self.prior.trust();
-        }
-        let mut prior = match (own.is(BY_POWER), own.is(HOLDS)) {
-            (true, _) => own.expected,
-            (false, true) => self.prior.of_class(usize::from(own.class)),
-            (false, false) => 0.0,
-        };
-        if !self.smooth && own.is(HOLDS) {
-            let stray = own.stray + self.aside * own.stray_aside;
-            prior -= (1.0 - self.prior.trust()) * stray;
-        }
-        (asked, prior)
-    }
-
-    /// How many of these misses are attributed to chance where a row turns them away.
-    #[inline]
-    fn luck(&self, misses: f64) -> f64 {
-        self.lambda * self.luck * misses / (misses + 1.0)
-    }
-}
 
 /// The least cost, and the size of the map that has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -140,11 +39,64 @@ pub(crate) struct Value {
     pub(crate) size: f64,
 }
 
+impl Value {
+    const ZERO: Value = Value {
+        cost: 0.0,
+        size: 0.0,
+    };
+
+    #[inline]
+    fn add(&mut self, other: Value, times: f64) {
+        self.cost += times * other.cost;
+        self.size += times * other.size;
+    }
+}
+
+/// A value for each of `N` states.
+#[derive(Clone, Copy, Debug)]
+struct Values<const N: usize> {
+    cost: [f64; N],
+    size: [f64; N],
+}
+
+impl<const N: usize> Values<N> {
+    const ZERO: Values<N> = Values::same(Value::ZERO);
+
+    const fn same(value: Value) -> Values<N> {
+        Values {
+            cost: [value.cost; N],
+            size: [value.size; N],
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, other: &Values<N>, times: f64) {
+        for rank in 0..N {
+            self.cost[rank] += times * other.cost[rank];
+            self.size[rank] += times * other.size[rank];
+        }
+    }
+
+    #[inline]
+    fn set(&mut self, rank: usize, value: Value) {
+        self.cost[rank] = value.cost;
+        self.size[rank] = value.size;
+    }
+
+    #[inline]
+    fn get(&self, rank: usize) -> Value {
+        Value {
+            cost: self.cost[rank],
+            size: self.size[rank],
+        }
+    }
+}
+
 /// The totals below a node, or at and below it, for `N` states.
 #[derive(Clone, Copy, Debug)]
 struct Below<const N: usize> {
     /// By the state above.
-    values: [Value; N],
+    values: Values<N>,
     /// URI-Rs, excluding those below voids of the input map.
     count: f64,
     /// Misses, as far as they were seen, and all that are expected.
@@ -158,39 +110,43 @@ struct Below<const N: usize> {
 
 impl<const N: usize> Below<N> {
     const NOTHING: Below<N> = Below {
-        values: [Value {
-            cost: 0.0,
-            size: 0.0,
-        }; N],
+        values: Values::ZERO,
         count: 0.0,
         misses: 0.0,
         expected: 0.0,
-        locked: Value {
-            cost: 0.0,
-            size: 0.0,
-        },
-        given: Value {
-            cost: 0.0,
-            size: 0.0,
-        },
+        locked: Value::ZERO,
+        given: Value::ZERO,
     };
 
     #[inline]
     fn add(&mut self, other: &Below<N>, times: f64) {
-        for (value, more) in self.values.iter_mut().zip(&other.values) {
-            value.cost += times * more.cost;
-            value.size += times * more.size;
-        }
+        self.values.add(&other.values, times);
         self.count += times * other.count;
         self.misses += times * other.misses;
         self.expected += times * other.expected;
-        for (sum, more) in [
-            (&mut self.locked, other.locked),
-            (&mut self.given, other.given),
-        ] {
-            sum.cost += times * more.cost;
-            sum.size += times * more.size;
+        self.locked.add(other.locked, times);
+        self.given.add(other.given, times);
+    }
+
+    /// Adds folded subtrees: of a map without filters, so there are only the first and the last
+    /// state.
+    #[inline]
+    fn fold(&mut self, folded: &Folded, terms: &Terms<'_>) {
+        let value = |rows: u64, wrong: f64| {
+            let size = terms.row.row * rows as f64;
+            let cost = size + terms.lambda * wrong;
+            Value { cost, size }
+        };
+        let absent = value(folded.absent_rows, folded.absent_wrong);
+        let open = value(folded.open_rows, folded.open_wrong);
+        for (rank, value) in [(NOTHING, absent), (N - 1, open)] {
+            self.values.cost[rank] += value.cost;
+            self.values.size[rank] += value.size;
         }
+        self.locked.add(absent, 1.0);
+        self.given
+            .add(value(folded.open_rows, folded.given_wrong), 1.0);
+        self.expected += folded.open_wrong;
     }
 }
 
@@ -212,11 +168,10 @@ pub(crate) struct Frozen<'a> {
 }
 
 /// The states to solve for, by rank, in order of the probability that a miss is called present. The
-/// first is absent, the last open.
+/// first is absent. The last is open, and so are all ranks that are left over.
 struct Solver<'a, const N: usize> {
     terms: &'a Terms<'a>,
-    /// Number of ranks.
-    ranks: usize,
+    states: [usize; N],
     chances: [f64; N],
     keys: [f64; N],
 }
@@ -236,48 +191,36 @@ struct Chosen<const N: usize> {
 
 impl<'a, const N: usize> Solver<'a, N> {
     fn new(terms: &'a Terms<'a>) -> Solver<'a, N> {
-        let mut solver = Solver {
+        let states = std::array::from_fn(|rank| terms.states.get(rank).copied().unwrap_or(OPEN));
+        Solver {
             terms,
-            ranks: terms.states.len().min(N),
-            chances: [0.0; N],
-            keys: [0.0; N],
-        };
-        for (rank, &state) in terms.states.iter().enumerate().take(N) {
-            solver.chances[rank] = CHANCES[state];
-            solver.keys[rank] = terms.keys[state];
+            states,
+            chances: states.map(|state| CHANCES[state]),
+            keys: states.map(|state| terms.keys[state]),
         }
-        solver
-    }
-
-    fn ranks(&self) -> std::ops::Range<usize> {
-        0..self.ranks
     }
 
     /// Converts choices from ranks to states.
     fn choice(&self, chosen: &Chosen<N>) -> Choice {
-        let states = &self.terms.states;
+        let states = &self.states;
         let mut choice = Choice {
             given_wildcard: chosen.given_wildcard,
             given_void: chosen.given_void,
             ..Choice::default()
         };
         let of = |rank: u8| states.get(usize::from(rank)).map_or(NO_ROW, |&s| s as u8);
-        for rank in self.ranks() {
-            choice.wildcard[states[rank]] = of(chosen.wildcard[rank]);
-            choice.exact[states[rank]] = of(chosen.exact[rank]);
+        for (rank, &state) in states.iter().enumerate() {
+            choice.wildcard[state] = of(chosen.wildcard[rank]);
+            choice.exact[state] = of(chosen.exact[rank]);
         }
         choice
     }
 
     /// The previous choices, by rank.
     fn frozen(&self, rows: &[u8; STATES]) -> [u8; N] {
-        let states = &self.terms.states;
-        let rank_of = |state: u8| states.iter().position(|&s| s == usize::from(state));
-        let mut frozen = [NONE; N];
-        for rank in self.ranks() {
-            frozen[rank] = rank_of(rows[states[rank]]).map_or(NONE, |rank| rank as u8);
-        }
-        frozen
+        let rank_of = |state: u8| self.states.iter().position(|&s| s == usize::from(state));
+        self.states
+            .map(|state| rank_of(rows[state]).map_or(NONE, |rank| rank as u8))
     }
 
     /// The least cost of a node for each state above it, given what is below it.
@@ -285,7 +228,7 @@ impl<'a, const N: usize> Solver<'a, N> {
     fn node(&self, own: &Own, below: &mut Below<N>, frozen: Option<&Choice>) -> Chosen<N> {
         let terms = self.terms;
         let lambda = terms.lambda;
-        let (asked, prior) = terms.misses(own);
+        let (asked, prior) = terms.expects.misses(own);
         let mut chosen = Chosen {
             wildcard: [NONE; N],
             exact: [NONE; N],
@@ -315,7 +258,7 @@ impl<'a, const N: usize> Solver<'a, N> {
         if own.is(VOID_BELOW) {
             below.count = 0.0;
             below.given = below.locked;
-            below.values = [below.locked; N];
+            below.values = Values::same(below.locked);
             return chosen;
         }
         // Misses below an existing wildcard are kept as a cost of the state in which everything is
@@ -331,22 +274,21 @@ impl<'a, const N: usize> Solver<'a, N> {
             return chosen;
         }
         // The node itself.
-        let mut owns = [Value::default(); N];
+        let mut owns = Values::ZERO;
         if own.is(VOID) {
-            owns = [Value {
+            owns = Values::same(Value {
                 cost: exact_row,
                 size: exact_row,
-            }; N];
+            });
         } else {
-            for rank in self.ranks() {
-                let size = self.keys[rank] * own.held as f64;
-                owns[rank] = Value {
-                    cost: size + lambda * self.chances[rank] * asked,
-                    size,
-                };
+            let held = own.held as f64;
+            for rank in 0..N {
+                let size = self.keys[rank] * held;
+                owns.size[rank] = size;
+                owns.cost[rank] = size + lambda * self.chances[rank] * asked;
             }
             if own.is(HELD) && !own.is(ROOT) {
-                owns[NOTHING].cost = f64::INFINITY;
+                owns.cost[NOTHING] = f64::INFINITY;
             }
             if !own.is(ROOT) && (own.is(HELD) || asked > 0.0 || frozen.is_some()) {
                 let row = self.row(exact_row, own.is(HELD), !own.is(HELD), terms.luck(asked));
@@ -354,12 +296,15 @@ impl<'a, const N: usize> Solver<'a, N> {
                 self.rows(&mut owns, &row, frozen.as_ref(), &mut chosen.exact);
             }
         }
-        for rank in self.ranks() {
-            let value = &mut below.values[rank];
-            value.cost += owns[rank].cost + lambda * self.chances[rank] * prior;
-            value.size += owns[rank].size;
-            if own.fresh > 0.0 {
-                value.cost += lambda * terms.miss * (1.0 - self.chances[rank]) * own.fresh;
+        let values = &mut below.values;
+        for rank in 0..N {
+            values.cost[rank] += owns.cost[rank] + lambda * self.chances[rank] * prior;
+            values.size[rank] += owns.size[rank];
+        }
+        if own.fresh > 0.0 {
+            for rank in 0..N {
+                let missed = 1.0 - self.chances[rank];
+                values.cost[rank] += lambda * terms.miss * missed * own.fresh;
             }
         }
         // A row for everything below the node.
@@ -367,12 +312,7 @@ impl<'a, const N: usize> Solver<'a, N> {
             let opens = own.is(HOLDS) && terms.top >= top;
             let row = self.row(wildcard_row, opens, !own.is(ROOT), terms.luck(below.misses));
             let frozen = frozen.map(|frozen| self.frozen(&frozen.wildcard));
-            self.rows(
-                &mut below.values,
-                &row,
-                frozen.as_ref(),
-                &mut chosen.wildcard,
-            );
+            self.rows(values, &row, frozen.as_ref(), &mut chosen.wildcard);
         }
         chosen
     }
@@ -380,25 +320,29 @@ impl<'a, const N: usize> Solver<'a, N> {
     /// A wildcard of the input map: it gets the best state.
     fn given_wildcard(&self, below: &mut Below<N>, prior: f64, row: f64, chosen: &mut Chosen<N>) {
         let misses = below.given.cost - below.given.size + self.terms.lambda * prior;
-        let mut says = [Value::default(); N];
-        let mut best = self.ranks - 1;
-        for rank in (1..self.ranks).rev() {
+        let mut says = Values::<N>::ZERO;
+        let mut best = N - 1;
+        for rank in (1..N).rev() {
             let size = self.keys[rank] * below.count + below.given.size;
-            says[rank] = Value {
-                cost: size + self.chances[rank] * misses,
-                size,
-            };
-            if says[rank].cost < says[best].cost {
+            let cost = size + self.chances[rank] * misses;
+            says.set(rank, Value { cost, size });
+            if cost < says.cost[best] {
                 best = rank;
             }
         }
-        let with_row = Value {
-            cost: says[best].cost + row,
-            size: says[best].size + row,
-        };
-        for rank in self.ranks() {
-            let stays = rank != NOTHING && says[rank].cost <= with_row.cost;
-            below.values[rank] = if stays { says[rank] } else { with_row };
+        let mut with_row = says.get(best);
+        with_row.add(
+            Value {
+                cost: row,
+                size: row,
+            },
+            1.0,
+        );
+        for rank in 0..N {
+            let stays = rank != NOTHING && says.cost[rank] <= with_row.cost;
+            below
+                .values
+                .set(rank, if stays { says.get(rank) } else { with_row });
             if !stays {
                 chosen.wildcard[rank] = best as u8;
             }
@@ -424,14 +368,17 @@ impl<'a, const N: usize> Solver<'a, N> {
     ///
     /// A row with less than `s` pays `luck·(p(s) - p(t))`, one with more pays nothing. So the best
     /// of each kind is a minimum over the states before `s` and over those from `s` on.
-    #[inline]
+    #[inline(always)]
     fn rows(
         &self,
-        values: &mut [Value; N],
+        values: &mut Values<N>,
         row: &Row,
         frozen: Option<&[u8; N]>,
         chosen: &mut [u8; N],
     ) {
+        if row.price == f64::INFINITY && row.void == f64::INFINITY {
+            return;
+        }
         let price = |rank: usize| if rank == NOTHING { row.void } else { row.price };
         let size = |rank: usize| match rank {
             NOTHING => row.void_size,
@@ -439,111 +386,45 @@ impl<'a, const N: usize> Solver<'a, N> {
         };
         let stays = *values;
         if let Some(frozen) = frozen {
-            for rank in self.ranks() {
+            for rank in 0..N {
                 let says = usize::from(frozen[rank]);
-                if says < self.ranks && price(says).is_finite() {
+                if says < N && price(says).is_finite() {
                     let luck = row.luck * (self.chances[rank] - self.chances[says]).max(0.0);
-                    values[rank] = Value {
-                        cost: stays[says].cost + price(says) + luck,
-                        size: stays[says].size + size(says),
-                    };
+                    values.cost[rank] = stays.cost[says] + price(says) + luck;
+                    values.size[rank] = stays.size[says] + size(says);
                     chosen[rank] = says as u8;
                 }
             }
-            if stays[NOTHING].cost.is_finite() || values[NOTHING].cost.is_finite() {
+            if stays.cost[NOTHING].is_finite() || values.cost[NOTHING].is_finite() {
                 return;
             }
         }
         let mut more = [(f64::INFINITY, 0); N];
         let mut best = (f64::INFINITY, 0);
-        for rank in self.ranks().rev() {
-            let cost = stays[rank].cost + price(rank);
+        for rank in (0..N).rev() {
+            let cost = stays.cost[rank] + price(rank);
             if cost < best.0 {
                 best = (cost, rank);
             }
             more[rank] = best;
         }
         let mut less = (f64::INFINITY, NOTHING);
-        for rank in self.ranks() {
+        for rank in 0..N {
             let chance = row.luck * self.chances[rank];
             let mut best = more[rank];
             if less.0 + chance < best.0 {
                 best = (less.0 + chance, less.1);
             }
-            if best.0 < stays[rank].cost {
-                values[rank] = Value {
-                    cost: best.0,
-                    size: stays[best.1].size + size(best.1),
-                };
+            if best.0 < stays.cost[rank] {
+                values.cost[rank] = best.0;
+                values.size[rank] = stays.size[best.1] + size(best.1);
                 chosen[rank] = best.1 as u8;
             }
-            let cost = stays[rank].cost + price(rank) - chance;
+            let cost = stays.cost[rank] + price(rank) - chance;
             if cost < less.0 {
                 less = (cost, rank);
             }
         }
-    }
-}
-
-/// A least-cost map.
-pub(crate) struct Solution {
-    pub(crate) lambda: f64,
-    pub(crate) value: Value,
-    /// All expected misses.
-    pub(crate) misses: f64,
-    table: Table,
-    /// The choices of the nodes on the tape, chunk by chunk, if they were kept.
-    nodes: Option<Tape>,
-    /// The choices of groups.
-    groups: Vec<u32>,
-}
-
-impl Solution {
-    /// The choice of a group.
-    pub(crate) fn group(&self, group: u32) -> &Choice {
-        self.table
-            .get(self.groups.get(group as usize).copied().unwrap_or(0))
-    }
-
-    /// Reads the choices of the nodes of a chunk.
-    pub(crate) fn read(&self, chunk: usize, out: &mut Vec<u8>) -> Result<()> {
-        match &self.nodes {
-            Some(nodes) => nodes.read(chunk, out),
-            None => Err(Error::invalid("choices were not kept")),
-        }
-    }
-
-    /// The choice of a node, given those of its chunk and its position in it.
-    pub(crate) fn choice(&self, chunk: &[u8], at: usize) -> &Choice {
-        let mut number = [0; 4];
-        if let Some(bytes) = chunk.get(4 * at..4 * at + 4) {
-            number.copy_from_slice(bytes);
-        }
-        self.table.get(u32::from_le_bytes(number))
-    }
-
-    /// The choices by node id, for the pass that writes.
-    pub(crate) fn choices<'a>(
-        &self,
-        outline: &'a Outline,
-        folder: &std::path::Path,
-    ) -> Result<Choices<'a>> {
-        let mut numbers = Numbers::new(folder);
-        let mut reader = Reader::default();
-        let mut chunk = Vec::new();
-        for at in 0..outline.chunks() {
-            outline.read(at, &mut reader)?;
-            self.read(at, &mut chunk)?;
-            let mut bytes = chunk.chunks_exact(4);
-            while let Some(node) = reader.next(outline.slots())? {
-                let mut number = [0; 4];
-                number.copy_from_slice(bytes.next().unwrap_or(&[0; 4]));
-                numbers.set(node.id, u32::from_le_bytes(number));
-            }
-        }
-        numbers.intact()?;
-        let (table, groups) = (self.table.clone(), self.groups.clone());
-        Ok(Choices::of(table, numbers, outline, groups))
     }
 }
 
@@ -556,6 +437,7 @@ pub(crate) fn solve(
 ) -> Result<Solution> {
     match terms.states.len() {
         ..=2 => solve_for::<2>(outline, terms, frozen, keep),
+        3..=8 => solve_for::<8>(outline, terms, frozen, keep),
         _ => solve_for::<STATES>(outline, terms, frozen, keep),
     }
 }
@@ -594,27 +476,30 @@ fn solve_for<const N: usize>(
         numbers.clear();
         let mut at = 0;
         while let Some(node) = reader.next(slots.len())? {
-            let mut below = std::mem::replace(&mut slots[node.slot], Below::NOTHING);
+            let (above, below) = slots.split_at_mut(node.slot);
+            let below = &mut below[0];
             for &(group, times) in &node.groups {
                 let group = solved
                     .get(group as usize)
                     .ok_or_else(|| Error::invalid("a temporary file was changed"))?;
                 below.add(group, f64::from(times));
             }
+            below.fold(&node.folded, terms);
             let count = below.count + node.own.held as f64;
             let frozen = frozen
                 .filter(|frozen| count > frozen.most)
                 .map(|frozen| frozen.solution.choice(&before, at));
-            let chosen = solver.node(&node.own, &mut below, frozen);
+            let chosen = solver.node(&node.own, below, frozen);
             if nodes.is_some() {
                 let number = table.number(&solver.choice(&chosen));
                 numbers.extend_from_slice(&number.to_le_bytes());
             }
             at += 1;
-            match node.slot {
-                0 => (value, misses) = (below.values[NOTHING], below.expected),
-                _ => slots[node.parent].add(&below, 1.0),
+            match above.get_mut(node.parent) {
+                Some(above) => above.add(below, 1.0),
+                None => (value, misses) = (below.values.get(NOTHING), below.expected),
             }
+            *below = Below::NOTHING;
         }
         if let Some(nodes) = &mut nodes {
             nodes.push(&numbers)?;
