@@ -11,8 +11,8 @@ use waypost_index::select::Select;
 use waypost_io::{Format, LineWriter, Phase, Progress, Resources, Source};
 use waypost_surt::Surt;
 
-use super::row::{self, write_exact};
-use super::tidy::{Spool, Spooled, joined, push_tidy};
+use super::tree::row::{self, write_exact};
+use super::tree::tidy::{Spool, Spooled, joined, push_tidy};
 use crate::about::{About, Archive, By, Texts};
 use crate::error::{Error, Result};
 use crate::frequency::Number;
@@ -386,7 +386,7 @@ impl Rows {
 }
 
 fn push_line(out: &mut Vec<u8>, key: &[u8], second: &[u8], captures: u64, urirs: u64) {
-    super::tidy::push_head(key, second, out);
+    super::tree::tidy::push_head(key, second, out);
     push_digits(captures, out);
     out.push(b'/');
     push_digits(urirs, out);

@@ -5,9 +5,9 @@ use waypost_io::Source;
 use waypost_surt::{Key, Reach};
 
 use super::filtered::Said;
-use super::row::Row;
-use super::rows::{Order, Rows, Why};
-use super::store::Map;
+use super::lookup::Map;
+use super::tree::row::Row;
+use super::tree::rows::{Order, Rows, Why};
 use super::write::Counting;
 use crate::about::About;
 use crate::error::Result;

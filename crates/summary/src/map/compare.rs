@@ -6,8 +6,8 @@ use std::path::Path;
 use waypost_io::{Resources, Source};
 use waypost_surt::{Key, Reach, Surt};
 
-use super::rows::{Order, Rows};
-use super::store::Map;
+use super::lookup::Map;
+use super::tree::rows::{Order, Rows};
 use crate::error::Result;
 
 /// A domain with keys that are only in the first map.

@@ -7,10 +7,10 @@
 use waypost_io::{Resources, Source};
 use waypost_surt::Reach;
 
-use super::papers::PowerLaw;
-use super::pass::{Pass, Walked, walk};
-use super::row::Row;
-use super::tidy::tidied;
+use super::solve::papers::PowerLaw;
+use super::tree::pass::{Pass, Walked, walk};
+use super::tree::row::Row;
+use super::tree::tidy::tidied;
 use super::tree::{Part, TreeNode, Visitor};
 use crate::error::Result;
 

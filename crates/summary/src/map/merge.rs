@@ -11,10 +11,10 @@ use waypost_io::{Resources, Source};
 use waypost_surt::{Key, Reach};
 
 use super::filtered::{publish, spelled, temporary};
-use super::row::Row;
-use super::rows::{Order, Rows, second_key};
-use super::store::Map;
-use super::tidy::{Spool, push_tidy, write_spooled};
+use super::lookup::Map;
+use super::tree::row::Row;
+use super::tree::rows::{Order, Rows, second_key};
+use super::tree::tidy::{Spool, push_tidy, write_spooled};
 use crate::about::About;
 use crate::error::{Error, ErrorKind, Result};
 use crate::frequency::{Frequency, Number};

@@ -7,41 +7,31 @@
 //!                                       a small map ─► Map: lookups by a table of hashes
 //! ```
 //!
+//! | folder | contents |
+//! |---|---|
+//! | `tree` | rows, the tree of their nodes, and the pass over both and over a sample of lookups |
+//! | `solve` | decisions: the published rule, and least cost with its one solver |
+//! | `write` | the rows that follow from decisions |
+//! | `filtered` | maps whose rows have filters |
+//! | `lookup` | the row that decides a lookup |
+//!
 //! Every pass walks the tree of the map's nodes in byte order. A rule (the papers' or least cost)
 //! decides about each node when it is closed; the writer walks the same way again and knows the
 //! decision when it opens the node. The papers' rule needs the second pass only for maps with voids
 //! or wildcards.
 
-mod beside;
 mod build;
 pub mod check;
 pub mod compact;
 pub mod compare;
 mod filtered;
-mod find;
 pub mod fit;
-mod measure;
+mod lookup;
 mod merge;
-mod once;
-mod papers;
-mod pass;
-mod prior;
-mod queue;
-mod row;
-mod rows;
-pub mod sample;
-mod search;
-mod second;
 pub mod show;
-mod sites;
 mod solve;
-mod store;
-mod table;
-mod tape;
 #[cfg(test)]
 mod tests;
-mod tidy;
-mod top;
 mod tree;
 mod write;
 
@@ -50,12 +40,11 @@ pub use compact::{Budget, LeastCost, Report, Rule, SameSize, SourceMap, compact}
 pub use filtered::{
     Built, Filtered, FilteredBudget, Growth, compact_filtered, companion_of, growth,
 };
-pub use find::{Finder, Found};
+pub use lookup::{Finder, Found, Map, Span, TableReport, index, is_indexed};
 pub use merge::{Filters, Merged, merge};
-pub use papers::{Papers, PowerLaw};
-pub use prior::Prior;
-pub use row::{Row, write_frequency};
-pub use store::{Map, Span};
-pub use table::{TableReport, index, is_indexed};
-pub use top::Top;
+pub use solve::papers::{Papers, PowerLaw};
+pub use solve::prior::Prior;
+pub use solve::top::Top;
+pub use tree::row::{Row, write_frequency};
+pub use tree::sample;
 pub use write::{Counting, Style, Summed};

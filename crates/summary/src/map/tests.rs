@@ -8,17 +8,17 @@ use tempfile::TempDir;
 use waypost_io::{Resources, Source};
 use waypost_surt::{Key, Reach, Surt};
 
-use super::beside::Beside;
 use super::compact::{Budget, LeastCost, Rule, SourceMap, compact};
-use super::papers::{Papers, PowerLaw};
-use super::pass::walk;
-use super::prior::Prior;
-use super::rows::{Order, Rows};
-use super::sample::Sample;
-use super::sites::Sites;
+use super::lookup::Map;
+use super::solve::beside::Beside;
+use super::solve::papers::{Papers, PowerLaw};
+use super::solve::prior::Prior;
+use super::solve::sites::Sites;
+use super::solve::top::Top;
 use super::solve::{Expects, Gather, RowPrice, STATES, Terms, VoidPrice, assess, solve, states};
-use super::store::Map;
-use super::top::Top;
+use super::tree::pass::walk;
+use super::tree::rows::{Order, Rows};
+use super::tree::sample::Sample;
 use super::write::{Counting, Style};
 use crate::Summary;
 
@@ -445,7 +445,7 @@ fn map_text(held: &BTreeSet<String>) -> String {
     let mut out = Vec::new();
     for key in held {
         let frequency = "2/1".parse().unwrap();
-        super::row::write(key.as_bytes(), None, &frequency, None, &mut out);
+        super::tree::row::write(key.as_bytes(), None, &frequency, None, &mut out);
     }
     String::from_utf8(out).unwrap()
 }

@@ -11,9 +11,9 @@ use super::search::{Chosen, Search};
 use crate::error::{Error, Result};
 use crate::holdings::{Input, Reading};
 use crate::map::compact::{Report, SourceMap, head_with, how_of, write};
-use crate::map::prior::Prior;
-use crate::map::sample::Sample;
-use crate::map::top::Top;
+use crate::map::solve::prior::Prior;
+use crate::map::solve::top::Top;
+use crate::map::tree::sample::Sample;
 use crate::map::write::Style;
 use crate::ukvs::{Headers, Value};
 

@@ -20,8 +20,8 @@ use crate::filter::{
 };
 use crate::frequency::Sureness;
 use crate::holdings::{self, Input, Reading, Reduce, Run, escaped};
-use crate::map::rows::{Order, Rows};
-use crate::map::store::Map;
+use crate::map::lookup::Map;
+use crate::map::tree::rows::{Order, Rows};
 use crate::summary::Summary;
 use crate::ukvs::Headers;
 

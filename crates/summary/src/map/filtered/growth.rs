@@ -14,9 +14,9 @@ use crate::error::Result;
 use crate::holdings::Input;
 use crate::map::build;
 use crate::map::compact::SourceMap;
-use crate::map::pass::{Pass, place};
-use crate::map::row::Row;
-use crate::map::rows::{Order, Rows};
+use crate::map::tree::pass::{Pass, place};
+use crate::map::tree::row::Row;
+use crate::map::tree::rows::{Order, Rows};
 use crate::map::tree::{TreeNode, Visitor, Walk};
 
 use super::publish::temporary;

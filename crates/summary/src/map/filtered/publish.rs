@@ -22,7 +22,7 @@ use waypost_io::{AtomicFile, Format, LineWriter, Lines, Resources, Source};
 use super::companion::{self, BuiltCompanion};
 use crate::error::{Error, Result};
 use crate::holdings::Input;
-use crate::map::rows::{Order, Rows};
+use crate::map::tree::rows::{Order, Rows};
 use crate::ukvs::{Headers, Value};
 
 /// Suffixes of compressed maps, which are not part of the names of their filters.

@@ -8,16 +8,16 @@ use super::compact::{Filtered, FilteredBudget};
 use super::price::{self, Prices};
 use crate::error::{Error, Result};
 use crate::map::compact::SourceMap;
-use crate::map::measure::measure;
-use crate::map::prior::{Learning, Prior};
-use crate::map::sample::Sample;
-use crate::map::sites::Sites;
+use crate::map::solve::prior::{Learning, Prior};
 use crate::map::solve::search::{Bracket, Range, search};
+use crate::map::solve::sites::Sites;
 use crate::map::solve::solver::Value;
+use crate::map::solve::top::Top;
 use crate::map::solve::{
     Expects, Frozen, Gather, Outline, Solution, Terms, Totals, VoidPrice, assess, solve, states,
 };
-use crate::map::top::Top;
+use crate::map::tree::sample::Sample;
+use crate::map::write::measure::measure;
 use crate::map::write::{Style, Summed};
 
 /// Tolerances of the search: coarse while sizes are being learned, then fine.

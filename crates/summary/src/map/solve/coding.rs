@@ -2,7 +2,7 @@
 
 use super::fold::Folded;
 use super::outline::{BY_POWER, HELD, HOLDS, Node, Own};
-use crate::map::top::Top;
+use super::top::Top;
 
 /// Whether parts of a node's own data differ from the defaults.
 const TOP: u16 = 1 << 8;

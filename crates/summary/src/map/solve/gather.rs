@@ -5,20 +5,20 @@ use std::path::Path;
 
 use waypost_surt::Reach;
 
+use super::beside::{Beside, Own, Size, Sums};
 use super::outline::{
     BY_POWER, Children, HELD, HOLDS, LABELLED, Outline, Own as Noted, ROOT, VOID, VOID_BELOW,
     WILDCARD,
 };
+use super::prior::{Learning, Prior, class};
+use super::sites::Sites;
 use super::terms::Expects;
+use super::top::Top;
 use crate::error::{Error, Result};
-use crate::map::beside::{Beside, Own, Size, Sums};
-use crate::map::pass::Pass;
-use crate::map::prior::{Learning, Prior, class};
-use crate::map::row::Row;
-use crate::map::sample::MissCounts;
-use crate::map::second::{Names, Seconds};
-use crate::map::sites::Sites;
-use crate::map::top::Top;
+use crate::map::tree::pass::Pass;
+use crate::map::tree::row::Row;
+use crate::map::tree::sample::MissCounts;
+use crate::map::tree::second::{Names, Seconds};
 use crate::map::tree::{Part, TreeNode, Visitor};
 
 /// The state of an open node.

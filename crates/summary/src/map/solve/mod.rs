@@ -12,8 +12,11 @@
 //! what the nearest row above it says: nothing is present, a filter of some width decides, or
 //! everything is present. A plain map has the first and the last of these, a filtered map all of
 //! them; the dynamic programme is the same. Only the outline is read while prices are tried.
+//!
+//! The papers' rule is here, too: its decisions have the same form.
 
 mod assess;
+pub(crate) mod beside;
 pub(crate) mod choice;
 mod coding;
 mod fold;
@@ -22,10 +25,16 @@ mod hull;
 pub(crate) mod numbers;
 pub(crate) mod outline;
 mod packed;
+pub(crate) mod papers;
+pub(crate) mod plain;
+pub(crate) mod prior;
 pub(crate) mod search;
+pub(crate) mod sites;
 mod solution;
 pub(crate) mod solver;
+mod tape;
 mod terms;
+pub(crate) mod top;
 
 pub(crate) use assess::{Totals, assess};
 pub(crate) use choice::{Choice, Choices, STATES, Verdict};

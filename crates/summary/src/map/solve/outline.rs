@@ -15,9 +15,9 @@ use std::path::Path;
 use super::coding::{push_children, push_number, push_own, read_node};
 use super::fold::Folded;
 use super::numbers::Numbers;
+use super::tape::Tape;
+use super::top::Top;
 use crate::error::{Error, Result};
-use crate::map::tape::Tape;
-use crate::map::top::Top;
 
 /// How many bytes are written at once.
 const CHUNK: usize = 1 << 18;

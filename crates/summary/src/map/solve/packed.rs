@@ -12,8 +12,8 @@ use std::path::Path;
 
 use libdeflater::{CompressionLvl, Compressor, Decompressor};
 
+use super::tape::Tape;
 use crate::error::{Error, Result};
-use crate::map::tape::Tape;
 
 /// How many bytes are compressed at once.
 const BLOCK: usize = 1 << 19;

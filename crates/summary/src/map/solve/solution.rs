@@ -6,8 +6,8 @@ use super::choice::{Choice, Choices, Table};
 use super::numbers::Numbers;
 use super::outline::{Outline, Reader};
 use super::solver::Value;
+use super::tape::Tape;
 use crate::error::{Error, Result};
-use crate::map::tape::Tape;
 
 /// A least-cost map.
 pub(crate) struct Solution {

@@ -27,9 +27,9 @@ use super::choice::{CHANCES, Choice, NO_ROW, OPEN, STATES, Table};
 use super::fold::Folded;
 use super::outline::{HELD, HOLDS, Outline, Own, ROOT, Reader, VOID, VOID_BELOW, WILDCARD};
 use super::solution::Solution;
+use super::tape::Tape;
 use super::terms::{Terms, VoidPrice};
 use crate::error::{Error, Result};
-use crate::map::tape::Tape;
 use crate::map::write::Counting;
 
 /// The least cost, and the size of the map that has it.

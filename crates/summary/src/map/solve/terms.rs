@@ -2,8 +2,8 @@
 
 use super::choice::{ABSENT, OPEN, STATES};
 use super::outline::{BY_POWER, HELD, HOLDS, LABELLED, Own};
-use crate::map::prior::Prior;
-use crate::map::top::Top;
+use super::prior::Prior;
+use super::top::Top;
 use crate::map::write::Counting;
 
 /// The price of a row: a constant, plus a part that grows with its last label or segment.

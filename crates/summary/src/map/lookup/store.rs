@@ -14,16 +14,16 @@ use waypost_index::timestamp::Time;
 use waypost_io::{Compression, LONGEST_LINE, Mapped, Resources, Source};
 use waypost_surt::{Key, Reach, Surt};
 
-use super::filtered::Companion;
 use super::find::{Finder, Found};
-use super::row::Row;
-use super::rows::key_fields;
 use super::table::{self, Table, Tidiness};
-use super::tidy::{joined, joined_filter, tidied};
 use crate::about::{About, By};
 use crate::error::{Error, ErrorKind, Result};
 use crate::frequency::Frequency;
 use crate::lookup::Lookup;
+use crate::map::filtered::Companion;
+use crate::map::tree::row::Row;
+use crate::map::tree::rows::key_fields;
+use crate::map::tree::tidy::{joined, joined_filter, tidied};
 use crate::summary::{Answer, Kind, Match, Presence, Size, Summary};
 use crate::ukvs::{Headers, Line};
 
@@ -77,7 +77,7 @@ impl Map {
     pub fn open_rows(path: &Path, room: &Resources) -> Result<Map> {
         let source = Source::new(path);
         let name = |error: Error| error.in_file(path.display());
-        super::rows::check_kind(&source)?;
+        crate::map::tree::rows::check_kind(&source)?;
         // A pipe can be read only once, and can't be mapped.
         source.keep(&room.temporary)?;
         let plain = source.open()?.compression() == Compression::Plain;
@@ -199,7 +199,9 @@ impl Map {
 
     /// Whether rows have times, so that times can be looked up.
     pub fn has_times(&self) -> bool {
-        let second = super::rows::second_key(&self.headers).ok().flatten();
+        let second = crate::map::tree::rows::second_key(&self.headers)
+            .ok()
+            .flatten();
         matches!(self.about.by, Some(By::Year | By::Month)) || second.as_deref() == Some("datetime")
     }
 

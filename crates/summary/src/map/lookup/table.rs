@@ -22,10 +22,10 @@ use waypost_io::{AtomicFile, Compression, LONGEST_LINE, Mapped, Source};
 use waypost_surt::{Key, Reach};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-use super::row::Row;
-use super::rows::{is_tidy, key_fields};
 use super::store::headers_of;
 use crate::error::{Error, ErrorKind, Result};
+use crate::map::tree::row::Row;
+use crate::map::tree::rows::{is_tidy, key_fields};
 
 const MAGIC: &[u8; 8] = b"WAYPMAP\n";
 const VERSION: u32 = 3;
@@ -503,7 +503,7 @@ mod tests {
     use super::*;
 
     /// A map of every kind of key, and its table as version 3 has it.
-    const MAP: &[u8] = include_bytes!("../../tests/golden/small.ukvs");
+    const MAP: &[u8] = include_bytes!("../../../tests/golden/small.ukvs");
     const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/small.ukvs.wmap");
 
     #[test]

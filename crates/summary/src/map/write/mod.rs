@@ -1,19 +1,23 @@
 //! Writing a map by the decisions of an earlier pass.
 //!
-//! Rows [are queued](super::queue) while a wildcard is open. If too many are queued, or an unusual
+//! Rows [are queued](self::queue) while a wildcard is open. If too many are queued, or an unusual
 //! key breaks the order, all rows are written to a temporary file and sorted instead.
+
+pub(crate) mod measure;
+pub(crate) mod once;
+pub(crate) mod queue;
 
 use waypost_surt::Reach;
 
-use super::pass::Pass;
-use super::queue::{Finished, Kind, Queue};
-use super::row::Row;
-use super::second::{Names, Totals};
-use super::solve::{Choices, Verdict};
-use super::tidy::joined;
-use super::tree::{Part, TreeNode, Visitor};
+use self::queue::{Finished, Kind, Queue};
 use crate::error::Result;
 use crate::frequency::Frequency;
+use crate::map::solve::{Choices, Verdict};
+use crate::map::tree::pass::Pass;
+use crate::map::tree::row::Row;
+use crate::map::tree::second::{Names, Totals};
+use crate::map::tree::tidy::joined;
+use crate::map::tree::{Part, TreeNode, Visitor};
 
 /// The style of keys and frequencies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

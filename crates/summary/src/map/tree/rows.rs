@@ -10,8 +10,8 @@ use waypost_index::kind::{self, FileKind};
 use waypost_io::{Lines, Source, Stream};
 use waypost_surt::Key;
 
+use super::common_prefix;
 use super::row::{Row, tidy_key};
-use super::tree::common_prefix;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ukvs::{Headers, Line, Value};
 

@@ -10,11 +10,11 @@ use std::hint::black_box;
 
 use waypost_surt::{Key, Reach, Surt};
 
-use super::row::trim_slashes;
 use super::store::{Map, Span};
 use super::table::{Levels, Prefix, Table};
 use crate::frequency::Frequency;
 use crate::lookup::Lookup;
+use crate::map::tree::row::trim_slashes;
 
 /// The row that decides a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]

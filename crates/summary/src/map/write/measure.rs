@@ -4,20 +4,20 @@ use std::io::Read;
 
 use tempfile::NamedTempFile;
 
-use super::compact::SourceMap;
-use super::pass::{Walked, walk_again};
 use super::queue::{Finished, Queue};
-use super::sample::Sample;
-use super::solve::Choices;
-use super::tidy::write_spooled;
-use super::write::{Style, Summed, Writer};
+use super::{Style, Summed, Writer};
 use crate::error::{Error, Result};
+use crate::map::compact::SourceMap;
+use crate::map::solve::Choices;
+use crate::map::tree::pass::{Walked, walk_again};
+use crate::map::tree::sample::Sample;
+use crate::map::tree::tidy::write_spooled;
 
 /// How much is gzipped at once: the size of a gzip member in the files that we write.
 const MEMBER: usize = 1 << 20;
 
 /// The gzipped size in bytes of the map of some choices, and the statistics of its rows.
-pub(super) fn measure(
+pub(crate) fn measure(
     given: &SourceMap,
     choices: &Choices<'_>,
     sample: Option<&Sample>,

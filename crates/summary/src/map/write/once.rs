@@ -3,19 +3,19 @@
 //! Rows are queued as they arrive. When a node turns out to have too many children, its rows are
 //! removed from the queue and no more are added: from then on, only their sum is kept. So the queue
 //! never holds more than a subtree that may still roll up, and nothing that was written has to be
-//! remembered. Maps with voids or wildcards take [two passes](super::papers), and so do maps that
-//! this pass gives up on.
+//! remembered. Maps with voids or wildcards take [two passes](crate::map::solve::papers), and so do
+//! maps that this pass gives up on.
 
 use waypost_surt::Reach;
 
-use super::papers::{Cut, Cuts, Papers};
-use super::pass::{Pass, has_host};
 use super::queue::{Kind, Queue};
-use super::row::Row;
-use super::tree::{Part, TreeNode, Visitor, is_border};
-use super::write::{Style, write_key};
+use super::{Style, write_key};
 use crate::error::Result;
 use crate::frequency::Frequency;
+use crate::map::solve::papers::{Cut, Cuts, Papers};
+use crate::map::tree::pass::{Pass, has_host};
+use crate::map::tree::row::Row;
+use crate::map::tree::{Part, TreeNode, Visitor, is_border};
 
 /// Decides and writes.
 pub(crate) struct Once {

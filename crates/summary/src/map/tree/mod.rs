@@ -9,6 +9,13 @@
 //! Nodes are numbered in the order in which they are opened. A second walk over the same keys gives
 //! the same numbers.
 
+pub(crate) mod pass;
+pub(crate) mod row;
+pub(crate) mod rows;
+pub mod sample;
+pub(crate) mod second;
+pub(crate) mod tidy;
+
 /// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {

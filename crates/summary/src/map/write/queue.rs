@@ -8,11 +8,11 @@ use std::path::Path;
 
 use waypost_io::{Format, LineWriter, Resources};
 
-use super::row;
-use super::tidy::Spool;
-use super::write::{Style, Summed};
+use super::{Style, Summed};
 use crate::error::Result;
 use crate::frequency::{Frequency, Number};
+use crate::map::tree::row;
+use crate::map::tree::tidy::Spool;
 use crate::ukvs::push_digits;
 
 /// How many bytes may be queued.

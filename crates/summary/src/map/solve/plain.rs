@@ -4,18 +4,18 @@
 //! on which prices are tried; only the gzipped size of rows is measured on the map itself.
 
 use super::beside::Beside;
-use super::compact::{Budget, LeastCost, Report, SourceMap, head_with, how_of};
-use super::measure::measure;
 use super::prior::{Learning, Prior};
-use super::sample::Sample;
+use super::search::{Range, search};
 use super::sites::Sites;
-use super::solve::search::{Range, search};
-use super::solve::{
+use super::top::Top;
+use super::{
     Expects, Gather, Hull, Outline, RowPrice, Solution, Terms, VoidPrice, assess, solve, states,
 };
-use super::top::Top;
-use super::write::Style;
 use crate::error::{Error, Result};
+use crate::map::compact::{Budget, LeastCost, Report, SourceMap, head_with, how_of};
+use crate::map::tree::sample::Sample;
+use crate::map::write::Style;
+use crate::map::write::measure::measure;
 
 const RANGE: Range = Range {
     smallest: 1e-12,
@@ -25,7 +25,7 @@ const RANGE: Range = Range {
 };
 
 /// Searches for the price that spends a budget.
-pub(super) struct Search<'a> {
+pub(crate) struct Search<'a> {
     given: &'a mut SourceMap,
     least: &'a LeastCost,
     style: Style,
@@ -36,15 +36,15 @@ pub(super) struct Search<'a> {
 }
 
 /// The result of a pass over a map and lookups.
-pub(super) struct Learned {
-    pub(super) prior: Prior,
+pub(crate) struct Learned {
+    pub(crate) prior: Prior,
     /// How often each site is looked up.
-    pub(super) sites: Sites,
+    pub(crate) sites: Sites,
 }
 
 impl Learned {
     /// Learns the prior, unless it is given.
-    pub(super) fn new(
+    pub(crate) fn new(
         given: &mut SourceMap,
         sample: Option<&Sample>,
         prior: Option<&Prior>,
@@ -91,7 +91,7 @@ struct At {
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         given: &'a mut SourceMap,
         least: &'a LeastCost,
         style: Style,
@@ -135,7 +135,7 @@ impl<'a> Search<'a> {
             states: states(std::iter::empty()),
             row: RowPrice::ONE,
             void: at.void,
-            keys: [0.0; super::solve::STATES],
+            keys: [0.0; super::STATES],
             expects: Expects {
                 aside: at.aside,
                 ..Expects::plain(&self.prior)
@@ -153,7 +153,7 @@ impl<'a> Search<'a> {
         solve(outline, &self.terms(at), None, Some(folder))
     }
 
-    pub(super) fn find(mut self, report: &mut Report) -> Result<(Outline, Solution, bool)> {
+    pub(crate) fn find(mut self, report: &mut Report) -> Result<(Outline, Solution, bool)> {
         let gathered = self.gather()?;
         let outline = gathered.outline;
         let void = if self.least.voids && self.least.sample.is_some() {

@@ -9,11 +9,11 @@ use std::path::Path;
 
 use waypost_surt::{Reach, Surt};
 
-use super::pass::Pass;
-use super::row::Row;
-use super::solve::{Choice, Choices};
-use super::tree::{Part, TreeNode, Visitor};
+use super::{Choice, Choices};
 use crate::error::Result;
+use crate::map::tree::pass::Pass;
+use crate::map::tree::row::Row;
+use crate::map::tree::{Part, TreeNode, Visitor};
 
 /// A power law of mean children by depth: `a · depth^-k`.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -12,7 +12,7 @@
 //! how often a site is looked up, and the other half what follows from that. Otherwise every lookup
 //! would predict itself.
 
-use super::tree::Part;
+use crate::map::tree::Part;
 
 /// Classes of depth, and of numbers of children by powers of two.
 const DEPTHS: usize = 6;

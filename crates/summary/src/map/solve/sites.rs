@@ -2,12 +2,12 @@
 
 use waypost_surt::Reach;
 
-use super::pass::Pass;
 use super::prior::density;
-use super::row::Row;
-use super::sample::MissCounts;
-use super::tree::{Part, TreeNode, Visitor};
 use crate::error::Result;
+use crate::map::tree::pass::Pass;
+use crate::map::tree::row::Row;
+use crate::map::tree::sample::MissCounts;
+use crate::map::tree::{Part, TreeNode, Visitor};
 
 /// Counts the misses and rows of sites.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! The highest level at which wildcards are allowed.
 
 use super::papers::is_public_suffix;
-use super::tree::{Part, TreeNode};
+use crate::map::tree::{Part, TreeNode};
 
 /// The highest level at which wildcards are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,7 +6,7 @@ use waypost_surt::{Key, Reach, Surt};
 use super::row::Row;
 use super::rows::{Order, Rows, Untidy, is_root};
 use super::sample::{MissCounts, Sample};
-use super::tree::{Spot, Visitor, Walk};
+use super::{Spot, Visitor, Walk};
 use crate::error::Result;
 
 /// Receives rows and lookups at their nodes.

@@ -5,9 +5,9 @@
 //! up. So each pair of weights has an independent sum, and all of them are computed in a pass that
 //! is needed anyway.
 
-use super::compact::SameSize;
 use super::papers::{Counted, Cuts, Papers};
-use super::tree::{Part, TreeNode};
+use crate::map::compact::SameSize;
+use crate::map::tree::{Part, TreeNode};
 
 /// The weights of hosts and paths to try.
 const WEIGHTS: [f64; 8] = [0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, f64::INFINITY];

@@ -1,0 +1,10 @@
+//! Looking up URIs in a map: its memory-mapped text, the table of row offsets by hash, and the
+//! search for the most specific row.
+
+mod find;
+mod store;
+mod table;
+
+pub use find::{Finder, Found};
+pub use store::{Map, Span};
+pub use table::{TableReport, index, is_indexed};
