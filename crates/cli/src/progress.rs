@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use waypost_io::progress::{Progress, Snapshot};
+use waypost_io::progress::{Phase, Progress, Snapshot};
 
 /// Shows what libraries report to its [`Progress`], until it is dropped.
 pub(crate) struct Bar {
@@ -86,7 +86,8 @@ fn template(now: &Snapshot) -> &'static str {
         Some(_) => {
             "{msg} {bar:30} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec}, {eta} left"
         }
-        None => "{msg} {spinner} {decimal_bytes} {elapsed}",
+        None if now.phase == Phase::Reading => "{msg} {spinner} {decimal_bytes} {elapsed}",
+        None => "{msg} {spinner} {elapsed}",
     }
 }
 
@@ -94,7 +95,6 @@ fn template(now: &Snapshot) -> &'static str {
 mod tests {
     use super::*;
     use indicatif::{InMemoryTerm, TermLike};
-    use waypost_io::progress::Phase;
 
     /// What a bar shows for a snapshot.
     fn drawn(now: &Snapshot) -> String {
