@@ -152,15 +152,37 @@ pub(crate) struct ResourceArgs {
     /// Folder for temporary files [default: the folder of the output, else the system's]
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     temporary: Option<PathBuf>,
+    #[command(flatten)]
+    threads: ThreadArgs,
+}
+
+/// The number of threads alone, for commands that need little memory and no temporary files.
+#[derive(Args)]
+#[command(next_help_heading = "Resources")]
+pub(crate) struct ThreadArgs {
     /// Threads to use [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
 }
 
+impl ThreadArgs {
+    /// Sets the number of threads that the libraries use, and returns it. Call this once, before any
+    /// work starts.
+    pub(crate) fn start(&self) -> anyhow::Result<usize> {
+        if let Some(threads) = self.threads {
+            rayon::ThreadPoolBuilder::new()
+                .num_threads(usize::from(threads))
+                .build_global()
+                .context("--threads")?;
+        }
+        Ok(rayon::current_num_threads())
+    }
+}
+
 impl ResourceArgs {
     /// The limits given on the command line. Temporary files go next to `output` by default, where
-    /// there is space for it. Call this before any work starts: it also sets the number of threads
-    /// that the libraries use.
+    /// there is space for it. Call this once, before any work starts: it also sets the number of
+    /// threads that the libraries use.
     pub(crate) fn resources(&self, output: Option<&Path>) -> anyhow::Result<Resources> {
         let temporary = match &self.temporary {
             Some(folder) if !folder.is_dir() => {
@@ -173,16 +195,10 @@ impl ResourceArgs {
             Some(folder) => folder.clone(),
             None => folder_of(output).unwrap_or_else(std::env::temp_dir),
         };
-        if let Some(threads) = self.threads {
-            rayon::ThreadPoolBuilder::new()
-                .num_threads(usize::from(threads))
-                .build_global()
-                .context("--threads")?;
-        }
         Ok(Resources {
             memory: self.memory,
             temporary,
-            threads: rayon::current_num_threads(),
+            threads: self.threads.start()?,
         })
     }
 }

@@ -8,14 +8,16 @@ use proptest::prelude::*;
 use waypost_index::merge::{Addition, merge};
 use waypost_index::zipnum;
 use waypost_io::sort::{LEAST_MEMORY, Options, Report, sort};
-use waypost_io::{ErrorKind, Format, LineWriter, Progress, Source};
+use waypost_io::{ErrorKind, Format, LineWriter, Progress, Resources, Source};
 
 fn options(folder: &Path, threads: usize, unique: bool) -> Options {
     Options {
-        memory: LEAST_MEMORY,
-        threads,
+        resources: Resources {
+            memory: LEAST_MEMORY,
+            temporary: folder.to_owned(),
+            threads,
+        },
         unique,
-        temporary: folder.to_owned(),
         progress: Progress::default(),
     }
 }
@@ -145,10 +147,8 @@ fn results_do_not_depend_on_threads_or_memory() {
         (9 << 20, 2),
         (1 << 30, 2),
     ] {
-        let options = Options {
-            memory,
-            ..options(folder.path(), threads, false)
-        };
+        let mut options = options(folder.path(), threads, false);
+        options.resources.memory = memory;
         let (out, report) = run(folder.path(), |out| sort(&sources, &options, out));
         assert_eq!(report.runs > 0, memory < (1 << 30), "{report:?}");
         assert!(

@@ -35,6 +35,7 @@
 //! | [`sort`](mod@sort), [`merge`](mod@merge) | external sort and merge of lines, spilling to temporary files |
 //! | [`partial`] | building blocks of partials: sorted runs and hashes that spill, and their serialisation |
 //! | [`mapped`] | memory maps; all `unsafe` code is here |
+//! | [`gzip`] | gzip members, and the gzipped size of a text, measured or estimated |
 //! | [`atomic`], [`writer`] | files that appear complete or not at all; plain, gzipped or blocked output |
 //! | [`temporary`] | temporary files, and their removal after a process is killed |
 //! | [`resources`], [`progress`] | limits on memory, temporary files and threads; progress by phase |
@@ -43,6 +44,7 @@
 pub mod atomic;
 pub mod compression;
 pub mod error;
+pub mod gzip;
 pub mod lines;
 pub mod mapped;
 pub mod members;

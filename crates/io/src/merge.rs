@@ -37,7 +37,7 @@ pub fn merge(
 ) -> Result<Report> {
     let mut report = Report::default();
     options.progress.read(sources);
-    let memory = options.memory;
+    let memory = options.resources.memory;
     let most = (memory / 2 / STREAM).clamp(2, OPEN_FILES);
     let mut spill: Option<Arc<Spill>> = None;
     let mut runs: Vec<Run> = Vec::new();
@@ -47,7 +47,7 @@ pub fn merge(
     while rest.len() + runs.len() > most {
         let spill = match &spill {
             Some(spill) => spill,
-            None => spill.insert(Spill::new(&options.temporary, 128 * 1024)?),
+            None => spill.insert(Spill::new(&options.resources.temporary, 128 * 1024)?),
         };
         let group = most.min(rest.len() + runs.len() - most + 1);
         let files = group.min(rest.len());

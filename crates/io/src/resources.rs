@@ -13,6 +13,17 @@ pub struct Resources {
     pub threads: usize,
 }
 
+impl Resources {
+    /// The same with another memory limit, for a part of the work.
+    #[must_use]
+    pub fn with_memory(&self, memory: usize) -> Resources {
+        Resources {
+            memory,
+            ..self.clone()
+        }
+    }
+}
+
 /// A gibibyte, the system's folder for temporary files, and all cores.
 impl Default for Resources {
     fn default() -> Resources {

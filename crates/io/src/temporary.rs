@@ -1,4 +1,4 @@
-//! Temporary files and folders with a name, and what becomes of them.
+//! Temporary files and folders with a name, their removal, and output folders.
 //!
 //! Most temporary files have no name: nothing is left of them, however the process ends. Those that
 //! need one are made here, so that all names follow one scheme:
@@ -18,12 +18,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use tempfile::{NamedTempFile, TempDir};
 
-use crate::error::{IoContext, Result};
+use crate::error::{Error, IoContext, Result};
 
 const PREFIX: &str = ".waypost-";
 const SUFFIX: &str = ".tmp";
@@ -63,14 +64,78 @@ pub(crate) fn builder(folder: &Path) -> tempfile::Builder<'static, 'static> {
     builder
 }
 
-/// Removes everything temporary that this process has made: for the handler of a signal, before it
-/// ends the process.
+/// Removes everything temporary that this process has made, and [output folders](OutputFolder) that
+/// are still empty: for the handler of a signal, before it ends the process.
 pub fn remove_own() {
     let folders = USED.lock().unwrap_or_else(PoisonError::into_inner).clone();
     for folder in folders {
         remove(&folder, |name| name.starts_with(&**OWN));
     }
+    let created = CREATED.lock().unwrap_or_else(PoisonError::into_inner);
+    for folder in created.iter().rev() {
+        let _ = fs::remove_dir(folder);
+    }
 }
+
+/// A folder for output files. If it did not exist, it is created, and removed on drop if it is still
+/// empty: a run that fails or is interrupted leaves no empty folder.
+#[derive(Debug)]
+pub struct OutputFolder {
+    /// The folders that were created, parents first.
+    created: Vec<PathBuf>,
+}
+
+impl OutputFolder {
+    /// Creates the folder and its parents, unless they exist.
+    ///
+    /// # Errors
+    /// If they cannot be created.
+    pub fn create(folder: &Path) -> Result<OutputFolder> {
+        let mut missing: Vec<PathBuf> = folder
+            .ancestors()
+            .take_while(|path| !path.as_os_str().is_empty() && !path.exists())
+            .map(Path::to_owned)
+            .collect();
+        missing.reverse();
+        let mut output = OutputFolder {
+            created: Vec::new(),
+        };
+        for path in missing {
+            match fs::create_dir(&path) {
+                Ok(()) => {
+                    CREATED
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .push(path.clone());
+                    output.created.push(path);
+                }
+                // Somebody else has just created it.
+                Err(_) if path.is_dir() => {}
+                Err(error) => return Err(Error::io("create the folder", &path, error)),
+            }
+        }
+        if folder.is_dir() {
+            Ok(output)
+        } else {
+            let error = io::Error::from(io::ErrorKind::NotADirectory);
+            Err(Error::io("create the folder", folder, error))
+        }
+    }
+}
+
+impl Drop for OutputFolder {
+    fn drop(&mut self) {
+        let mut created = CREATED.lock().unwrap_or_else(PoisonError::into_inner);
+        created.retain(|path| !self.created.contains(path));
+        for folder in self.created.iter().rev() {
+            // Fails if there is something in it.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+/// The output folders that this process has created, parents first.
+static CREATED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// The folders in which something was made.
 static USED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
@@ -143,6 +208,29 @@ fn remove(folder: &Path, wanted: impl Fn(&str) -> bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_output_folder_is_removed_if_it_was_created_and_is_empty() {
+        let base = tempfile::tempdir().unwrap();
+        let inner = base.path().join("a/b");
+        drop(OutputFolder::create(&inner).unwrap());
+        assert!(!base.path().join("a").exists());
+        let folder = OutputFolder::create(&inner).unwrap();
+        fs::write(inner.join("file"), b"").unwrap();
+        drop(folder);
+        assert!(inner.join("file").exists());
+        fs::remove_file(inner.join("file")).unwrap();
+        drop(OutputFolder::create(&inner).unwrap());
+        assert!(inner.exists(), "it was there before");
+        fs::write(base.path().join("file"), b"").unwrap();
+        for wrong in ["file", "file/a"] {
+            let error = OutputFolder::create(&base.path().join(wrong)).unwrap_err();
+            assert!(
+                error.to_string().contains("cannot create the folder"),
+                "{error}"
+            );
+        }
+    }
 
     #[test]
     fn what_a_dead_process_left_is_removed_and_nothing_else() {

@@ -4,14 +4,11 @@ use std::io::Write;
 use std::path::Path;
 
 use crossbeam_channel::{Receiver, unbounded};
-use libdeflater::{CompressionLvl, Compressor};
 
 use crate::atomic::AtomicFile;
-use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::error::{IoContext, Result};
+use crate::gzip::{self, Gzip, MEMBER};
 use crate::ordered::Ordered;
-
-/// How much is written at once, and how much goes into a member of a gzip file.
-const BLOCK: usize = 1 << 20;
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +29,7 @@ impl Format {
             .extension()
             .is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
         if gzip {
-            Format::Gzip { level: 6 }
+            Format::Gzip { level: gzip::LEVEL }
         } else {
             Format::Plain
         }
@@ -100,7 +97,7 @@ impl LineWriter {
             Format::Gzip { level } => Some(level),
         };
         let flat = Flat::create(path, level.is_some())?;
-        LineWriter::start(Box::new(flat), level, BLOCK, u64::MAX, threads)
+        LineWriter::start(Box::new(flat), level, MEMBER, u64::MAX, threads)
     }
 
     /// Writes blocks of `lines` lines, each compressed as a gzip member, to `sink`.
@@ -127,9 +124,12 @@ impl LineWriter {
         let ordered = Ordered::new(
             if level.is_some() { threads } else { 1 },
             || {
-                let mut compressor = level.map(compressor);
+                let mut gzip = level.map(Gzip::new);
                 move |block: Block| {
-                    let packed = compressor.as_mut().map(|c| gzip(c, &block.bytes));
+                    let packed = gzip.as_mut().map(|gzip| {
+                        let mut packed = Vec::new();
+                        gzip.compress(&block.bytes, &mut packed).map(|()| packed)
+                    });
                     (block, packed)
                 }
             },
@@ -215,20 +215,6 @@ impl LineWriter {
     }
 }
 
-fn compressor(level: u8) -> Compressor {
-    Compressor::new(CompressionLvl::new(i32::from(level)).unwrap_or_default())
-}
-
-/// One gzip member.
-fn gzip(compressor: &mut Compressor, bytes: &[u8]) -> Result<Vec<u8>> {
-    let mut packed = vec![0; compressor.gzip_compress_bound(bytes.len())];
-    let size = compressor
-        .gzip_compress(bytes, &mut packed)
-        .map_err(|error| Error::new(ErrorKind::Format(format!("cannot compress: {error}"))))?;
-    packed.truncate(size);
-    Ok(packed)
-}
-
 /// One file.
 struct Flat {
     output: AtomicFile,
@@ -261,7 +247,8 @@ impl BlockSink for Flat {
     fn commit(mut self: Box<Self>, written: &mut Written) -> Result<()> {
         if self.gzip && self.size == 0 {
             // No lines are an empty gzip file, which is not a file of no bytes.
-            let empty = gzip(&mut compressor(1), b"")?;
+            let mut empty = Vec::new();
+            Gzip::new(1).compress(b"", &mut empty)?;
             self.write(&empty)?;
         }
         written.bytes_out = self.size;

@@ -102,15 +102,20 @@ fn the_same_holdings_give_the_same_bytes_whatever_the_order_the_input_and_the_me
             |_| {},
             &place.path("1"),
         );
-        build_from(&halves, &recipe, |input| input.memory = 0, &place.path("2"));
+        build_from(
+            &halves,
+            &recipe,
+            |input| input.resources.memory = 0,
+            &place.path("2"),
+        );
         build_from(
             std::slice::from_ref(&cdxj),
             &recipe,
-            |input| input.memory = 100_000,
+            |input| input.resources.memory = 100_000,
             &place.path("3"),
         );
         let small = Recipe {
-            memory: 100_000,
+            resources: recipe.resources.with_memory(100_000),
             ..recipe.clone()
         };
         rayon::ThreadPoolBuilder::new()

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 use waypost_index::Select;
 use waypost_index::scan::{self, Job, Outcome, Ranges};
-use waypost_io::{Progress, Source};
+use waypost_io::{Progress, Resources, Source};
 use waypost_summary::evaluate::{Holdings, Lookups, truth_of_held};
 use waypost_summary::filter::{self, Hasher, Hashing, Keyer, Keys, Kind, Recipe};
 use waypost_summary::holdings::{Gather, Held, Input, Reading};
@@ -125,12 +125,12 @@ impl World {
     fn input(&self, paths: &[PathBuf], by: Option<By>) -> Input {
         let mut input = Input::new(paths.iter().map(Source::new).collect());
         input.by = by;
-        input.memory = self.memory;
+        input.resources.memory = self.memory;
         input
     }
 
     fn gather(&self, paths: &[PathBuf], input: &Input) -> (Held, Reading) {
-        let job = Gather::new(input.dialect, input.by, self.memory, &input.temporary);
+        let job = Gather::new(input.dialect, input.by, &input.resources);
         let scan = Ranges::new(&job, Select::default());
         let scan = if self.list { scan.of_lists() } else { scan };
         let (mut held, outcome) = in_ranges(&scan, paths, self.random);
@@ -193,13 +193,18 @@ proptest! {
         let sources: Vec<Source> = paths.iter().map(Source::new).collect();
         let policy: Policy = if whole_keys { "URIR" } else { "H3P1" }.parse().unwrap();
         let (whole, ranges) = (folder.path().join("whole"), folder.path().join("ranges"));
-        let recipe = Recipe { kind: Kind::Hashes, memory: world.memory, ..Recipe::default() };
+        let resources = Resources {
+            memory: world.memory,
+            temporary: folder.path().to_owned(),
+            ..Resources::default()
+        };
+        let recipe = Recipe { kind: Kind::Hashes, resources: resources.clone(), ..Recipe::default() };
         let mut input = filter::Input::new(&sources);
-        input.memory = world.memory;
+        input.resources.memory = world.memory;
         input.policy = policy;
         filter::build(input, &recipe, &whole).unwrap();
         let keyer = Keyer::new(Dialect::Ia, policy, Hasher::Public);
-        let hashing = Hashing::new(keyer, Dialect::Ia, world.memory, folder.path());
+        let hashing = Hashing::new(keyer, Dialect::Ia, &resources);
         let scan = Ranges::new(&hashing, Select::default());
         let scan = if world.list { scan.of_lists() } else { scan };
         let (hashed, outcome) = in_ranges(&scan, &paths, world.random);

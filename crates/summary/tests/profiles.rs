@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use waypost_io::Source;
+use waypost_io::{Resources, Source};
 use waypost_summary::filter;
 use waypost_summary::holdings::Input;
 use waypost_summary::profile::{self, Options, Profile, Report, Row};
@@ -122,7 +122,7 @@ proptest! {
         build(&[unsorted], &b);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let mut little = input(&parts);
-        little.memory = 4096;
+        little.resources.memory = 4096;
         pool.install(|| profile::build(&little, &options(Some(&c), &Policy::ALL), None)).unwrap();
         let dry = profile::build(&input(&[sorted]), &options(None, &Policy::ALL), None).unwrap();
         for (made, counted) in report.profiles.iter().zip(&dry.profiles) {
@@ -196,7 +196,7 @@ proptest! {
             let of = |name: &str| path(&folder.path().join(format!("of-{name}")), policy);
             let merged = |inputs: &[PathBuf], name: &str| {
                 let out = folder.path().join(name);
-                profile::merge(inputs, None, None, None, &out).unwrap();
+                profile::merge(inputs, None, None, None, &Resources::default(), &out).unwrap();
                 out
             };
             let all = merged(&[of("x"), of("y"), of("z")], "all");
@@ -230,7 +230,7 @@ proptest! {
             let out = folder.path().join("coarser");
             let coarser: Policy = coarser.parse().unwrap();
             let finer = path(folder.path(), finer.parse().unwrap());
-            profile::merge(&[finer], Some(coarser), None, None, &out).unwrap();
+            profile::merge(&[finer], Some(coarser), None, None, &Resources::default(), &out).unwrap();
             prop_assert_eq!(fs::read(&out).unwrap(), fs::read(path(folder.path(), coarser)).unwrap());
         }
     }
@@ -301,7 +301,7 @@ fn keys_that_come_back_late_are_worked_in() {
     captures.push(("com,x,y,z)/q".into(), 2001));
     let index = write(folder.path(), "a.cdx", &captures, true);
     let mut little = input(&[index]);
-    little.memory = 1;
+    little.resources.memory = 1;
     profile::build(&little, &options(Some(folder.path()), &Policy::ALL), None).unwrap();
     let dry = profile::build(&little, &options(None, &Policy::ALL), None).unwrap();
     for counted in dry.profiles {
@@ -333,6 +333,7 @@ fn coarser_keys_that_come_late_are_merged_in_order() {
             Some(policy),
             None,
             None,
+            &Resources::default(),
             &out,
         )
         .is_err()

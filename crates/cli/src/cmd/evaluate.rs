@@ -122,8 +122,7 @@ impl Evaluate {
             input: Input {
                 dialect,
                 select: self.filters.select()?,
-                memory: resources.memory,
-                temporary: resources.temporary.clone(),
+                resources: resources.clone(),
                 progress: progress.clone(),
                 ..Input::new(sources)
             },
@@ -196,8 +195,7 @@ impl Evaluate {
         let later = evaluate::later(&Input {
             dialect,
             select: self.filters.select()?,
-            memory: resources.memory,
-            temporary: resources.temporary.clone(),
+            resources: resources.clone(),
             ..Input::new(input::expand(&self.later)?.sources)
         })?;
         report_rejects(&later.reading, out);

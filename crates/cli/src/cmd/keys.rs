@@ -7,7 +7,7 @@ use waypost_io::{LONGEST_LINE, Source, pieces};
 use waypost_report::{count, push_json_string};
 use waypost_surt::{Canonicalizer, Dialect, Policy, Surt, is_surt};
 
-use crate::args::dialects;
+use crate::args::{ThreadArgs, dialects};
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::lookups::push_cell;
@@ -37,6 +37,8 @@ pub(crate) struct Keys {
     /// Stop at the first line that has no SURT
     #[arg(long)]
     strict: bool,
+    #[command(flatten)]
+    threads: ThreadArgs,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -53,6 +55,7 @@ struct Plan {
     dialect: Dialect,
     format: Format,
     strict: bool,
+    threads: usize,
     /// How warnings refer to an input: `line` on stdin, else `URI`.
     word: &'static str,
 }
@@ -70,6 +73,7 @@ const SHOWN: usize = 3;
 impl Keys {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let plan = Plan {
+            threads: self.threads.start()?,
             policies: policies(self.policy.as_deref())?
                 .into_iter()
                 .map(|policy| (policy, policy.to_string()))
@@ -143,7 +147,7 @@ impl Plan {
                 Ok(part)
             }
         };
-        pieces::run(rayon::current_num_threads(), pieces, worker, |part| {
+        pieces::run(self.threads, pieces, worker, |part| {
             self.take(part, tally, out)
         })
     }

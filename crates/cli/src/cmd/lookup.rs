@@ -4,7 +4,6 @@ use anyhow::Context;
 use clap::Args;
 use waypost_index::lookup::{Index, Lookup as Search, Query, Wanted};
 use waypost_index::range::{Match, ranges};
-use waypost_io::Resources;
 use waypost_io::pieces::PIECE;
 use waypost_summary::filter::Filter;
 use waypost_summary::map::Map;
@@ -15,7 +14,7 @@ use waypost_summary::{
 use waypost_surt::Dialect;
 
 use super::filter::options::KeyFile;
-use crate::args::dialects;
+use crate::args::{ResourceArgs, dialects};
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::lookups::{Answers, Lookups, Verdict, answer_batch};
@@ -43,17 +42,20 @@ pub(crate) struct Lookup {
     dialect: Dialect,
     #[command(flatten)]
     key_file: KeyFile,
+    #[command(flatten)]
+    resources: ResourceArgs,
 }
 
 impl Lookup {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let resources = self.resources.resources(None)?;
         let kind = match self.file.is_dir() {
             true => None,
             false => kind_of_file(&self.file)?,
         };
         match kind {
             Some(Kind::Map) => {
-                let map = Map::open(&self.file, &Resources::default())?;
+                let map = Map::open(&self.file, &resources)?;
                 super::map::lookup::answer(&map, None, &self.lookups, out)
             }
             Some(Kind::Profile) => {

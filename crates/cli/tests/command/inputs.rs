@@ -314,11 +314,14 @@ fn an_output_that_is_also_an_input_is_refused_unless_in_place_makes_sense() {
     assert_eq!(fs::read(folder.path().join("a.cdxj")).unwrap(), before);
 }
 
-/// A run that waits for more input, with a temporary folder in `folder`.
-fn waiting(folder: &Path) -> Child {
+/// A run of a command that waits for more input and has created something in `folder`.
+fn waiting(command: &[&str], folder: &Path) -> Child {
+    let before = names(folder);
     let mut child = Command::new(waypost())
-        .args(["-q", "index", "zipnum", "-", "-o"])
-        .arg(folder.join("zip"))
+        .arg("-q")
+        .args(command)
+        .args(["-", "-o"])
+        .arg(folder.join("out"))
         .stdin(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -328,10 +331,7 @@ fn waiting(folder: &Path) -> Child {
     stdin.write_all(captures(10).as_bytes()).unwrap();
     std::mem::forget(stdin);
     let since = Instant::now();
-    while names(folder)
-        .iter()
-        .all(|name| !name.starts_with(".waypost-"))
-    {
+    while names(folder) == before {
         assert!(since.elapsed() < Duration::from_secs(60), "no sign of life");
         thread::sleep(Duration::from_millis(5));
     }
@@ -348,12 +348,15 @@ fn signal(child: &Child, name: &str) {
 
 #[test]
 fn an_interrupted_run_leaves_nothing_and_says_by_its_code_why_it_ended() {
-    for (name, code) in [("-INT", 130), ("-TERM", 143)] {
-        let folder = tempfile::tempdir().unwrap();
-        let mut child = waiting(folder.path());
-        signal(&child, name);
-        assert_eq!(child.wait().unwrap().code(), Some(code), "{name}");
-        assert_eq!(names(folder.path()), Vec::<String>::new(), "{name}");
+    for command in [&["index", "zipnum"][..], &["profile"]] {
+        for (name, code) in [("-INT", 130), ("-TERM", 143)] {
+            let folder = tempfile::tempdir().unwrap();
+            let mut child = waiting(command, folder.path());
+            signal(&child, name);
+            assert_eq!(child.wait().unwrap().code(), Some(code), "{name}");
+            let left = names(folder.path());
+            assert_eq!(left, Vec::<String>::new(), "{command:?} {name}");
+        }
     }
 }
 
@@ -362,13 +365,13 @@ fn what_a_killed_run_leaves_is_removed_by_the_next_but_not_what_a_living_one_use
     let folder = tempfile::tempdir().unwrap();
     let input: PathBuf = folder.path().join("a.cdxj");
     fs::write(&input, captures(10)).unwrap();
-    let mut killed = waiting(folder.path());
+    let mut killed = waiting(&["index", "zipnum"], folder.path());
     signal(&killed, "-KILL");
     killed.wait().unwrap();
     assert_eq!(names(folder.path()).len(), 2, "something is left");
     let work = folder.path().join("work");
     fs::create_dir(&work).unwrap();
-    let mut living = waiting(&work);
+    let mut living = waiting(&["index", "zipnum"], &work);
     let used = names(&work);
     for out in [folder.path().join("out"), work.join("out")] {
         let path = out.to_str().unwrap();

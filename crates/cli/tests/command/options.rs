@@ -1,5 +1,6 @@
 //! Options are honoured or refused, never ignored.
 
+use super::basics::{commands, help};
 use super::run;
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/small.cdxj");
@@ -178,4 +179,56 @@ fn a_batch_of_index_lookups_is_bounded_and_its_bad_lines_are_counted() {
         std::fs::read_to_string(misses).unwrap(),
         "http://nothing.example.net/\n"
     );
+}
+
+#[test]
+fn every_command_takes_the_resources_that_it_uses() {
+    // These read little or nothing, or write one file from one that is mapped.
+    let none = [
+        "completions",
+        "man",
+        "filter info",
+        "filter plan",
+        "filter privacy",
+        "map index",
+    ];
+    // These need little memory and no temporary files.
+    let threads_only = ["keys", "index unzip", "profile lookup", "filter lookup"];
+    for words in commands() {
+        let help = help(&words);
+        let name = words.join(" ");
+        let is_group = help.contains("Commands:\n") && name != "profile";
+        let expected = match &*name {
+            _ if is_group || none.contains(&&*name) => [false; 3],
+            name => [
+                !threads_only.contains(&name),
+                !threads_only.contains(&name),
+                true,
+            ],
+        };
+        let options = ["--memory <SIZE>", "--temporary <FOLDER>", "--threads <N>"];
+        let found = options.map(|option| help.contains(option));
+        assert_eq!(found, expected, "{name}");
+    }
+}
+
+#[test]
+fn the_number_of_threads_is_set_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let hashes = folder.path().join("hashes");
+    let hashes = hashes.to_str().unwrap();
+    let out = folder.path().join("out");
+    let out = out.to_str().unwrap();
+    let list = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/lookups.txt");
+    for args in [
+        &["keys", "http://a.com/"][..],
+        &["filter", "build", EXAMPLE, "--kind", "hashes", "-o", hashes],
+        &["filter", "merge", hashes, "-o", out],
+        &["filter", "exclude", hashes, list, "-o", out],
+        &["filter", "lookup", hashes, "http://library.example.org/"],
+        &["lookup", EXAMPLE, "http://library.example.org/"],
+    ] {
+        let run = run(&[args, &["--threads", "2"]].concat(), b"");
+        assert!(run.code < 2, "{args:?}: {}", run.stderr);
+    }
 }

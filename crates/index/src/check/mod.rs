@@ -11,14 +11,11 @@
 mod keys;
 mod pass;
 
-use std::path::PathBuf;
-
 use waypost_io::progress::{Phase, Progress};
+use waypost_io::{Resources, Result, Source};
 
 pub use keys::KeysReport;
 pub use pass::{Checking, Part};
-
-use waypost_io::{Result, Source};
 
 use crate::rejects::RejectsFile;
 use crate::scan::{self, At, Outcome};
@@ -26,15 +23,14 @@ use crate::select::Select;
 use crate::timestamp::Time;
 
 /// Options of a check.
+#[derive(Default)]
 pub struct Options<'a> {
     /// Which captures to count.
     pub select: Select,
     /// Whether to compare keys with the SURTs of the URLs.
     pub keys: bool,
-    /// The memory limit, in bytes.
-    pub memory: usize,
-    /// The folder for temporary files.
-    pub temporary: PathBuf,
+    /// Limits on memory and threads, and the folder for temporary files.
+    pub resources: Resources,
     /// Whether to stop at the first bad line or damaged file.
     pub strict: bool,
     /// Saves the bad lines.
@@ -43,21 +39,6 @@ pub struct Options<'a> {
     pub progress: Progress,
     /// The block size; `None` for the default.
     pub block: Option<usize>,
-}
-
-impl Default for Options<'_> {
-    fn default() -> Self {
-        Options {
-            select: Select::default(),
-            keys: false,
-            memory: 1 << 30,
-            temporary: std::env::temp_dir(),
-            strict: false,
-            rejects: None,
-            progress: Progress::default(),
-            block: None,
-        }
-    }
 }
 
 /// The result of a check.
@@ -143,7 +124,7 @@ impl Report {
 /// If a source cannot be read or a temporary file cannot be written; with
 /// [`strict`](Options::strict), on the first bad line or damage.
 pub fn check(sources: &[Source], options: Options<'_>) -> Result<Report> {
-    let job = Checking::new(options.keys, options.memory, &options.temporary);
+    let job = Checking::new(options.keys, &options.resources);
     let scan_options = scan::Options {
         select: options.select,
         strict: options.strict,

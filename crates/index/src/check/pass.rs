@@ -1,11 +1,11 @@
 //! The partial of a check: what is found in one pass over some lines.
 
 use std::cell::RefCell;
-use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use waypost_io::{Error, ErrorKind, Result};
+use waypost_io::partial::{Decoder, Encoder, Hashes, Spill};
+use waypost_io::{Error, ErrorKind, Resources, Result};
 use waypost_surt::Dialect;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -15,7 +15,6 @@ use crate::capture::{Capture, Field, Fields};
 use crate::key::Rekeyer;
 use crate::scan::{At, Job, Outcome};
 use crate::timestamp::{Time, is_plausible};
-use waypost_io::partial::{Decoder, Encoder, Hashes, Spill};
 
 /// How many bytes of a line a violation keeps.
 const KEPT: usize = 200;
@@ -136,12 +135,12 @@ impl Order {
 
 impl Checking {
     /// Compares keys with the SURTs of URLs if `keys` is set. Hashes that exceed their part of
-    /// `memory` are spilled to a file in `folder`.
-    pub fn new(keys: bool, memory: usize, folder: &Path) -> Checking {
+    /// the memory are spilled to a temporary file.
+    pub fn new(keys: bool, resources: &Resources) -> Checking {
         Checking {
             keys,
-            share: memory / 4,
-            spill: Spill::new(folder),
+            share: resources.memory / 4,
+            spill: Spill::new(&resources.temporary),
         }
     }
 

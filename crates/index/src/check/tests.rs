@@ -155,7 +155,7 @@ fn memory_that_runs_out_before_the_violation_is_made_up_for_by_a_second_pass() {
     text.push_str("com,a)/000007 2005 {\"url\": \"http://a.com/000007\"}\n");
     for (memory, block) in [(0, None), (0, Some(1000)), (1 << 30, None)] {
         let options = Options {
-            memory,
+            resources: Resources::default().with_memory(memory),
             block,
             ..Options::default()
         };
@@ -184,7 +184,7 @@ proptest! {
         let uri_rs: BTreeSet<u8> = keys.iter().map(|(key, _)| *key).collect();
         let distinct: BTreeSet<&String> = lines.iter().collect();
         for (memory, block) in [(0, Some(block)), (1 << 30, None)] {
-            let options = Options { memory, block, ..Options::default() };
+            let options = Options { resources: Resources::default().with_memory(memory), block, ..Options::default() };
             let report = check_texts(&[one.as_bytes(), two.as_bytes()], options);
             prop_assert_eq!(report.uri_rs, uri_rs.len() as u64);
             prop_assert_eq!(report.duplicates, (lines.len() - distinct.len()) as u64);
@@ -242,9 +242,14 @@ proptest! {
             paths.push(path);
         }
         let sources: Vec<Source> = paths.iter().cloned().map(Source::File).collect();
-        let options = Options { memory, keys: true, ..Options::default() };
+        let resources = Resources {
+            memory,
+            temporary: folder.path().to_owned(),
+            ..Resources::default()
+        };
+        let options = Options { resources: resources.clone(), keys: true, ..Options::default() };
         let whole = check(&sources, options).unwrap();
-        let job = Checking::new(true, memory, folder.path());
+        let job = Checking::new(true, &resources);
         let scan = scan::Ranges::new(&job, Select::default());
         let paths: Vec<&std::path::Path> = paths.iter().map(|path| &**path).collect();
         let (part, outcome) = in_ranges(&scan, &paths, random);

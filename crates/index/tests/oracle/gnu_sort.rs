@@ -4,7 +4,7 @@ use std::process::Command;
 
 use waypost_index::merge::merge;
 use waypost_io::sort::{LEAST_MEMORY, Options, sort};
-use waypost_io::{Format, LineWriter, Source};
+use waypost_io::{Format, LineWriter, Resources, Source};
 
 /// A generator of numbers that needs no crate and is the same everywhere.
 pub(crate) struct Random(pub(crate) u64);
@@ -34,10 +34,12 @@ fn ours(inputs: &[&Path], unique: bool, threads: usize, merging: bool) -> Vec<u8
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out");
     let options = Options {
-        memory: LEAST_MEMORY,
-        threads,
+        resources: Resources {
+            memory: LEAST_MEMORY,
+            temporary: folder.path().to_owned(),
+            threads,
+        },
         unique,
-        temporary: folder.path().to_owned(),
         progress: waypost_io::Progress::default(),
     };
     let sources: Vec<Source> = inputs.iter().map(|path| Source::new(*path)).collect();

@@ -10,7 +10,6 @@ pub(crate) mod spill;
 mod strings;
 mod tournament;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -18,6 +17,7 @@ use rayon::{Scope, ThreadPoolBuilder};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Phase, Progress};
+use crate::resources::Resources;
 use crate::source::Source;
 use crate::writer::LineWriter;
 
@@ -29,30 +29,14 @@ pub(crate) use tournament::{SortedLines, Tournament};
 pub const LEAST_MEMORY: usize = 4 << 20;
 
 /// Sort options.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// How much memory to use, in bytes.
-    pub memory: usize,
-    /// How many threads sort and compress.
-    pub threads: usize,
-    /// Whether of equal lines only one is kept.
+    /// Limits on memory and threads, and the folder for temporary files.
+    pub resources: Resources,
+    /// Whether to keep only one of equal lines.
     pub unique: bool,
-    /// The folder for temporary files.
-    pub temporary: PathBuf,
     /// Where to report progress.
     pub progress: Progress,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            memory: 1 << 30,
-            threads: std::thread::available_parallelism().map_or(1, usize::from),
-            unique: false,
-            temporary: std::env::temp_dir(),
-            progress: Progress::default(),
-        }
-    }
 }
 
 /// What was sorted or merged.
@@ -76,8 +60,8 @@ pub struct Report {
 /// A source that cannot be read, a disk that is full, a line that does not fit in the memory.
 /// Damaged compression is not an error: see [`Report::damaged`].
 pub fn sort(sources: &[Source], options: &Options, out: &mut LineWriter) -> Result<Report> {
-    let memory = options.memory.max(LEAST_MEMORY);
-    let threads = options.threads.max(1);
+    let memory = options.resources.memory.max(LEAST_MEMORY);
+    let threads = options.resources.threads.max(1);
     let pool = ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
@@ -120,7 +104,7 @@ pub fn sort(sources: &[Source], options: &Options, out: &mut LineWriter) -> Resu
     let most = runs_at_once(memory);
     if runs.len() > most {
         // The chunks' memory is needed for the blocks of the runs.
-        let spill = Spill::new(&options.temporary, block_size(memory))?;
+        let spill = Spill::new(&options.resources.temporary, block_size(memory))?;
         if !held.is_empty() {
             runs.push(merge_into_run(
                 std::mem::take(&mut held),
@@ -299,8 +283,8 @@ impl<'scope> Sorter<'_, 'scope> {
         let spill = match &self.spill {
             Some(spill) => Arc::clone(spill),
             None => {
-                let block = block_size(self.options.memory);
-                let spill = Spill::new(&self.options.temporary, block)?;
+                let block = block_size(self.options.resources.memory);
+                let spill = Spill::new(&self.options.resources.temporary, block)?;
                 Arc::clone(self.spill.insert(spill))
             }
         };

@@ -38,9 +38,11 @@ impl Holdings {
         }
         let (mut held, reading) = holdings::gather(&self.input, None)?;
         let Input {
-            memory, progress, ..
+            resources,
+            progress,
+            ..
         } = &self.input;
-        let truths = truth_of_held(&mut held, samples, *memory, progress)?;
+        let truths = truth_of_held(&mut held, samples, resources.memory, progress)?;
         Ok((truths, reading))
     }
 }

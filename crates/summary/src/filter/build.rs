@@ -1,7 +1,7 @@
 //! Building filters: from captures and URIs, from hashes, from other filters.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use waypost_index::Select;
 use waypost_surt::{Dialect, Policy};
@@ -17,11 +17,12 @@ use super::run::{self, Cursor, Run, RunReader, RunWriter, write_hashes};
 use super::size::{self, BLOOM_SHARD, Budget};
 use crate::error::{Error, Result};
 use crate::scope::Scopes;
+use waypost_io::Resources;
 use waypost_io::pipeline::{self, Pool, Width};
 use waypost_io::progress::{Phase, Progress};
 
 /// Options for a filter.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Recipe {
     /// The kind.
     pub kind: Kind,
@@ -31,26 +32,10 @@ pub struct Recipe {
     pub capacity: u64,
     /// Metadata given by the user.
     pub metadata: Metadata,
-    /// The memory limit, in bytes.
-    pub memory: usize,
-    /// The folder for temporary files.
-    pub temporary: PathBuf,
+    /// Limits on memory and threads, and the folder for temporary files.
+    pub resources: Resources,
     /// Where to report progress.
     pub progress: Progress,
-}
-
-impl Default for Recipe {
-    fn default() -> Recipe {
-        Recipe {
-            kind: Kind::default(),
-            budget: Budget::default(),
-            capacity: 0,
-            metadata: Metadata::default(),
-            memory: 1 << 30,
-            temporary: std::env::temp_dir(),
-            progress: Progress::default(),
-        }
-    }
 }
 
 /// The result of building a filter.
@@ -234,7 +219,7 @@ pub(crate) fn encode(run: &Run, keys: Keys, recipe: &Recipe, out: &Path) -> Resu
 /// Ribbon filters of several widths for one file, in ascending order, and the rate of the first.
 pub(crate) fn ribbons(parts: &[(ribbon::Width, &Run)], recipe: &Recipe) -> Result<(Writer, f64)> {
     let mut first = None;
-    let mut writer = Writer::new(&recipe.temporary);
+    let mut writer = Writer::new(&recipe.resources.temporary);
     let hashes = parts.iter().map(|(_, run)| run.count()).sum::<u64>();
     recipe.progress.begin(Phase::Writing, Some(16 * hashes));
     for &(width, run) in parts {
@@ -272,7 +257,7 @@ pub(crate) fn ribbons(parts: &[(ribbon::Width, &Run)], recipe: &Recipe) -> Resul
             }
         };
         let piece = keys * (16 + usize::from(width.columns()).div_ceil(8) + 1);
-        let at_once = Width::within(recipe.memory / 2, keys * WORKSHOP_PER_HASH, piece);
+        let at_once = Width::within(recipe.resources.memory / 2, keys * WORKSHOP_PER_HASH, piece);
         let mut rates = 0.0;
         pipeline::run(at_once, give, worker, |done| {
             let (entry, rate, mut rows, mut boundaries) = done;
@@ -318,7 +303,7 @@ impl Filling {
 
 /// Blocks with the bits of a run, combined with those of a filter with as many blocks.
 fn bloom(run: &Run, blocks: u64, old: Option<&Filter>, recipe: &Recipe) -> Result<Filled> {
-    let mut writer = Writer::new(&recipe.temporary);
+    let mut writer = Writer::new(&recipe.resources.temporary);
     recipe
         .progress
         .begin(Phase::Writing, Some(blocks * BLOCK as u64));
@@ -371,7 +356,7 @@ fn bloom(run: &Run, blocks: u64, old: Option<&Filter>, recipe: &Recipe) -> Resul
         }
     };
     pipeline::run(
-        bloom_width(recipe.memory),
+        bloom_width(recipe.resources.memory),
         give,
         worker,
         |(filling, here)| {
@@ -521,7 +506,7 @@ pub fn merge(filters: &[Filter], recipe: &Recipe, out: &Path) -> Result<BuildRep
         .all(|filter| filter.head().kind == Kind::Hashes)
     {
         let mut cursors: Vec<Cursor<'_>> = filters.iter().map(Cursor::file).collect();
-        let mut merged = RunWriter::new(recipe.memory / 4, &recipe.temporary);
+        let mut merged = RunWriter::new(recipe.resources.memory / 4, &recipe.resources.temporary);
         run::union(&mut cursors, &mut merged)?;
         return encode(&merged.finish()?, Keys::of(first), &recipe, out);
     }
@@ -550,7 +535,7 @@ fn join(filters: &[Filter], recipe: &Recipe, out: &Path) -> Result<BuildReport> 
             other.blocks()
         )));
     }
-    let mut writer = Writer::new(&recipe.temporary);
+    let mut writer = Writer::new(&recipe.resources.temporary);
     let (mut rate, mut ones) = (0.0, 0);
     for shard in 0..first.shards() {
         let mut bytes = first.with_shard(shard, <[u8]>::to_vec)?;
@@ -597,7 +582,7 @@ pub fn exclude(
     list.dialect = filter.head().dialect;
     list.policy = filter.head().policy;
     let (without, reading) = input::read(list)?;
-    let mut left = RunWriter::new(recipe.memory / 4, &recipe.temporary);
+    let mut left = RunWriter::new(recipe.resources.memory / 4, &recipe.resources.temporary);
     let gone = run::difference(
         &mut Cursor::file(filter),
         &mut Cursor::Run(without.reader()),

@@ -4,16 +4,14 @@
 //! index or list ─► scan ─► captures or URIs ─► SURT ─► key ─► hash ─► partials ─► a sorted run
 //! ```
 
-use std::path::{Path, PathBuf};
-
 use waypost_index::key::{KeyCheck, Rekeyer};
 use waypost_index::rejects::{Rejects, RejectsFile};
 use waypost_index::scan::{self, At, Job, Tally};
 use waypost_index::timestamp::Time;
 use waypost_index::{Capture, Field, Fields, Select};
-use waypost_io::Source;
 use waypost_io::partial::{Decoder, Encoder};
 use waypost_io::progress::{Phase, Progress};
+use waypost_io::{Resources, Source};
 use waypost_surt::{Dialect, Policy};
 
 use super::hash::{Hash, Hasher};
@@ -35,10 +33,8 @@ pub struct Input<'a> {
     pub policy: Policy,
     /// The hash function.
     pub hasher: Hasher,
-    /// The memory limit, in bytes.
-    pub memory: usize,
-    /// The folder for temporary files.
-    pub temporary: PathBuf,
+    /// Limits on memory and threads, and the folder for temporary files.
+    pub resources: Resources,
     /// Whether to stop at the first bad line.
     pub strict: bool,
     /// Collects the bad lines.
@@ -57,8 +53,7 @@ impl<'a> Input<'a> {
             dialect: Dialect::default(),
             policy: Policy::Whole,
             hasher: Hasher::Public,
-            memory: 1 << 30,
-            temporary: std::env::temp_dir(),
+            resources: Resources::default(),
             strict: false,
             rejects: None,
             progress: Progress::default(),
@@ -101,8 +96,7 @@ pub(crate) fn read(mut input: Input<'_>) -> Result<(Run, Reading)> {
     let hashing = Hashing::new(
         Keyer::new(input.dialect, input.policy, input.hasher),
         input.dialect,
-        input.memory,
-        &input.temporary,
+        &input.resources,
     );
     let mut hashed = hashing.empty();
     let mut reading = Reading::default();
@@ -198,24 +192,22 @@ fn content(source: &Source) -> Result<(Content, Option<waypost_io::Error>)> {
 pub struct Hashing {
     keyer: Keyer,
     dialect: Dialect,
-    memory: usize,
-    temporary: PathBuf,
+    resources: Resources,
 }
 
 impl Hashing {
-    /// Hashes keys made by `keyer`. Hashes that exceed `memory` are spilled to a file in
-    /// `temporary`.
-    pub fn new(keyer: Keyer, dialect: Dialect, memory: usize, temporary: &Path) -> Hashing {
+    /// Hashes keys made by `keyer`. Hashes that exceed the memory are spilled to a
+    /// temporary file.
+    pub fn new(keyer: Keyer, dialect: Dialect, resources: &Resources) -> Hashing {
         Hashing {
             keyer,
             dialect,
-            memory,
-            temporary: temporary.to_owned(),
+            resources: resources.clone(),
         }
     }
 
     fn partitions(&self) -> Partitions {
-        Partitions::new(self.memory, &self.temporary)
+        Partitions::new(self.resources.memory, &self.resources.temporary)
     }
 }
 

@@ -15,15 +15,13 @@ mod reduce;
 mod run;
 mod sniff;
 
-use std::path::PathBuf;
-
 use waypost_index::key::KeyCheck;
 use waypost_index::rejects::{Rejects, RejectsFile};
 use waypost_index::scan::{self, At, Job, Tally};
 use waypost_index::select::Select;
 use waypost_index::timestamp::Time;
-use waypost_io::Source;
 use waypost_io::progress::{Phase, Progress};
+use waypost_io::{Resources, Source};
 use waypost_surt::Dialect;
 
 use crate::about::By;
@@ -52,10 +50,8 @@ pub struct Input {
     pub by: Option<By>,
     /// Whether each input is a separate source.
     pub each_a_source: bool,
-    /// The memory limit, in bytes.
-    pub memory: usize,
-    /// The folder for temporary files.
-    pub temporary: PathBuf,
+    /// Limits on memory and threads, and the folder for temporary files.
+    pub resources: Resources,
     /// Whether to stop at the first bad line.
     pub strict: bool,
     /// Where to report progress.
@@ -71,8 +67,7 @@ impl Input {
             select: Select::default(),
             by: None,
             each_a_source: false,
-            memory: 1 << 30,
-            temporary: std::env::temp_dir(),
+            resources: Resources::default(),
             strict: false,
             progress: Progress::default(),
         }
@@ -129,7 +124,7 @@ pub fn gather(input: &Input, mut rejects: Option<&mut RejectsFile>) -> Result<(H
     input.select.dialect(input.dialect);
     let sniffed = sniff::sniff(&input)?;
     let contents = sniffed.contents;
-    let gather = Gather::new(input.dialect, input.by, input.memory, &input.temporary);
+    let gather = Gather::new(input.dialect, input.by, &input.resources);
     let mut held = gather.empty();
     let mut reading = Reading {
         damage: sniffed.damages,
@@ -193,7 +188,7 @@ pub(crate) fn read<R: Reduce>(
 ) -> Result<Reading> {
     let (mut held, reading) = gather(input, None)?;
     let pass = Pass {
-        memory: input.memory / 4,
+        memory: input.resources.memory / 4,
         piece: 1 << 20,
         phase: Phase::LookingUp,
         progress: &input.progress,

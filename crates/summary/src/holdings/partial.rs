@@ -5,13 +5,13 @@
 //! other input gives several runs, which are merged when the holdings are read. So nothing is read
 //! twice.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use waypost_index::key::{KeyCheck, Rekeyer};
 use waypost_index::scan::{At, Job};
 use waypost_index::timestamp::Time;
 use waypost_index::{Capture, Fields, Select};
+use waypost_io::Resources;
 use waypost_io::partial::{Decoder, Encoder, Runs, Spill, push_number, take_number};
 use waypost_surt::Dialect;
 
@@ -23,13 +23,14 @@ use crate::lookup::{SurtWriter, spelled};
 ///
 /// ```
 /// use waypost_index::{Select, scan};
+/// use waypost_io::Resources;
 /// use waypost_summary::holdings::Gather;
 /// use waypost_surt::Dialect;
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("a.cdxj");
 /// # std::fs::write(&path, "com,example)/ 2004 {}\ncom,example)/ 2005 {}\ncom,example)/a 2004 {}\n")?;
-/// let gather = Gather::new(Dialect::Ia, None, 64 << 20, &std::env::temp_dir());
+/// let gather = Gather::new(Dialect::Ia, None, &Resources::default());
 /// let scan = scan::Ranges::new(&gather, Select::default());
 /// // Each range could be read by another machine; pieces are sent as bytes.
 /// let mut pieces = Vec::new();
@@ -57,15 +58,15 @@ pub struct Gather {
 
 impl Gather {
     /// Gathers URI-Rs, with their second keys if there are any. Rows that exceed their part of
-    /// `memory` are spilled to a file in `temporary`.
-    pub fn new(dialect: Dialect, by: Option<By>, memory: usize, temporary: &Path) -> Gather {
+    /// the memory are spilled to a temporary file.
+    pub fn new(dialect: Dialect, by: Option<By>, resources: &Resources) -> Gather {
         Gather {
             dialect,
             by,
             source: 1,
             // A growing block has twice the capacity that it uses.
-            share: memory / 8,
-            spill: Spill::new(temporary),
+            share: resources.memory / 8,
+            spill: Spill::new(&resources.temporary),
         }
     }
 

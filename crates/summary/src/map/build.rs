@@ -43,11 +43,7 @@ pub fn build(
     rejects: Option<&mut RejectsFile>,
     out: &Path,
 ) -> Result<BuildReport> {
-    let room = Resources {
-        memory: input.memory / 2,
-        temporary: input.temporary.clone(),
-        ..Resources::default()
-    };
+    let room = input.resources.with_memory(input.resources.memory / 2);
     let mut profiles = Vec::new();
     let mut others = Vec::new();
     for source in &input.sources {
@@ -102,11 +98,7 @@ pub fn write_held(
     archive: &Archive,
     out: &Path,
 ) -> Result<BuildReport> {
-    let mut state = State::new(&Resources {
-        memory: input.memory / 2,
-        temporary: input.temporary.clone(),
-        ..Resources::default()
-    })?;
+    let mut state = State::new(&input.resources.with_memory(input.resources.memory / 2))?;
     state.take(held, input)?;
     let about = about(input, archive, &reading);
     let mut head = Vec::new();
@@ -350,7 +342,7 @@ impl State {
             by: input.by.is_some(),
         };
         let pass = Pass {
-            memory: input.memory / 8,
+            memory: input.resources.memory / 8,
             piece: 1 << 18,
             phase: Phase::Sorting,
             progress: &input.progress,

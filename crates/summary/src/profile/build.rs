@@ -8,6 +8,7 @@ use waypost_index::rejects::RejectsFile;
 use waypost_index::timestamp::Time;
 use waypost_io::partial::Spill;
 use waypost_io::progress::Phase;
+use waypost_io::temporary::OutputFolder;
 use waypost_surt::Policy;
 
 use super::cut::Cut;
@@ -16,7 +17,7 @@ use super::records::{Counts, Records};
 use super::row::Row;
 use super::rows::Rows;
 use crate::about::{About, Archive, Texts};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::frequency::{Frequency, Number};
 use crate::holdings::{self, Content, Held, Input, Pass, Reading, Reduce, Run, reduce};
 use crate::scope::Scopes;
@@ -86,7 +87,7 @@ pub fn build(
 ) -> Result<Report> {
     let start = Instant::now();
     // Reports an unwritable folder before hours are spent.
-    make_folder(options)?;
+    let _folder = make_folder(options)?;
     let (mut held, reading) = holdings::gather(input, rejects)?;
     let mut report = write(&mut held, reading, input, options)?;
     report.time = start.elapsed();
@@ -104,7 +105,7 @@ pub fn write(
     options: &Options,
 ) -> Result<Report> {
     let start = Instant::now();
-    make_folder(options)?;
+    let _folder = make_folder(options)?;
     let about = about(input, options, &reading);
     // Which orders must wait until the end is known only when a key arrives late, as it may for
     // hosts that can't be registered. In that case the holdings are read again.
@@ -127,12 +128,9 @@ pub fn write(
     })
 }
 
-fn make_folder(options: &Options) -> Result<()> {
-    match &options.folder {
-        None => Ok(()),
-        Some(folder) => std::fs::create_dir_all(folder)
-            .map_err(|error| Error::io("make the folder", folder, error)),
-    }
+fn make_folder(options: &Options) -> Result<Option<OutputFolder>> {
+    let folder = options.folder.as_deref().map(OutputFolder::create);
+    Ok(folder.transpose()?)
 }
 
 /// A profile being written.
@@ -206,9 +204,9 @@ fn cut(
     options: &Options,
 ) -> Result<Vec<Output>> {
     let policies = options.policies.len().max(1);
-    let most = (input.memory / 8 / policies).max(64 << 10);
-    let batch = (input.memory / 16).clamp(1 << 20, BATCH);
-    let spill = Spill::new(&input.temporary);
+    let most = (input.resources.memory / 8 / policies).max(64 << 10);
+    let batch = (input.resources.memory / 16).clamp(1 << 20, BATCH);
+    let spill = Spill::new(&input.resources.temporary);
     let mut outputs = Vec::new();
     for (policy, waits) in options.policies.iter().zip(waits) {
         let order = Order::new(*policy, most, *waits, &spill);
@@ -231,7 +229,7 @@ fn cut(
     // A block of rows has about 2,000 URI-Rs, each with a key of about 100 bytes per policy.
     let piece = (policies * 2_000 * 100).max(1 << 18);
     let pass = Pass {
-        memory: input.memory / 8,
+        memory: input.resources.memory / 8,
         piece,
         phase: Phase::Writing,
         progress: &input.progress,

@@ -33,14 +33,12 @@ impl Count for Row {
     }
 }
 
-/// How much of the rows of a profile is held in memory.
-const HELD: usize = 32 << 20;
-
 /// Writes the profile `path` under a coarser policy to a file in `folder`.
 pub(super) fn coarsen(
     path: &Path,
     about: &About,
     policy: Policy,
+    memory: usize,
     folder: &Path,
     number: usize,
 ) -> Result<PathBuf> {
@@ -63,7 +61,7 @@ pub(super) fn coarsen(
     out.write(&header)?;
     // Rows of a profile are sorted, but their coarser keys need not be: `com,example` comes before
     // `com:8080`, but `com)/` before both.
-    let mut order: Order<Row> = Order::new(policy, HELD, true, &Spill::new(folder));
+    let mut order: Order<Row> = Order::new(policy, memory / 4, true, &Spill::new(folder));
     let mut batch: Records<Row> = Records::default();
     let (mut key, mut before, mut cut) = (Vec::new(), Vec::new(), Vec::new());
     let mut rows = 0;

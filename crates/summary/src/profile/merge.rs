@@ -10,6 +10,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use waypost_index::timestamp::Time;
+use waypost_io::Resources;
 use waypost_surt::Policy;
 
 use super::coarsen::coarsen;
@@ -45,6 +46,7 @@ pub fn merge(
     policy: Option<Policy>,
     date: Option<Time>,
     sources: Option<u64>,
+    resources: &Resources,
     out: &Path,
 ) -> Result<Merged> {
     let mut abouts = Vec::new();
@@ -61,17 +63,20 @@ pub fn merge(
         abouts.push(about);
     }
     check_alike(inputs, &abouts, policy.is_some())?;
-    let folder = match out.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let scratch = waypost_io::temporary::folder_in(folder)?;
+    let scratch = waypost_io::temporary::folder_in(&resources.temporary)?;
     let mut paths = Vec::new();
     for (number, (path, about)) in inputs.iter().zip(&mut abouts).enumerate() {
         match policy.filter(|policy| Some(*policy) != about.policy) {
             None => paths.push(path.clone()),
             Some(policy) => {
-                paths.push(coarsen(path, about, policy, scratch.path(), number)?);
+                paths.push(coarsen(
+                    path,
+                    about,
+                    policy,
+                    resources.memory,
+                    scratch.path(),
+                    number,
+                )?);
                 about.policy = Some(policy);
             }
         }

@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 
-use libdeflater::{CompressionLvl, Compressor};
 use waypost_io::AtomicFile;
+use waypost_io::gzip::{Gzip, GzipSize, LEVEL};
 
 use super::row::Row;
 use crate::error::{Error, Result};
@@ -45,15 +45,11 @@ pub(crate) struct Rows {
     mode: Mode,
     file: Option<AtomicFile>,
     buffer: Vec<u8>,
-    compressor: Option<Compressor>,
+    gzip: Option<Gzip>,
     packed: Vec<u8>,
     keys: u64,
     bytes: u64,
-    gzip_bytes: u64,
-    blocks: u64,
-    /// Bytes that were compressed, and bytes that were not.
-    packed_bytes: u64,
-    unpacked_bytes: u64,
+    gzip_size: GzipSize,
 }
 
 impl Rows {
@@ -71,14 +67,11 @@ impl Rows {
                 Mode::Count => Vec::new(),
                 Mode::Plain | Mode::Gzip => header.to_vec(),
             },
-            compressor: None,
+            gzip: (mode == Mode::Gzip).then(|| Gzip::new(LEVEL)),
             packed: Vec::new(),
             keys: 0,
             bytes: header.len() as u64,
-            gzip_bytes: 0,
-            blocks: 0,
-            packed_bytes: 0,
-            unpacked_bytes: 0,
+            gzip_size: GzipSize::new(SAMPLE),
         })
     }
 
@@ -100,37 +93,21 @@ impl Rows {
         let Some(file) = &mut self.file else {
             return Ok(());
         };
-        let sampled = self.blocks.is_multiple_of(SAMPLE);
-        self.blocks += 1;
-        if self.mode == Mode::Gzip || sampled {
-            let compressor = self
-                .compressor
-                .get_or_insert_with(|| Compressor::new(CompressionLvl::new(6).unwrap_or_default()));
-            let size = pack(compressor, &self.buffer, &mut self.packed)?;
-            self.gzip_bytes += size as u64;
-            self.packed_bytes += self.buffer.len() as u64;
-            self.packed.truncate(size);
-            if self.mode == Mode::Plain {
-                // There is one of these per policy, so rarely needed buffers are not kept.
-                (self.compressor, self.packed) = (None, Vec::new());
+        let written = match &mut self.gzip {
+            Some(gzip) => {
+                gzip.compress(&self.buffer, &mut self.packed)?;
+                self.gzip_size
+                    .add_compressed(self.buffer.len() as u64, self.packed.len() as u64);
+                file.write_all(&self.packed)
             }
-        } else {
-            self.unpacked_bytes += self.buffer.len() as u64;
-        }
-        let written = match self.mode {
-            Mode::Gzip => file.write_all(&self.packed),
-            Mode::Plain | Mode::Count => file.write_all(&self.buffer),
+            None => {
+                self.gzip_size.add(&self.buffer);
+                file.write_all(&self.buffer)
+            }
         };
         written.map_err(|error| Error::io("write", file.path(), error))?;
         self.buffer.clear();
         Ok(())
-    }
-
-    /// The gzipped size of all rows, estimated from those that were compressed.
-    fn estimate(&self) -> u64 {
-        let rest = u128::from(self.gzip_bytes) * u128::from(self.unpacked_bytes)
-            / u128::from(self.packed_bytes.max(1));
-        self.gzip_bytes + rest as u64
     }
 
     /// Moves the file to its final path.
@@ -141,20 +118,12 @@ impl Rows {
         let written = Written {
             keys: self.keys,
             bytes: self.bytes,
-            gzip_bytes: (self.mode != Mode::Count).then(|| self.estimate()),
-            gzip_exact: self.unpacked_bytes == 0,
+            gzip_bytes: (self.mode != Mode::Count).then(|| self.gzip_size.bytes()),
+            gzip_exact: self.gzip_size.is_exact(),
         };
         if let Some(file) = self.file {
             file.commit()?;
         }
         Ok(written)
     }
-}
-
-/// One gzip member, at the start of `out`.
-fn pack(compressor: &mut Compressor, bytes: &[u8], out: &mut Vec<u8>) -> Result<usize> {
-    out.resize(compressor.gzip_compress_bound(bytes.len()), 0);
-    compressor
-        .gzip_compress(bytes, out)
-        .map_err(|error| Error::format(format!("cannot compress: {error}")))
 }

@@ -5,15 +5,14 @@
 //! compressed ones in memory; batches are sorted and joined in one pass over the file.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use libdeflater::{CompressionLvl, Compressor};
 use rayon::prelude::*;
 use waypost_index::kind::{self, FileKind};
-use waypost_io::{Compression, InputKind, Source};
+use waypost_io::{Compression, InputKind, Source, gzip};
 use waypost_surt::Policy;
 
 use super::row::Row;
@@ -311,36 +310,6 @@ fn rows_start(path: &Path) -> Result<u64> {
     Ok(start)
 }
 
-/// The size of a text gzipped at level 6.
-fn gzip_size(mut text: impl Read) -> io::Result<u64> {
-    let mut blocks = Vec::new();
-    let mut gzip_bytes = 0;
-    loop {
-        let mut block = Vec::new();
-        let length = text.by_ref().take(1 << 20).read_to_end(&mut block)?;
-        if length > 0 {
-            blocks.push(block);
-        }
-        if length == 0 || blocks.len() >= 16 {
-            gzip_bytes += blocks
-                .par_drain(..)
-                .map_init(
-                    || Compressor::new(CompressionLvl::new(6).unwrap_or_default()),
-                    |compressor, block| {
-                        let mut out = vec![0; compressor.gzip_compress_bound(block.len())];
-                        compressor
-                            .gzip_compress(&block, &mut out)
-                            .unwrap_or(block.len()) as u64
-                    },
-                )
-                .sum::<u64>();
-        }
-        if length == 0 {
-            return Ok(gzip_bytes);
-        }
-    }
-}
-
 impl Summary for Profile {
     fn kind(&self) -> Kind {
         Kind::Profile
@@ -355,8 +324,8 @@ impl Summary for Profile {
             // The file was just read to its end; if it can't be read now, lookups will report that.
             let size = match &self.rows {
                 _ if self.compression != Compression::Plain => Ok(self.bytes),
-                Rows::Loaded(text) => gzip_size(&text[..]),
-                Rows::File(..) => File::open(&self.path).and_then(gzip_size),
+                Rows::Loaded(text) => Ok(gzip::size(text)),
+                Rows::File(..) => File::open(&self.path).and_then(gzip::size_of),
             };
             size.unwrap_or(self.bytes)
         });

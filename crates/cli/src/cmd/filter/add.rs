@@ -42,8 +42,7 @@ impl Add {
         let resources = self.resources.resources(Some(target))?;
         let progress = out.progress();
         let recipe = Recipe {
-            memory: resources.memory,
-            temporary: resources.temporary.clone(),
+            resources: resources.clone(),
             progress: progress.clone(),
             ..Recipe::default()
         };

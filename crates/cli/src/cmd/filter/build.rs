@@ -49,7 +49,7 @@ impl Build {
         let hasher = Hasher::new(self.key_file.secret()?);
         let (built, reading) =
             self.holdings
-                .read(&sources, self.make.resources()?, &progress, |input| {
+                .read(&sources, recipe.resources.clone(), &progress, |input| {
                     let input = Input {
                         dialect: self.dialect,
                         policy: self.policy,

@@ -44,8 +44,7 @@ impl Exclude {
         }
         let sources = [Source::new(&self.list)];
         let input = Input {
-            memory: recipe.memory,
-            temporary: recipe.temporary.clone(),
+            resources: recipe.resources.clone(),
             progress: progress.clone(),
             ..Input::new(&sources)
         };

@@ -5,6 +5,7 @@ use waypost_io::pieces::PIECE;
 use waypost_summary::filter::{Filter, Keyer};
 
 use super::options::KeyFile;
+use crate::args::ThreadArgs;
 use crate::exit::Exit;
 use crate::lookups::Lookups;
 use crate::printer::Printer;
@@ -30,10 +31,13 @@ pub(crate) struct Lookup {
     /// Read one shard at a time instead of mapping the file into memory
     #[arg(long)]
     no_mmap: bool,
+    #[command(flatten)]
+    threads: ThreadArgs,
 }
 
 impl Lookup {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        self.threads.start()?;
         let filter = if self.no_mmap {
             Filter::open_by_range(&self.filter)?
         } else if self.lookups.batch.is_some() {

@@ -62,8 +62,7 @@ impl Holdings {
         let mut rejects = self.bad_lines.file()?;
         let taken = take(Input {
             select: self.filters.select()?,
-            memory: resources.memory,
-            temporary: resources.temporary,
+            resources,
             strict: self.bad_lines.strict,
             rejects: rejects.as_mut(),
             progress: progress.clone(),
@@ -119,10 +118,6 @@ impl MetadataArguments {
 }
 
 impl Make {
-    pub(crate) fn resources(&self) -> anyhow::Result<Resources> {
-        self.resources.resources(Some(&self.output))
-    }
-
     /// `kind` is the default kind.
     pub(crate) fn recipe(
         &self,
@@ -131,7 +126,7 @@ impl Make {
         progress: &Progress,
     ) -> anyhow::Result<Recipe> {
         let kind = self.kind.unwrap_or(kind);
-        let resources = self.resources()?;
+        let resources = self.resources.resources(Some(&self.output))?;
         let budget = match (self.fpr, self.bits, self.bytes) {
             (Some(rate), ..) => Some(Budget::Rate(rate)),
             (_, Some(bits), _) => Some(Budget::Bits(bits)),
@@ -149,8 +144,7 @@ impl Make {
             budget: budget.unwrap_or_default(),
             capacity,
             metadata: self.metadata.metadata()?,
-            memory: resources.memory,
-            temporary: resources.temporary,
+            resources,
             progress: progress.clone(),
         })
     }

@@ -49,8 +49,7 @@ impl Check {
             check::Options {
                 select: self.filters.select()?,
                 keys: self.keys,
-                memory: resources.memory,
-                temporary: resources.temporary,
+                resources,
                 strict: self.bad_lines.strict,
                 rejects: rejects.as_mut(),
                 progress: progress.clone(),

@@ -16,10 +16,8 @@ use crate::printer::Printer;
 /// Sort options for these resources.
 pub(crate) fn options(resources: Resources, unique: bool, progress: &Progress) -> Options {
     Options {
-        memory: resources.memory,
-        threads: resources.threads,
+        resources,
         unique,
-        temporary: resources.temporary,
         progress: progress.clone(),
     }
 }

@@ -1,7 +1,6 @@
-use anyhow::Context;
 use clap::Args;
 use waypost_index::rekey;
-use waypost_io::{Source, sort};
+use waypost_io::{Source, sort, temporary};
 use waypost_surt::Dialect;
 
 use super::destination::{Destination, options, report_written};
@@ -43,10 +42,7 @@ impl Sort {
         let folder;
         let mut damaged = Vec::new();
         if let Some(dialect) = self.rekey {
-            folder = tempfile::Builder::new()
-                .prefix(".waypost-")
-                .tempdir_in(&resources.temporary)
-                .with_context(|| format!("cannot write to {}", resources.temporary.display()))?;
+            folder = temporary::folder_in(&resources.temporary)?;
             let path = folder.path().join("rekeyed");
             let rekeyed = rekey::rekey(&sources, dialect, &progress, &path)?;
             out.note(format_args!(

@@ -5,6 +5,7 @@ use waypost_index::zipnum::{ZipNum, unzip};
 use waypost_io::{Format, LineWriter};
 use waypost_report::count;
 
+use crate::args::ThreadArgs;
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -19,18 +20,16 @@ pub(crate) struct Unzip {
     /// The file to write, gzipped if its name ends with .gz [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Threads to use [default: one per core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    threads: Option<u16>,
     /// Read data files outside the folder of the index if its rows or .loc file name them
     #[arg(long)]
     anywhere: bool,
+    #[command(flatten)]
+    threads: ThreadArgs,
 }
 
 impl Unzip {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = self.threads.map_or(cores, usize::from);
+        let threads = self.threads.start()?;
         let zipnum = ZipNum::open(&self.zipnum)?.anywhere(self.anywhere);
         let path = self.output.clone().unwrap_or_else(|| PathBuf::from("-"));
         let writer = LineWriter::create(&path, &Format::of_name(&path), threads)?;

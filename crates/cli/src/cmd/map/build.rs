@@ -66,8 +66,7 @@ impl Build {
             dialect: self.dialect,
             select: self.filters.select()?,
             by: self.by.map(Into::into),
-            memory: resources.memory,
-            temporary: resources.temporary,
+            resources,
             strict: self.bad_lines.strict,
             progress: progress.clone(),
             ..Input::new(sources)

@@ -55,8 +55,7 @@ impl Check {
             let progress = out.progress();
             let holdings = Input {
                 dialect: map.about().dialect,
-                memory: resources.memory,
-                temporary: resources.temporary.clone(),
+                resources: resources.clone(),
                 progress: progress.clone(),
                 ..Input::new(input::expand(&self.holdings)?.sources)
             };

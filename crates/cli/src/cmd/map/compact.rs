@@ -216,9 +216,7 @@ impl Compact {
             RuleArgument::Papers => Rule::Papers(self.papers.papers()?),
             RuleArgument::LeastCost => Rule::LeastCost(Box::new(LeastCost {
                 budget: self.budget()?,
-                sample: self
-                    .priced
-                    .sample(given.dialect()?, resources.memory, out)?,
+                sample: self.priced.sample(given.dialect()?, &resources, out)?,
                 voids: self.voids,
                 prior: None,
                 top: None,

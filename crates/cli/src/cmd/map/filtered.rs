@@ -96,11 +96,11 @@ impl FilteredOptions {
         out: &mut Printer,
     ) -> anyhow::Result<Exit> {
         let dialect = given.dialect()?;
-        let Some(holdings) = priced.holdings(dialect, resources.memory)? else {
+        let Some(holdings) = priced.holdings(dialect, resources)? else {
             return Err(anyhow::anyhow!("--filters needs --holdings"))
                 .hint("name the holdings of the archive: --holdings archive.cdxj.gz");
         };
-        let sample = priced.sample(dialect, resources.memory, out)?;
+        let sample = priced.sample(dialect, resources, out)?;
         if matches!(budget, FilteredBudget::Accuracy(_)) && sample.is_none() {
             return Err(anyhow::anyhow!("--accuracy needs --lookups"))
                 .hint("name a list or log of lookups: --lookups access.log");
@@ -158,8 +158,7 @@ impl FilteredOptions {
         }
         let earlier = Input {
             dialect: given.dialect()?,
-            memory: resources.memory,
-            temporary: resources.temporary.clone(),
+            resources: resources.clone(),
             ..Input::new(input::expand(&self.earlier)?.sources)
         };
         Ok(Some(map::growth(given, &earlier, resources)?))

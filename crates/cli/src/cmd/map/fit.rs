@@ -3,11 +3,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use waypost_io::{Resources, Source};
+use waypost_io::Source;
 use waypost_report::{Align, Table, count};
 use waypost_summary::map::{PowerLaw, fit};
 
-use crate::args::Format;
+use crate::args::{Format, ResourceArgs};
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::printer::Printer;
@@ -27,11 +27,14 @@ pub(crate) struct Fit {
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table, conflicts_with = "options")]
     format: Format,
+    #[command(flatten)]
+    resources: ResourceArgs,
 }
 
 impl Fit {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
-        let fitted = fit::fit(&Source::new(&self.map), &Resources::default())?;
+        let resources = self.resources.resources(None)?;
+        let fitted = fit::fit(&Source::new(&self.map), &resources)?;
         if self.options {
             let (Some(host), Some(path)) = (fitted.host, fitted.path) else {
                 return Err(anyhow::anyhow!("too few depths to fit a law to"))

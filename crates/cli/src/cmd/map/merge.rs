@@ -54,8 +54,7 @@ impl Merge {
         let progress = out.progress();
         let holdings = Input {
             dialect,
-            memory: resources.memory,
-            temporary: resources.temporary.clone(),
+            resources: resources.clone(),
             progress: progress.clone(),
             ..Input::new(input::expand(&self.holdings)?.sources)
         };

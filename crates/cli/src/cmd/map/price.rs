@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use waypost_index::input;
-use waypost_io::Source;
+use waypost_io::{Resources, Source};
 use waypost_report::count;
 use waypost_summary::evaluate::{Holdings, Lookups};
 use waypost_summary::holdings::Input;
@@ -32,14 +32,14 @@ impl Priced {
     pub(super) fn holdings(
         &self,
         dialect: Dialect,
-        memory: usize,
+        resources: &Resources,
     ) -> anyhow::Result<Option<Input>> {
         if self.holdings.is_empty() {
             return Ok(None);
         }
         Ok(Some(Input {
             dialect,
-            memory,
+            resources: resources.clone(),
             ..Input::new(input::expand(&self.holdings)?.sources)
         }))
     }
@@ -47,13 +47,13 @@ impl Priced {
     pub(super) fn sample(
         &self,
         dialect: Dialect,
-        memory: usize,
+        resources: &Resources,
         out: &Printer,
     ) -> anyhow::Result<Option<Sample>> {
         let Some(path) = &self.lookups else {
             return Ok(None);
         };
-        let lookups = Lookups::read_within(&Source::new(path), dialect, memory)?;
+        let lookups = Lookups::read_within(&Source::new(path), dialect, resources.memory)?;
         if lookups.is_empty() {
             return Err(anyhow::anyhow!("{}: no lookups", path.display()))
                 .hint("name a list with one URI per line, or an access log");
@@ -65,7 +65,7 @@ impl Priced {
                 count(lookups.rejected(false))
             ));
         }
-        let Some(input) = self.holdings(dialect, memory)? else {
+        let Some(input) = self.holdings(dialect, resources)? else {
             return Ok(Some(Sample::new(&lookups, None)));
         };
         let holdings = Holdings { input };

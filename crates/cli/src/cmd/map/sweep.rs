@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use clap::Args;
 use waypost_io::Source;
+use waypost_io::temporary::OutputFolder;
 use waypost_report::{Align, Table, bytes, count};
 use waypost_summary::Summary;
 use waypost_summary::map::{self, Map, Papers, Rule, SourceMap, Style};
@@ -47,7 +48,7 @@ pub(crate) struct Sweep {
 
 impl Sweep {
     pub(crate) fn run(mut self, out: &mut Printer) -> anyhow::Result<Exit> {
-        std::fs::create_dir_all(&self.output)?;
+        let _folder = OutputFolder::create(&self.output)?;
         if self
             .wh
             .iter()

@@ -84,8 +84,7 @@ impl Build {
             select,
             by: self.by.map(Into::into),
             each_a_source: self.sources,
-            memory: resources.memory,
-            temporary: resources.temporary,
+            resources,
             strict: self.bad_lines.strict,
             progress: progress.clone(),
         };

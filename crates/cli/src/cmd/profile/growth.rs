@@ -43,8 +43,7 @@ impl Growth {
         let input = Input {
             dialect: self.dialect,
             select: self.filters.select()?,
-            memory: resources.memory,
-            temporary: resources.temporary,
+            resources,
             ..Input::new(self.inputs.sources(out)?)
         };
         let policies: Vec<Policy> = policies(self.policy.as_deref())?;

@@ -4,6 +4,7 @@ use clap::Args;
 use waypost_io::pieces::PIECE;
 use waypost_summary::profile::Profile;
 
+use crate::args::ThreadArgs;
 use crate::exit::Exit;
 use crate::lookups::Lookups;
 use crate::printer::Printer;
@@ -23,10 +24,13 @@ pub(crate) struct Lookup {
     profile: PathBuf,
     #[command(flatten)]
     lookups: Lookups,
+    #[command(flatten)]
+    threads: ThreadArgs,
 }
 
 impl Lookup {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        self.threads.start()?;
         let profile = Profile::open(&self.profile)?;
         // Many sorted lookups are answered in one pass over the profile.
         self.lookups.answer_by(&profile, BATCH, out)

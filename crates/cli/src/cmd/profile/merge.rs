@@ -6,6 +6,7 @@ use waypost_summary::profile;
 use waypost_surt::Policy;
 
 use super::options::DateOption;
+use crate::args::ResourceArgs;
 use crate::exit::Exit;
 use crate::plural;
 use crate::printer::Printer;
@@ -35,15 +36,19 @@ pub(crate) struct Merge {
     sources: Option<u64>,
     #[command(flatten)]
     date: DateOption,
+    #[command(flatten)]
+    resources: ResourceArgs,
 }
 
 impl Merge {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let resources = self.resources.resources(Some(&self.output))?;
         let merged = profile::merge(
             &self.profiles,
             self.policy,
             self.date.time()?,
             self.sources,
+            &resources,
             &self.output,
         )?;
         out.note(format_args!(

@@ -145,7 +145,7 @@ pub(crate) fn make(
     {
         return make_of_hashes(&map, &widths, &hashes, holdings, full, room, out);
     }
-    let memory = holdings.memory / 2 / widths.len().max(1);
+    let memory = holdings.resources.memory / 2 / widths.len().max(1);
     let mut found = Found {
         partitions: (0..WIDEST)
             .map(|_| Partitions::new(memory, &room.temporary))
@@ -199,7 +199,7 @@ fn make_of_hashes(
         return Err(Error::invalid("its dialect differs from the map's").in_file(hashes.name()));
     }
     must_be_whole(map, hashes.head().count)?;
-    let memory = holdings.memory / 2 / (widths.len() + 2);
+    let memory = holdings.resources.memory / 2 / (widths.len() + 2);
     let mut known = Partitions::new(memory, &room.temporary);
     let mut decided: Vec<(u8, Partitions)> = widths
         .iter()
@@ -263,8 +263,7 @@ fn encode(
         return Ok(made);
     }
     let recipe = Recipe {
-        memory: holdings.memory / 2,
-        temporary: room.temporary.clone(),
+        resources: room.with_memory(holdings.resources.memory / 2),
         ..Recipe::default()
     };
     let parts: Vec<(Width, &filter::Run)> = runs

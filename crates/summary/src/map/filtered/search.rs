@@ -280,11 +280,7 @@ impl<'a> Search<'a> {
 
     /// The size of the headers.
     fn head_bytes(&self) -> u64 {
-        let mut compressor = libdeflater::Compressor::new(libdeflater::CompressionLvl::default());
-        let mut out = vec![0; compressor.gzip_compress_bound(self.head.len())];
-        compressor
-            .gzip_compress(self.head, &mut out)
-            .map_or(0, |bytes| bytes as u64)
+        waypost_io::gzip::size(self.head)
     }
 
     /// The highest price whose map has about the target size at most.

@@ -242,8 +242,11 @@ impl World {
 
     fn holdings(&self) -> Input {
         Input {
-            temporary: self.folder.path().to_owned(),
-            memory: 1 << 24,
+            resources: Resources {
+                temporary: self.folder.path().to_owned(),
+                memory: 1 << 24,
+                ..Resources::default()
+            },
             ..Input::new(vec![Source::new(self.at("index.cdx"))])
         }
     }

@@ -7,11 +7,10 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use libdeflater::{CompressionLvl, Compressor};
 use rayon::prelude::*;
 use tempfile::TempPath;
 use waypost_index::timestamp::Time;
-use waypost_io::{Compression, LONGEST_LINE, Mapped, Resources, Source};
+use waypost_io::{Compression, LONGEST_LINE, Mapped, Resources, Source, gzip};
 use waypost_surt::{Key, Reach, Surt};
 
 use super::find::{Finder, Found};
@@ -428,17 +427,7 @@ impl Summary for Map {
     }
 
     fn size(&self) -> Size {
-        let gzip_bytes = *self.gzip_bytes.get_or_init(|| {
-            let mut compressor = Compressor::new(CompressionLvl::default());
-            let mut out = Vec::new();
-            self.text
-                .chunks(1 << 20)
-                .map(|chunk| {
-                    out.resize(compressor.gzip_compress_bound(chunk.len()), 0);
-                    compressor.gzip_compress(chunk, &mut out).unwrap_or(0) as u64
-                })
-                .sum()
-        });
+        let gzip_bytes = *self.gzip_bytes.get_or_init(|| gzip::size(&self.text));
         // The bits of a filter are essentially random, so gzip does not shrink them.
         let (filter, _) = self.companion().unwrap_or_default();
         Size {

@@ -92,8 +92,7 @@ impl Spool {
             let sorted = temporary::file_in(&self.room.temporary)?.into_temp_path();
             let mut out = LineWriter::create(&sorted, &Format::Plain, 1)?;
             let options = sort::Options {
-                memory: self.room.memory,
-                temporary: self.room.temporary,
+                resources: self.room,
                 ..sort::Options::default()
             };
             sort::sort(&[Source::new(written.to_path_buf())], &options, &mut out)?;

@@ -1,8 +1,9 @@
 //! The gzipped size of a map, measured on all rows in the order in which they are written.
 
-use std::io::Read;
+use std::fs::File;
 
 use tempfile::NamedTempFile;
+use waypost_io::gzip;
 
 use super::queue::{Finished, Queue};
 use super::{Style, Summed, Writer};
@@ -12,9 +13,6 @@ use crate::map::solve::Choices;
 use crate::map::tree::pass::{Walked, walk_again};
 use crate::map::tree::sample::Sample;
 use crate::map::tree::tidy::write_spooled;
-
-/// How much is gzipped at once: the size of a gzip member in the files that we write.
-const MEMBER: usize = 1 << 20;
 
 /// The gzipped size in bytes of the map of some choices, and the statistics of its rows.
 pub(crate) fn measure(
@@ -56,25 +54,6 @@ pub(crate) fn measure(
         .map_err(failed)?
         .into_temp_path();
     write_spooled(spool.finish()?, given.keys, head, &file)?;
-    Ok((gzipped(&file).map_err(failed)?, written))
-}
-
-/// The gzipped size of a file in bytes, member by member.
-fn gzipped(path: &std::path::Path) -> std::io::Result<u64> {
-    let mut file = std::fs::File::open(path)?;
-    let mut compressor = libdeflater::Compressor::new(libdeflater::CompressionLvl::default());
-    let mut packed = vec![0; compressor.gzip_compress_bound(MEMBER)];
-    let mut block = Vec::with_capacity(MEMBER);
-    let mut bytes = 0;
-    loop {
-        block.clear();
-        (&mut file).take(MEMBER as u64).read_to_end(&mut block)?;
-        if block.is_empty() {
-            return Ok(bytes);
-        }
-        // The bound is sufficient by definition.
-        bytes += compressor
-            .gzip_compress(&block, &mut packed)
-            .unwrap_or(packed.len()) as u64;
-    }
+    let size = File::open(&file).and_then(gzip::size_of);
+    Ok((size.map_err(failed)?, written))
 }

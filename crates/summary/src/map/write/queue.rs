@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use waypost_io::gzip::{GzipSize, MEMBER};
 use waypost_io::{Format, LineWriter, Resources};
 
 use super::{Style, Summed};
@@ -32,18 +33,12 @@ enum Sink {
 /// Measures the gzipped size of lines.
 struct Measure {
     block: Vec<u8>,
-    compressor: libdeflater::Compressor,
-    gzip_bytes: u64,
+    size: GzipSize,
 }
 
 impl Measure {
     fn flush(&mut self) {
-        let mut out = vec![0; self.compressor.gzip_compress_bound(self.block.len())];
-        // The bound is sufficient by definition.
-        self.gzip_bytes += self
-            .compressor
-            .gzip_compress(&self.block, &mut out)
-            .unwrap_or(0) as u64;
+        self.size.add(&self.block);
         self.block.clear();
     }
 }
@@ -131,8 +126,7 @@ impl Queue {
     pub(crate) fn to_measure(head: &[u8], style: Style) -> Queue {
         let measure = Measure {
             block: head.to_vec(),
-            compressor: libdeflater::Compressor::new(libdeflater::CompressionLvl::default()),
-            gzip_bytes: 0,
+            size: GzipSize::new(1),
         };
         Queue::new(style, Sink::Measure(Box::new(measure)))
     }
@@ -277,8 +271,7 @@ impl Queue {
                 Sink::Measure(measure) => {
                     measure.block.extend_from_slice(line);
                     measure.block.push(b'\n');
-                    // The size of a gzip member in the files that we write.
-                    if measure.block.len() > 1 << 20 {
+                    if measure.block.len() > MEMBER {
                         measure.flush();
                     }
                 }
@@ -305,7 +298,7 @@ impl Queue {
             Sink::Spool(spool) => Finished::Spool(spool),
             Sink::Measure(mut measure) => {
                 measure.flush();
-                Finished::Measured(measure.gzip_bytes)
+                Finished::Measured(measure.size.bytes())
             }
         };
         Ok((finished, self.written))
