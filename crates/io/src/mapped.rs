@@ -30,7 +30,7 @@ use std::sync::{Arc, OnceLock};
 use memmap2::{Mmap, MmapMut, UncheckedAdvice};
 
 use crate::error::{Error, ErrorKind, IoContext, Result};
-use crate::opened::{self, Opened};
+use crate::source::Source;
 
 /// Bytes: of a file that is read where it is looked at, or in memory.
 #[derive(Debug)]
@@ -76,7 +76,16 @@ impl Mapped {
     /// # Errors
     /// When it cannot be opened or mapped.
     pub fn open(path: &Path) -> Result<Mapped> {
-        let (file, length) = regular(path)?;
+        Mapped::of(&Source::new(path))
+    }
+
+    /// Maps the file that a source has opened. A pipe is written to a temporary file first.
+    ///
+    /// # Errors
+    /// When it cannot be opened or mapped.
+    pub fn of(source: &Source) -> Result<Mapped> {
+        let path = source.path();
+        let (file, length) = regular(source)?;
         if length == 0 {
             // An empty file cannot be mapped.
             return Ok(Mapped::from(Vec::new()));
@@ -95,7 +104,7 @@ impl Mapped {
                 }),
             }),
             // More maps than can be watched: memory of our own is safe, too.
-            None => Mapped::load(path),
+            None => Mapped::load_of(source),
         }
     }
 
@@ -105,7 +114,12 @@ impl Mapped {
     /// # Errors
     /// When it cannot be read, or is larger than the memory.
     pub fn load(path: &Path) -> Result<Mapped> {
-        let (file, length) = regular(path)?;
+        Mapped::load_of(&Source::new(path))
+    }
+
+    fn load_of(source: &Source) -> Result<Mapped> {
+        let path = source.path();
+        let (file, length) = regular(source)?;
         if length == 0 {
             return Ok(Mapped::from(Vec::new()));
         }
@@ -296,12 +310,12 @@ extern "C" fn on_fault(
 }
 
 /// A file that can be mapped, and its length.
-fn regular(path: &Path) -> Result<(Arc<File>, u64)> {
-    opened::keep(path, &std::env::temp_dir())?;
-    match opened::open(path)? {
-        Opened::Regular(file, length) => Ok((file, length)),
+fn regular(source: &Source) -> Result<(Arc<File>, u64)> {
+    source.keep(&std::env::temp_dir())?;
+    match source.file()? {
+        Some(regular) => Ok(regular),
         // Not reached: what was kept is regular.
-        Opened::Pipe(_) => Err(io::Error::from(io::ErrorKind::Unsupported)).doing("map", path),
+        None => Err(io::Error::from(io::ErrorKind::Unsupported)).doing("map", source.path()),
     }
 }
 

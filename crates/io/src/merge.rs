@@ -16,7 +16,7 @@ use crate::stream::Stream;
 use crate::writer::LineWriter;
 
 /// The most files that are open at once: systems allow 256 or 1024 by default.
-const OPEN_FILES: usize = 200;
+const OPEN_FILES: usize = 150;
 
 /// What reading one compressed file takes besides the buffer of its lines.
 const STREAM: usize = 512 * 1024;

@@ -1,13 +1,19 @@
 //! Opening an input once, whatever it is: a regular file, a pipe, standard input.
 //!
-//! A pipe can be read only once, but several parts of a program want to look at an input: one tells
-//! what it is, the next reads it, and some read it twice. So every pipe that is opened is remembered
-//! by its device and inode for as long as the process lives:
+//! Several parts of a program read the same input: one detects what it is, the next reads it, and
+//! some read it twice. All of them must see the same bytes.
 //!
-//! - A reader that has looked at no more than 32 MiB gives them back when it is dropped, and
-//!   the next one sees them again.
-//! - [`Source::keep`](crate::Source::keep) writes all of it to a temporary file without a name. From then on, whoever opens the
-//!   pipe gets that file.
+//! A regular file stays open for as long as its [`Source`](crate::Source) lives, so that a file that
+//! is renamed to its path meanwhile is not read instead. If there are more than 64 of them, the
+//! others are opened again, and it is an error if the file is no longer the same.
+//!
+//! A pipe can be read only once. Every pipe that is opened is remembered by its device and inode
+//! until the process ends:
+//!
+//! - A reader that has read no more than 32 MiB gives them back when it is dropped, and the next one
+//!   reads them again.
+//! - [`Source::keep`](crate::Source::keep) writes all of it to an unnamed temporary file, which is
+//!   read instead from then on.
 //! - Opening a pipe of which more was read than is kept is an error. Nothing is ever lost silently.
 
 use std::fs::{self, File, Metadata};
@@ -15,12 +21,13 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::LONGEST_LINE;
 use crate::error::{Error, ErrorKind, IoContext, Result};
 
-/// How many bytes of a pipe are given back: enough to meet a first line of any length.
+/// How many bytes of a pipe are given back: enough for a first line of any length.
 pub(crate) const KEPT: usize = 2 * LONGEST_LINE;
 
 /// What kind of thing an input is.
@@ -34,11 +41,84 @@ pub enum InputKind {
     Stdin,
 }
 
-/// An input that is open.
+/// How many regular files are kept open. Systems allow 256 or 1024 by default, and a merge opens 150.
+const MOST_HELD: usize = 64;
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+
+/// An input that is open for reading.
 pub(crate) enum Opened {
     /// A regular file, or a pipe that was kept; with its length.
     Regular(Arc<File>, u64),
     Pipe(PipeReader),
+}
+
+/// An input that is known: what its path stood for when it was first opened.
+pub(crate) enum Entry {
+    Regular(Regular),
+    Pipe(Arc<Pipe>),
+}
+
+/// A regular file.
+pub(crate) struct Regular {
+    /// `None` if too many files are open.
+    file: Option<Arc<File>>,
+    length: u64,
+    version: Version,
+}
+
+/// Tells a file from another one with the same path.
+#[derive(PartialEq, Eq)]
+struct Version {
+    node: (u64, u64),
+    length: u64,
+    modified: (i64, i64),
+}
+
+impl Version {
+    fn of(metadata: &Metadata) -> Version {
+        Version {
+            node: (metadata.dev(), metadata.ino()),
+            length: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        }
+    }
+}
+
+impl Regular {
+    /// Keeps the file open, unless too many are and it can be opened again.
+    fn new(file: File, metadata: &Metadata, can_reopen: bool) -> Regular {
+        let held = HELD.fetch_add(1, Ordering::Relaxed);
+        let file = (held < MOST_HELD || !can_reopen).then(|| Arc::new(file));
+        if file.is_none() {
+            HELD.fetch_sub(1, Ordering::Relaxed);
+        }
+        Regular {
+            file,
+            length: metadata.len(),
+            version: Version::of(metadata),
+        }
+    }
+
+    fn open(&self, path: &Path) -> Result<Arc<File>> {
+        if let Some(file) = &self.file {
+            return Ok(Arc::clone(file));
+        }
+        let file = File::open(path).doing("open", path)?;
+        if Version::of(&file.metadata().doing("open", path)?) != self.version {
+            let message = "the file was replaced or changed while it was in use".to_owned();
+            return Err(Error::new(ErrorKind::Format(message)).in_file(path.display()));
+        }
+        Ok(Arc::new(file))
+    }
+}
+
+impl Drop for Regular {
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            HELD.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,7 +127,7 @@ enum Id {
     Node(u64, u64),
 }
 
-struct Pipe {
+pub(crate) struct Pipe {
     id: Id,
     state: Mutex<State>,
 }
@@ -85,124 +165,131 @@ pub fn same_file(one: &Path, other: &Path) -> bool {
     node(one).is_some_and(|one| node(other) == Some(one))
 }
 
-/// The kind of the input `path`; `-` is standard input.
-pub(crate) fn kind(path: &Path) -> Result<InputKind> {
-    Ok(match entry(path)? {
-        Entry::Regular(..) => InputKind::Regular,
-        Entry::Pipe(_) if is_stdin(path) => InputKind::Stdin,
-        Entry::Pipe(_) => InputKind::Pipe,
-    })
-}
-
-/// Opens `path`; `-` is standard input.
-pub(crate) fn open(path: &Path) -> Result<Opened> {
-    match entry(path)? {
-        Entry::Regular(file, length) => Ok(Opened::Regular(file, length)),
-        Entry::Pipe(pipe) => {
-            let mut state = locked(&pipe.state);
-            match std::mem::replace(&mut *state, State::Taken) {
-                State::Kept(file, length) => {
-                    *state = State::Kept(Arc::clone(&file), length);
-                    Ok(Opened::Regular(file, length))
-                }
-                State::Ready(source, start) => {
-                    drop(state);
-                    Ok(Opened::Pipe(PipeReader {
-                        pipe,
-                        source: Some(source),
-                        kept: Some(start),
-                        at: 0,
-                    }))
-                }
-                State::Taken => Err(read_already(path)),
+impl Entry {
+    /// Opens `path`, unless it is a pipe that is known. `-` is standard input.
+    pub(crate) fn new(path: &Path) -> Result<Entry> {
+        if is_stdin(path) {
+            if let Some(pipe) = known(Id::Stdin) {
+                return Ok(Entry::Pipe(pipe));
             }
+            let stdin = io::stdin().as_fd().try_clone_to_owned().map(File::from);
+            return Entry::of_file(stdin.doing("read", path)?, path, true);
         }
-    }
-}
-
-/// Makes sure that `path` can be read again and at any place: writes a pipe to a temporary file in
-/// `folder`. Does nothing for regular files.
-pub(crate) fn keep(path: &Path, folder: &Path) -> Result<()> {
-    let Opened::Pipe(mut reader) = open(path)? else {
-        return Ok(());
-    };
-    let mut file =
-        tempfile::tempfile_in(folder).doing("make a temporary file in", folder.to_owned())?;
-    // From here on, what was read is in the file only.
-    let start = reader.kept.take().unwrap_or_default();
-    let written = file.write_all(&start);
-    let mut length = start.len() as u64;
-    drop(start);
-    written.doing("write a temporary file in", folder)?;
-    let mut buffer = vec![0; 1 << 18];
-    loop {
-        let read = match reader.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Error::io("read", path, error)),
-        };
-        file.write_all(&buffer[..read])
-            .doing("write a temporary file in", folder)?;
-        length += read as u64;
-    }
-    *locked(&reader.pipe.state) = State::Kept(Arc::new(file), length);
-    Ok(())
-}
-
-enum Entry {
-    Regular(Arc<File>, u64),
-    Pipe(Arc<Pipe>),
-}
-
-/// Looks a path up among the pipes that are known; else opens it.
-fn entry(path: &Path) -> Result<Entry> {
-    if is_stdin(path) {
-        if let Some(pipe) = known(Id::Stdin) {
+        // Not opened before it is known to be new: opening a FIFO again would wait for a writer.
+        let metadata = fs::metadata(path).doing("open", path)?;
+        if metadata.is_dir() {
+            let source = io::Error::from(io::ErrorKind::IsADirectory);
+            return Err(Error::io("read", path, source));
+        }
+        if !metadata.is_file()
+            && let Some(pipe) = known(id_of(&metadata))
+        {
             return Ok(Entry::Pipe(pipe));
         }
-        let stdin = io::stdin().as_fd().try_clone_to_owned().map(File::from);
-        return opened(stdin.doing("read", path)?, path, true);
+        Entry::of_file(File::open(path).doing("open", path)?, path, false)
     }
-    // Not opened before it is known to be new: opening a FIFO again would wait for a writer.
-    let metadata = fs::metadata(path).doing("open", path)?;
-    if metadata.is_dir() {
-        let source = io::Error::from(io::ErrorKind::IsADirectory);
-        return Err(Error::io("read", path, source));
-    }
-    if !metadata.is_file()
-        && let Some(pipe) = known(id_of(&metadata))
-    {
-        return Ok(Entry::Pipe(pipe));
-    }
-    opened(File::open(path).doing("open", path)?, path, false)
-}
 
-fn opened(file: File, path: &Path, stdin: bool) -> Result<Entry> {
-    let metadata = file.metadata().doing("open", path)?;
-    if metadata.is_file() {
-        use std::io::Seek;
-        // Of a redirected file somebody else may have read the start already.
-        if !stdin || (&file).stream_position().is_ok_and(|at| at == 0) {
-            return Ok(Entry::Regular(Arc::new(file), metadata.len()));
+    fn of_file(file: File, path: &Path, stdin: bool) -> Result<Entry> {
+        let metadata = file.metadata().doing("open", path)?;
+        if metadata.is_file() {
+            use std::io::Seek;
+            // Another process may already have read the start of a redirected file.
+            if !stdin || (&file).stream_position().is_ok_and(|at| at == 0) {
+                return Ok(Entry::Regular(Regular::new(file, &metadata, !stdin)));
+            }
+        }
+        let shared = metadata.file_type().is_fifo() || metadata.file_type().is_socket();
+        let id = if stdin && !shared {
+            Id::Stdin
+        } else {
+            id_of(&metadata)
+        };
+        let mut pipes = locked(&PIPES);
+        if let Some(pipe) = pipes.iter().find(|pipe| pipe.id == id) {
+            return Ok(Entry::Pipe(Arc::clone(pipe)));
+        }
+        let pipe = Arc::new(Pipe {
+            id,
+            state: Mutex::new(State::Ready(file, Vec::new())),
+        });
+        pipes.push(Arc::clone(&pipe));
+        Ok(Entry::Pipe(pipe))
+    }
+
+    /// The kind of the input. `path` is the one that it was opened with.
+    pub(crate) fn kind(&self, path: &Path) -> InputKind {
+        match self {
+            Entry::Regular(_) => InputKind::Regular,
+            Entry::Pipe(_) if is_stdin(path) => InputKind::Stdin,
+            Entry::Pipe(_) => InputKind::Pipe,
         }
     }
-    let shared = metadata.file_type().is_fifo() || metadata.file_type().is_socket();
-    let id = if stdin && !shared {
-        Id::Stdin
-    } else {
-        id_of(&metadata)
-    };
-    let mut pipes = locked(&PIPES);
-    if let Some(pipe) = pipes.iter().find(|pipe| pipe.id == id) {
-        return Ok(Entry::Pipe(Arc::clone(pipe)));
+
+    /// The length of a regular file or of a pipe that was kept.
+    pub(crate) fn length(&self) -> Option<u64> {
+        match self {
+            Entry::Regular(file) => Some(file.length),
+            Entry::Pipe(pipe) => match &*locked(&pipe.state) {
+                State::Kept(_, length) => Some(*length),
+                _ => None,
+            },
+        }
     }
-    let pipe = Arc::new(Pipe {
-        id,
-        state: Mutex::new(State::Ready(file, Vec::new())),
-    });
-    pipes.push(Arc::clone(&pipe));
-    Ok(Entry::Pipe(pipe))
+
+    /// Opens the input for reading from its start.
+    pub(crate) fn open(&self, path: &Path) -> Result<Opened> {
+        let pipe = match self {
+            Entry::Regular(file) => return Ok(Opened::Regular(file.open(path)?, file.length)),
+            Entry::Pipe(pipe) => pipe,
+        };
+        let mut state = locked(&pipe.state);
+        match std::mem::replace(&mut *state, State::Taken) {
+            State::Kept(file, length) => {
+                *state = State::Kept(Arc::clone(&file), length);
+                Ok(Opened::Regular(file, length))
+            }
+            State::Ready(source, start) => {
+                drop(state);
+                Ok(Opened::Pipe(PipeReader {
+                    pipe: Arc::clone(pipe),
+                    source: Some(source),
+                    kept: Some(start),
+                    at: 0,
+                }))
+            }
+            State::Taken => Err(read_already(path)),
+        }
+    }
+
+    /// Makes sure that the input can be read again and at any place: writes a pipe to a temporary
+    /// file in `folder`. Does nothing for regular files.
+    pub(crate) fn keep(&self, path: &Path, folder: &Path) -> Result<()> {
+        let Opened::Pipe(mut reader) = self.open(path)? else {
+            return Ok(());
+        };
+        let mut file =
+            tempfile::tempfile_in(folder).doing("make a temporary file in", folder.to_owned())?;
+        // From here on, what was read is in the file only.
+        let start = reader.kept.take().unwrap_or_default();
+        let written = file.write_all(&start);
+        let mut length = start.len() as u64;
+        drop(start);
+        written.doing("write a temporary file in", folder)?;
+        let mut buffer = vec![0; 1 << 18];
+        loop {
+            let read = match reader.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(Error::io("read", path, error)),
+            };
+            file.write_all(&buffer[..read])
+                .doing("write a temporary file in", folder)?;
+            length += read as u64;
+        }
+        *locked(&reader.pipe.state) = State::Kept(Arc::new(file), length);
+        Ok(())
+    }
 }
 
 fn read_already(path: &Path) -> Error {
@@ -283,6 +370,7 @@ impl Read for FileReader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Mapped, Source};
     use std::path::PathBuf;
     use std::process::Command;
     use std::thread;
@@ -301,47 +389,100 @@ mod tests {
         path
     }
 
-    fn all(path: &Path) -> Result<Vec<u8>> {
+    fn all(source: &Source) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        match open(path)? {
-            Opened::Pipe(mut reader) => reader.read_to_end(&mut bytes).doing("read", path)?,
-            Opened::Regular(file, _) => FileReader::new(file, 0)
-                .read_to_end(&mut bytes)
-                .doing("read", path)?,
-        };
+        let mut stream = source.open()?;
+        stream.read_to_end(&mut bytes).map_err(Error::from_read)?;
         Ok(bytes)
     }
 
     #[test]
-    fn whoever_looks_at_a_pipe_takes_nothing_away() {
+    fn looking_at_a_pipe_takes_nothing_away() {
         let folder = tempfile::tempdir().unwrap();
         let text: Vec<u8> = (0..300_000u32).flat_map(u32::to_le_bytes).collect();
         let path = fifo(folder.path(), text.clone());
-        assert_eq!(kind(&path).unwrap(), InputKind::Pipe);
+        assert_eq!(Source::new(&path).kind().unwrap(), InputKind::Pipe);
         for size in [10, 100_000, 500_000] {
-            let Opened::Pipe(mut reader) = open(&path).unwrap() else {
-                panic!("a FIFO is a pipe");
-            };
+            let mut stream = Source::new(&path).open().unwrap();
             let mut start = vec![0; size];
-            reader.read_exact(&mut start).unwrap();
+            stream.read_exact(&mut start).unwrap();
             assert!(text.starts_with(&start));
         }
-        assert!(all(&path).unwrap() == text);
+        let source = Source::new(&path);
+        assert!(all(&source).unwrap() == text);
+        assert_eq!(source.file().unwrap().map(|(_, length)| length), None);
         // All of it is less than what is kept.
-        keep(&path, folder.path()).unwrap();
-        assert_eq!(kind(&path).unwrap(), InputKind::Pipe);
-        assert!(matches!(open(&path).unwrap(), Opened::Regular(..)));
-        assert!(all(&path).unwrap() == text);
-        assert!(all(&path).unwrap() == text);
+        source.keep(folder.path()).unwrap();
+        for source in [source, Source::new(&path)] {
+            assert_eq!(source.kind().unwrap(), InputKind::Pipe);
+            let length = source.file().unwrap().map(|(_, length)| length);
+            assert_eq!(length, Some(text.len() as u64));
+            assert!(all(&source).unwrap() == text);
+            assert!(all(&source).unwrap() == text);
+        }
     }
 
     #[test]
     fn a_pipe_of_which_too_much_was_read_is_refused_and_not_read_from_its_middle() {
         let folder = tempfile::tempdir().unwrap();
         let path = fifo(folder.path(), vec![b'x'; KEPT + 1000]);
-        assert_eq!(all(&path).unwrap().len(), KEPT + 1000);
-        let error = all(&path).unwrap_err();
+        let source = Source::new(&path);
+        assert_eq!(all(&source).unwrap().len(), KEPT + 1000);
+        let error = all(&source).unwrap_err();
         assert!(error.to_string().contains("only once"), "{error}");
-        assert!(keep(&path, folder.path()).is_err());
+        assert!(source.keep(folder.path()).is_err());
+    }
+
+    /// A file that is renamed to the path of an open source is not read in its place.
+    #[test]
+    fn a_file_that_is_replaced_between_two_passes_is_still_the_one_that_was_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        for (first, second) in [("old\n", "newer\n"), ("", "new\n")] {
+            fs::write(&path, first).unwrap();
+            let source = Source::new(&path);
+            assert_eq!(source.kind().unwrap(), InputKind::Regular);
+            let other = folder.path().join("b");
+            fs::write(&other, second).unwrap();
+            fs::rename(&other, &path).unwrap();
+            let copy = source.clone();
+            for source in [&source, &copy] {
+                assert_eq!(all(source).unwrap(), first.as_bytes());
+                assert_eq!(source.size(), Some(first.len() as u64));
+                assert_eq!(*Mapped::of(source).unwrap(), *first.as_bytes());
+            }
+            fs::remove_file(&path).unwrap();
+            assert_eq!(all(&source).unwrap(), first.as_bytes());
+            assert!(all(&Source::new(&path)).is_err());
+        }
+    }
+
+    #[test]
+    fn with_many_sources_a_replaced_file_is_an_error_and_never_another_content() {
+        let folder = tempfile::tempdir().unwrap();
+        let sources: Vec<Source> = (0..MOST_HELD + 20)
+            .map(|number| {
+                let path = folder.path().join(number.to_string());
+                fs::write(&path, format!("old {number}\n")).unwrap();
+                let source = Source::new(path);
+                source.kind().unwrap();
+                source
+            })
+            .collect();
+        let is_held = |source: &Source| matches!(source.entry().unwrap(), Entry::Regular(file) if file.file.is_some());
+        assert!(sources.iter().any(|source| !is_held(source)));
+        for (number, source) in sources.iter().enumerate() {
+            assert_eq!(all(source).unwrap(), format!("old {number}\n").as_bytes());
+            let other = folder.path().join("other");
+            fs::write(&other, format!("new {number}\n")).unwrap();
+            fs::rename(&other, source.path()).unwrap();
+            match all(source) {
+                Ok(text) => assert_eq!(text, format!("old {number}\n").as_bytes()),
+                Err(error) => {
+                    assert!(!is_held(source));
+                    assert!(error.to_string().contains("replaced"), "{error}");
+                }
+            }
+        }
     }
 }

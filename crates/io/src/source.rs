@@ -4,91 +4,110 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, ErrorKind, IoContext, Result};
-use crate::opened::{self, FileReader, InputKind, Opened};
+use crate::opened::{Entry, FileReader, InputKind, Opened};
 use crate::stream::Stream;
 
-/// One thing to read.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Source {
-    /// A file, which can be read again.
-    File(PathBuf),
-    /// Standard input, which cannot.
-    Stdin,
+/// One input: a file, a pipe, or standard input.
+///
+/// It is opened when it is first used and stays open. All clones read the bytes of the same file,
+/// even if another file is renamed to its path meanwhile; see [`opened`](crate::opened).
+#[derive(Clone)]
+pub struct Source {
+    path: PathBuf,
+    entry: Arc<OnceLock<Entry>>,
 }
 
 /// The sources that a list of names stands for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Expanded {
-    /// What to read, in the order named; the files of a folder in the order of their names.
+    /// The inputs in the order in which they were named; the files of a folder in the order of their
+    /// names.
     pub sources: Vec<Source>,
-    /// Files in folders that were not wanted, by their name.
+    /// Files in folders that were skipped because of their names.
     pub skipped: Vec<PathBuf>,
 }
 
 impl Source {
-    /// The source of a name: `-` is standard input.
+    /// The input with this name; `-` is standard input.
     pub fn new(name: impl Into<PathBuf>) -> Source {
-        let path = name.into();
-        if path.as_os_str() == "-" {
-            Source::Stdin
-        } else {
-            Source::File(path)
+        Source {
+            path: name.into(),
+            entry: Arc::default(),
         }
+    }
+
+    /// Standard input.
+    pub fn stdin() -> Source {
+        Source::new("-")
+    }
+
+    /// Whether this is standard input.
+    pub fn is_stdin(&self) -> bool {
+        self.path.as_os_str() == "-"
     }
 
     /// The path; `-` is standard input.
     pub fn path(&self) -> &Path {
-        match self {
-            Source::File(path) => path,
-            Source::Stdin => Path::new("-"),
-        }
+        &self.path
     }
 
-    /// What kind of thing it is.
+    /// Opens it, unless it is open.
+    pub(crate) fn entry(&self) -> Result<&Entry> {
+        if let Some(entry) = self.entry.get() {
+            return Ok(entry);
+        }
+        let entry = Entry::new(&self.path)?;
+        Ok(self.entry.get_or_init(|| entry))
+    }
+
+    /// The kind of the input.
     ///
     /// # Errors
-    /// When it does not exist or cannot be opened.
+    /// If it does not exist or cannot be opened.
     pub fn kind(&self) -> Result<InputKind> {
-        opened::kind(self.path())
+        Ok(self.entry()?.kind(&self.path))
     }
 
-    /// How many bytes the file has, compressed as it is. `None` for pipes that are not kept.
+    /// The size of the file in bytes, compressed as it is. `None` for pipes that are not
+    /// [kept](Source::keep).
     pub fn size(&self) -> Option<u64> {
-        match self {
-            Source::File(path) if fs::metadata(path).is_ok_and(|file| !file.is_file()) => None,
-            _ => self.file().ok().flatten().map(|(_, length)| length),
+        let is_open = self.entry.get().is_some();
+        // Opening a FIFO would wait for its writer.
+        if !is_open && !self.is_stdin() && !self.path.is_file() {
+            return None;
         }
+        self.entry().ok()?.length()
     }
 
-    /// Makes sure that it can be read several times and at any place: a pipe is written to a
-    /// temporary file in `folder`, which has no name and is gone when the process ends.
+    /// Makes sure that it can be read several times and at any place: a pipe is written to an
+    /// unnamed temporary file in `folder`.
     ///
     /// # Errors
-    /// When it cannot be read, too much of it was read before, or the disk is full.
+    /// If it cannot be read, too much of it was read before, or the disk is full.
     pub fn keep(&self, folder: &Path) -> Result<()> {
-        opened::keep(self.path(), folder)
+        self.entry()?.keep(&self.path, folder)
     }
 
     /// The file and its length, if it is a regular file or a pipe that was [kept](Source::keep).
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// If it cannot be opened.
     pub fn file(&self) -> Result<Option<(Arc<File>, u64)>> {
-        Ok(match opened::open(self.path())? {
+        Ok(match self.entry()?.open(&self.path)? {
             Opened::Regular(file, length) => Some((file, length)),
             Opened::Pipe(_) => None,
         })
     }
 
-    /// Opens it and gives its bytes, decompressed, as [text](Stream::text).
+    /// Its bytes from the start, decompressed, as [text](Stream::text).
     ///
     /// # Errors
-    /// When it does not exist or cannot be read, or is a pipe that was read already.
+    /// If it does not exist or cannot be read, or is a pipe that was read already.
     pub fn open(&self) -> Result<Stream> {
-        let source: Box<dyn Read + Send> = match opened::open(self.path())? {
+        let source: Box<dyn Read + Send> = match self.entry()?.open(&self.path)? {
             Opened::Regular(file, _) => Box::new(FileReader::new(file, 0)),
             Opened::Pipe(reader) => Box::new(reader),
         };
@@ -96,18 +115,30 @@ impl Source {
     }
 }
 
-/// The name as the user gave it.
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Source::File(path) => path.display().fmt(f),
-            Source::Stdin => f.write_str("-"),
-        }
+/// Sources are equal if their paths are.
+impl PartialEq for Source {
+    fn eq(&self, other: &Source) -> bool {
+        self.path == other.path
     }
 }
 
-/// Turns names into sources. Folders are walked to any depth; in them, files are taken whose names
-/// are `wanted`. Hidden files are passed over.
+impl Eq for Source {}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Source").field(&self.path).finish()
+    }
+}
+
+/// The name as the user gave it.
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.display().fmt(f)
+    }
+}
+
+/// Turns names into sources. Folders are searched recursively for files whose names are `wanted`.
+/// Hidden files are skipped.
 ///
 /// # Errors
 /// A name that does not exist, a folder without any such file, standard input named twice.
@@ -119,27 +150,24 @@ where
     let mut expanded = Expanded::default();
     for name in names {
         let source = Source::new(name);
-        match &source {
-            Source::Stdin => {
-                if expanded.sources.contains(&Source::Stdin) {
-                    return Err(Error::new(ErrorKind::Invalid(
-                        "standard input (`-`) can be read only once".to_owned(),
-                    )));
-                }
-                expanded.sources.push(source);
+        if source.is_stdin() {
+            if expanded.sources.contains(&source) {
+                return Err(Error::new(ErrorKind::Invalid(
+                    "standard input (`-`) can be read only once".to_owned(),
+                )));
             }
-            Source::File(path) => {
-                if fs::metadata(path).doing("open", path)?.is_dir() {
-                    let before = expanded.sources.len();
-                    walk(path, &wanted, &mut expanded)?;
-                    if expanded.sources.len() == before {
-                        return Err(Error::new(ErrorKind::NoIndex).in_file(path.display()));
-                    }
-                } else {
-                    expanded.sources.push(source);
-                }
+        } else if fs::metadata(source.path())
+            .doing("open", source.path())?
+            .is_dir()
+        {
+            let before = expanded.sources.len();
+            walk(source.path(), &wanted, &mut expanded)?;
+            if expanded.sources.len() == before {
+                return Err(Error::new(ErrorKind::NoIndex).in_file(source));
             }
+            continue;
         }
+        expanded.sources.push(source);
     }
     Ok(expanded)
 }
@@ -163,7 +191,7 @@ fn walk(folder: &Path, wanted: &dyn Fn(&str) -> bool, expanded: &mut Expanded) -
         if metadata.is_dir() {
             walk(&path, wanted, expanded)?;
         } else if wanted(&name) && path.is_file() {
-            expanded.sources.push(Source::File(path));
+            expanded.sources.push(Source::new(path));
         } else {
             expanded.skipped.push(path);
         }

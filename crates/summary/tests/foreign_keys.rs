@@ -97,7 +97,7 @@ fn is_present(summary: &dyn Summary, uri: &str) -> bool {
 
 /// Builds a map, all profiles and a filter from an index.
 fn summaries(index: &Path, dialect: Dialect, folder: &Path) -> Vec<Box<dyn Summary>> {
-    let sources = vec![Source::File(index.to_owned())];
+    let sources = vec![Source::new(index.to_owned())];
     let input = Input {
         dialect,
         ..Input::new(sources.clone())
@@ -148,8 +148,8 @@ proptest! {
         // The truth in an evaluation is also that of the URLs.
         let asked = folder.path().join("asked.txt");
         fs::write(&asked, uris.join("\n")).unwrap();
-        let lookups = [Lookups::read(&Source::File(asked), dialect).unwrap()];
-        let input = Input { dialect, ..Input::new(vec![Source::File(index)]) };
+        let lookups = [Lookups::read(&Source::new(asked), dialect).unwrap()];
+        let input = Input { dialect, ..Input::new(vec![Source::new(index)]) };
         let (held, reading) = Holdings { input }.truth(&lookups).unwrap();
         prop_assert!(held[0].iter().all(|held| *held));
         let mut distinct: Vec<Vec<u8>> = uris.iter().map(|uri| surt(dialect, uri)).collect();
@@ -170,7 +170,7 @@ fn an_index_of_webrecorder_is_told_and_counted_by_its_urls() {
         })
         .collect();
     fs::write(&index, cdxj(&uris, |_| Foreign::KeepEscapes)).unwrap();
-    let input = Input::new(vec![Source::File(index)]);
+    let input = Input::new(vec![Source::new(index)]);
     let built = map::build(
         &input,
         &Archive::default(),
@@ -189,7 +189,7 @@ fn an_index_of_webrecorder_is_told_and_counted_by_its_urls() {
     // Lookups answered by a filter or map are evaluated against the same truth.
     let asked = folder.path().join("asked.txt");
     fs::write(&asked, uris.join("\n")).unwrap();
-    let lookups = [Lookups::read(&Source::File(asked), Dialect::Ia).unwrap()];
+    let lookups = [Lookups::read(&Source::new(asked), Dialect::Ia).unwrap()];
     let (held, _) = Holdings { input }.truth(&lookups).unwrap();
     let map = Map::open(&folder.path().join("a.ukvs"), &Resources::default()).unwrap();
     let verdict = judge(&map, &lookups[0], &held[0], false, &[1]).unwrap();

@@ -117,7 +117,7 @@ fn compacted(full: &Path, rule: &Rule, folder: &Path) -> Box<dyn Summary> {
 
 /// Every kind of summary of one file.
 fn summaries(source: &Path, dialect: Dialect, folder: &Path) -> Vec<(String, Box<dyn Summary>)> {
-    let sources = vec![Source::File(source.to_owned())];
+    let sources = vec![Source::new(source.to_owned())];
     let mut input = Input::new(sources.clone());
     input.dialect = dialect;
     input.select.include_non_web(true);

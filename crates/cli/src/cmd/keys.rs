@@ -128,8 +128,8 @@ impl Plan {
             out.note("reading URIs from the terminal, one per line; press Ctrl-D to end");
         }
         let progress = out.progress_beside_data();
-        progress.read(&[Source::Stdin]);
-        let stream = Source::Stdin.open()?.reporting_to(&progress);
+        progress.read(&[Source::stdin()]);
+        let stream = Source::stdin().open()?.reporting_to(&progress);
         let pieces = Pieces::new("stdin", stream, PIECE);
         let worker = || {
             let mut writer = RowWriter::new(self);

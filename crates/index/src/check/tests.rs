@@ -241,7 +241,7 @@ proptest! {
             fs::write(&path, bytes).unwrap();
             paths.push(path);
         }
-        let sources: Vec<Source> = paths.iter().cloned().map(Source::File).collect();
+        let sources: Vec<Source> = paths.iter().cloned().map(Source::new).collect();
         let resources = Resources {
             memory,
             temporary: folder.path().to_owned(),

@@ -9,12 +9,14 @@
 //! in which a header between the lines changes the column order must be one range; both are errors.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use waypost_io::{Compression, Error, ErrorKind, IoContext, Result, Source, Stream, members};
+use waypost_io::{
+    Compression, Error, ErrorKind, FileReader, IoContext, Result, Source, Stream, members,
+};
 
 use super::block::{self, Reading};
 use super::fold::{Context, Fold, Fragment};
@@ -47,17 +49,18 @@ pub struct Range {
 /// # Errors
 /// If the file cannot be read.
 pub fn ranges(path: &Path, size: u64) -> Result<Vec<Range>> {
-    let mut file = File::open(path).doing("open", path)?;
+    let file = Arc::new(File::open(path).doing("open", path)?);
     let length = file.metadata().doing("open", path)?.len();
     let mut start = [0; 16];
-    let filled = read_full(&mut file, &mut start).doing("read", path)?;
+    let mut reader = FileReader::new(Arc::clone(&file), 0);
+    let filled = read_full(&mut reader, &mut start).doing("read", path)?;
     let mut cuts = vec![0];
     let size = size.max(1);
     let mut next = size;
     while next < length {
         match Compression::detect(&start[..filled]) {
             Compression::Plain => cuts.push(next),
-            Compression::Gzip => match member_after(&mut file, path, next)? {
+            Compression::Gzip => match member_after(&file, path, next)? {
                 Some(cut) => {
                     cuts.push(cut);
                     next = cut;
@@ -82,18 +85,17 @@ pub fn ranges(path: &Path, size: u64) -> Result<Vec<Range>> {
 }
 
 /// The offset of the first member at `from` or later that can be inflated.
-fn member_after(file: &mut File, path: &Path, from: u64) -> Result<Option<u64>> {
+fn member_after(file: &Arc<File>, path: &Path, from: u64) -> Result<Option<u64>> {
     let mut window = vec![0; WINDOW];
     let mut base = from;
     loop {
-        file.seek(SeekFrom::Start(base)).doing("read", path)?;
-        let filled = read_full(file, &mut window).doing("read", path)?;
+        let mut reader = FileReader::new(Arc::clone(file), base);
+        let filled = read_full(&mut reader, &mut window).doing("read", path)?;
         let bytes = &window[..filled];
         let mut at = 0;
         while let Some(found) = members::next_start(bytes, at) {
             let place = base + found as u64;
-            let mut member = File::open(path).doing("open", path)?;
-            member.seek(SeekFrom::Start(place)).doing("read", path)?;
+            let member = FileReader::new(Arc::clone(file), place);
             let name = path.display().to_string();
             let opened = Stream::gzip_at(name, Box::new(member), place);
             // Compressed data may look like the start of a member, but cannot be inflated.
@@ -215,7 +217,7 @@ impl<'a, J: Job> Ranges<'a, J> {
                     .to_owned(),
             )));
         }
-        let source = Source::File(range.path.clone());
+        let source = Source::new(range.path.clone());
         let mut beginning = source.open()?;
         let mut sample = vec![0; FileLayout::SAMPLE];
         let (length, _) = beginning.read_full(&mut sample);
@@ -243,10 +245,11 @@ impl<'a, J: Job> Ranges<'a, J> {
             }),
             layout,
         };
-        let mut file = File::open(&range.path).doing("open", &range.path)?;
-        file.seek(SeekFrom::Start(range.start))
-            .doing("read", &range.path)?;
-        let mut limited = file.take(range.end - range.start);
+        let Some((file, _)) = source.file()? else {
+            let error = std::io::Error::from(std::io::ErrorKind::NotSeekable);
+            return Err(Error::io("read a range of", &range.path, error));
+        };
+        let mut limited = FileReader::new(file, range.start).take(range.end - range.start);
         // The first range of a file has the byte-order mark, if there is one.
         let mut marked = range.start == 0 && beginning.had_byte_order_mark();
         let mut buffer = vec![0; BLOCK];

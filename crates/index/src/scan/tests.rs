@@ -449,7 +449,7 @@ proptest! {
             fs::write(&path, if zipped { members(&text, &sizes) } else { text }).unwrap();
             paths.push(path);
         }
-        let sources: Vec<Source> = paths.iter().cloned().map(Source::File).collect();
+        let sources: Vec<Source> = paths.iter().cloned().map(Source::new).collect();
         let (whole, outcome) = scan(&sources, &Everything, Options::default()).unwrap();
         let ranges = Ranges::new(&Everything, Select::default());
         let paths: Vec<&Path> = paths.iter().map(|path| &**path).collect();

@@ -1,7 +1,5 @@
 //! Which lookups are held.
 
-use std::path::Path;
-
 use waypost_io::{Phase, Progress, Source};
 use waypost_surt::Policy;
 
@@ -25,11 +23,11 @@ impl Holdings {
     /// # Errors
     /// If the holdings can't be read.
     pub fn truth(&self, samples: &[Lookups]) -> Result<(Vec<Vec<bool>>, Reading)> {
-        if let [Source::File(path)] = &self.input.sources[..]
-            && path.is_file()
-            && Profile::is_one(path)?
+        if let [source] = &self.input.sources[..]
+            && source.path().is_file()
+            && Profile::is_one(source)?
         {
-            return truth_of_profile(path, samples);
+            return truth_of_profile(source, samples);
         }
         if let [source] = &self.input.sources[..]
             && let Some(hashes) = Filter::of_hashes(source)?
@@ -47,14 +45,14 @@ impl Holdings {
     }
 }
 
-fn truth_of_profile(path: &Path, samples: &[Lookups]) -> Result<(Vec<Vec<bool>>, Reading)> {
-    let profile = Profile::open(path)?;
+fn truth_of_profile(source: &Source, samples: &[Lookups]) -> Result<(Vec<Vec<bool>>, Reading)> {
+    let profile = Profile::of(source)?;
     if profile.policy() != Policy::Whole {
         return Err(Error::invalid(format!(
             "a profile of {} does not say which URIs are held: give the index, a list of URIs, or a profile of URIR",
             profile.policy()
         ))
-        .in_file(path.display()));
+        .in_file(source));
     }
     let mut truths = Vec::new();
     for lookups in samples {
@@ -64,7 +62,7 @@ fn truth_of_profile(path: &Path, samples: &[Lookups]) -> Result<(Vec<Vec<bool>>,
                 "its SURTs are of the dialect {dialect}, but the lookups were read under {}",
                 lookups.dialect()
             ))
-            .in_file(path.display()));
+            .in_file(source));
         }
         let answers = profile.lookup_all(&lookups.lookups())?;
         let held = |answer: &Answer| answer.found().is_some();

@@ -49,14 +49,14 @@ impl Filter {
     /// # Errors
     /// If it can't be read, or is a different kind of filter.
     pub(crate) fn of_hashes(source: &waypost_io::Source) -> Result<Option<Filter>> {
-        let waypost_io::Source::File(path) = source else {
+        if source.is_stdin() {
             return Ok(None);
-        };
+        }
         let mut start = [0; 8];
         if source.open()?.read_full(&mut start).0 < 8 || !Filter::begins(&start) {
             return Ok(None);
         }
-        let filter = Filter::open(path)?;
+        let filter = Filter::of_map(source.path(), Mapped::of(source)?)?;
         let head = filter.head();
         if head.kind != Kind::Hashes
             || head.policy != waypost_surt::Policy::Whole
@@ -65,7 +65,7 @@ impl Filter {
             return Err(Error::new(ErrorKind::FilterAsHoldings(
                 "of filters, only unkeyed hashes of whole URIs say what is held",
             ))
-            .in_file(path.display()));
+            .in_file(source));
         }
         Ok(Some(filter))
     }

@@ -60,17 +60,17 @@ pub fn merge(
     let mut spool = Spool::new(room)?;
     let mut about: Option<(About, Option<String>)> = None;
     let several = maps.len() > 1;
-    let opened: Vec<Map> = maps
+    let sources: Vec<Source> = maps.iter().map(Source::new).collect();
+    let opened: Vec<Map> = sources
         .iter()
-        .map(|path| Map::open_rows(path, room))
+        .map(|source| Map::rows_of(source, room))
         .collect::<Result<_>>()?;
     let filtered = opened.iter().position(|map| map.widths() != 0);
     if let (Some(at), Filters::Refuse) = (filtered, filters) {
         return Err(Error::new(ErrorKind::FiltersToMerge).in_file(maps[at].display()));
     }
-    for (at, path) in maps.iter().enumerate() {
-        let source = Source::new(path.clone());
-        let mut rows = Rows::open(&source, Order::Any)?;
+    for (at, (path, source)) in maps.iter().zip(&sources).enumerate() {
+        let mut rows = Rows::open(source, Order::Any)?;
         // Maps of other tools name their second key, but not by our name for it.
         let second = second_key(rows.headers())?;
         let said =

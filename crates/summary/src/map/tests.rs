@@ -87,7 +87,7 @@ fn is_present(map: &Map, surt: &str) -> bool {
 type Answers = BTreeMap<(Vec<u8>, String), bool>;
 
 fn answers(path: &Path) -> Answers {
-    let mut rows = Rows::open(&Source::File(path.to_owned()), Order::Watch).unwrap();
+    let mut rows = Rows::open(&Source::new(path.to_owned()), Order::Watch).unwrap();
     let mut answers = Answers::new();
     while let Some(row) = rows.next().unwrap() {
         let key = Key::new(&row.key);

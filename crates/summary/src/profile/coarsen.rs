@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use waypost_io::Source;
 use waypost_io::partial::{Spill, push_number, take_number};
 use waypost_surt::{Policy, Surt};
 
@@ -33,9 +34,9 @@ impl Count for Row {
     }
 }
 
-/// Writes the profile `path` under a coarser policy to a file in `folder`.
+/// Writes a profile under a coarser policy to a file in `folder`.
 pub(super) fn coarsen(
-    path: &Path,
+    source: &Source,
     about: &About,
     policy: Policy,
     memory: usize,
@@ -50,12 +51,12 @@ pub(super) fn coarsen(
         return Err(Error::invalid(format!(
             "keys of {policy} cannot be cut from keys of {finer}"
         ))
-        .in_file(path.display()));
+        .in_file(source));
     }
     let out_path = folder.join(format!("coarser-{number}"));
     let mut out = Writer::create(&out_path)?;
     let fields = 1 + usize::from(about.by.is_some());
-    let (mut reader, _) = open_rows(path)?;
+    let (mut reader, _) = open_rows(source)?;
     let mut header = Vec::new();
     reader.headers().write(&mut header);
     out.write(&header)?;

@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use waypost_index::timestamp::Time;
-use waypost_io::Resources;
+use waypost_io::{Resources, Source};
 use waypost_surt::Policy;
 
 use super::coarsen::coarsen;
@@ -49,34 +49,36 @@ pub fn merge(
     resources: &Resources,
     out: &Path,
 ) -> Result<Merged> {
+    let profiles: Vec<Source> = inputs.iter().map(Source::new).collect();
     let mut abouts = Vec::new();
-    for path in inputs {
-        let (reader, _) = open_rows(path)?;
+    for profile in &profiles {
+        let (reader, _) = open_rows(profile)?;
         let about =
-            About::from_headers(reader.headers()).map_err(|error| error.in_file(path.display()))?;
+            About::from_headers(reader.headers()).map_err(|error| error.in_file(profile))?;
         if about.policy.is_none() {
             return Err(
                 Error::format("not a profile: no header names the policy of its keys")
-                    .in_file(path.display()),
+                    .in_file(profile),
             );
         }
         abouts.push(about);
     }
     check_alike(inputs, &abouts, policy.is_some())?;
     let scratch = waypost_io::temporary::folder_in(&resources.temporary)?;
-    let mut paths = Vec::new();
-    for (number, (path, about)) in inputs.iter().zip(&mut abouts).enumerate() {
+    let mut coarsened = Vec::new();
+    for (number, (profile, about)) in profiles.iter().zip(&mut abouts).enumerate() {
         match policy.filter(|policy| Some(*policy) != about.policy) {
-            None => paths.push(path.clone()),
+            None => coarsened.push(profile.clone()),
             Some(policy) => {
-                paths.push(coarsen(
-                    path,
+                let path = coarsen(
+                    profile,
                     about,
                     policy,
                     resources.memory,
                     scratch.path(),
                     number,
-                )?);
+                )?;
+                coarsened.push(Source::new(path));
                 about.policy = Some(policy);
             }
         }
@@ -101,12 +103,18 @@ pub fn merge(
     let mut header = Vec::new();
     merged.about.headers().write(&mut header);
     let mut rows = Rows::create(Some(out), gzip, &header)?;
-    merge_rows(&paths, inputs, fields, &mut merged.rows, |key, row| {
-        let mut row = *row;
-        // However many inputs have the key: the user knows how many sources they represent.
-        row.spread = sources.map_or(row.spread, |sources| row.spread.min(sources));
-        rows.row(key, &row)
-    })?;
+    merge_rows(
+        &coarsened,
+        &profiles,
+        fields,
+        &mut merged.rows,
+        |key, row| {
+            let mut row = *row;
+            // However many inputs have the key: the user knows how many sources they represent.
+            row.spread = sources.map_or(row.spread, |sources| row.spread.min(sources));
+            rows.row(key, &row)
+        },
+    )?;
     let written = rows.finish()?;
     merged.keys = written.keys;
     merged.bytes = written.bytes;
@@ -172,16 +180,16 @@ impl<R: Read> Side<R> {
 
 /// Returns the rows of all files in order, merging those of the same key.
 fn merge_rows(
-    paths: &[PathBuf],
-    names: &[PathBuf],
+    sources: &[Source],
+    names: &[Source],
     fields: usize,
     rows: &mut u64,
     mut give: impl FnMut(&[u8], &Row) -> Result<()>,
 ) -> Result<()> {
     let mut sides = Vec::new();
     let mut heap = BinaryHeap::new();
-    for (path, name) in paths.iter().zip(names) {
-        let (reader, _) = open_rows(path).map_err(|error| error.in_file(name.display()))?;
+    for (source, name) in sources.iter().zip(names) {
+        let (reader, _) = open_rows(source).map_err(|error| error.in_file(name))?;
         let mut side = Side {
             reader,
             key: Vec::new(),

@@ -7,12 +7,12 @@
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 use waypost_index::kind::{self, FileKind};
-use waypost_io::{Compression, InputKind, Source, gzip};
+use waypost_io::{Compression, FileReader, InputKind, Lines, Source, gzip};
 use waypost_surt::Policy;
 
 use super::row::Row;
@@ -26,7 +26,7 @@ use crate::ukvs::Reader;
 /// A profile in a file.
 #[derive(Debug)]
 pub struct Profile {
-    path: PathBuf,
+    source: Source,
     about: About,
     policy: Policy,
     /// The number of keys in a row.
@@ -43,7 +43,7 @@ pub struct Profile {
 #[derive(Debug)]
 enum Rows {
     /// In a range of a file.
-    File(File, u64, u64),
+    File(Arc<File>, u64, u64),
     /// In memory.
     Loaded(Vec<u8>),
 }
@@ -57,26 +57,38 @@ impl Profile {
     /// # Errors
     /// If it can't be read, is not a profile, or is not sorted.
     pub fn open(path: &Path) -> Result<Profile> {
-        let source = Source::new(path);
-        match kind::detect(&source)?.kind {
+        Profile::of(&Source::new(path))
+    }
+
+    /// Reads a profile from a source.
+    ///
+    /// # Errors
+    /// Like [`open`](Profile::open).
+    pub fn of(source: &Source) -> Result<Profile> {
+        match kind::detect(source)?.kind {
             // Whatever else is wrong with a text is said with its line.
             FileKind::Empty | FileKind::List | FileKind::Summary | FileKind::Text => {}
             other => return Err(other.instead_of("a profile").in_file(source).into()),
         }
-        let (mut reader, compression) = open_rows(path)?;
-        let about =
-            About::from_headers(reader.headers()).map_err(|error| error.in_file(path.display()))?;
+        let (mut reader, compression) = open_rows(source)?;
+        let about = About::from_headers(reader.headers()).map_err(|error| error.in_file(source))?;
         let Some(policy) = about.policy else {
             return Err(
                 Error::format("not a profile: no header names the policy of its keys")
-                    .in_file(path.display()),
+                    .in_file(source),
             );
         };
         let fields = 1 + usize::from(about.by.is_some());
         // Rows of a pipe, or after a byte-order mark, are kept in memory like those of a compressed
         // file.
-        let regular = source.kind()? == InputKind::Regular;
-        let plain = compression == Compression::Plain && regular && !has_mark(path)?;
+        let regular = match source.kind()? {
+            InputKind::Regular => source.file()?,
+            InputKind::Pipe | InputKind::Stdin => None,
+        };
+        let plain = match (&regular, compression) {
+            (Some((file, _)), Compression::Plain) if !has_mark(file, source)? => Some(file),
+            _ => None,
+        };
         let mut keys = 0;
         let (mut key, mut before) = (Vec::new(), Vec::new());
         let mut loaded = Vec::new();
@@ -84,7 +96,7 @@ impl Profile {
             let parsed = match reader.next_line()? {
                 None => break,
                 Some(line) => {
-                    if !plain {
+                    if plain.is_none() {
                         loaded.extend_from_slice(line);
                         loaded.push(b'\n');
                     }
@@ -96,20 +108,15 @@ impl Profile {
             std::mem::swap(&mut before, &mut key);
             keys += 1;
         }
-        let bytes = match regular {
-            true => std::fs::metadata(path)
-                .map_err(|error| Error::io("read", path, error))?
-                .len(),
-            false => loaded.len() as u64,
-        };
-        let rows = if plain {
-            let file = File::open(path).map_err(|error| Error::io("open", path, error))?;
-            Rows::File(file, rows_start(path)?, bytes)
-        } else {
-            Rows::Loaded(loaded)
+        let bytes = regular
+            .as_ref()
+            .map_or(loaded.len() as u64, |(_, length)| *length);
+        let rows = match plain {
+            Some(file) => Rows::File(Arc::clone(file), rows_start(file)?, bytes),
+            None => Rows::Loaded(loaded),
         };
         Ok(Profile {
-            path: path.to_owned(),
+            source: source.clone(),
             about,
             policy,
             fields,
@@ -121,13 +128,13 @@ impl Profile {
         })
     }
 
-    /// Whether a file starts like a summary in text form.
+    /// Whether a source starts like a summary in text form.
     ///
     /// # Errors
-    /// When it cannot be read.
-    pub fn is_one(path: &Path) -> Result<bool> {
+    /// If it can't be read.
+    pub(crate) fn is_one(source: &Source) -> Result<bool> {
         let mut start = vec![0; 64 << 10];
-        let (length, _) = Source::new(path.to_owned()).open()?.read_full(&mut start);
+        let (length, _) = source.open()?.read_full(&mut start);
         Ok(crate::holdings::content_of(&start[..length]) == crate::holdings::Content::Summary)
     }
 
@@ -138,7 +145,7 @@ impl Profile {
 
     /// The file.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.source.path()
     }
 
     /// The frequency of a key, over all its second keys.
@@ -155,7 +162,7 @@ impl Profile {
                 self.fields,
                 &mut found_key,
             )
-            .map_err(|error| error.in_file(self.path.display()))?;
+            .map_err(|error| error.in_file(&self.source))?;
             if first_key(&found_key, self.fields) != key {
                 break;
             }
@@ -189,7 +196,7 @@ impl Profile {
                 self.fields,
                 &mut found,
             )
-            .map_err(|error| error.in_file(self.path.display()))?;
+            .map_err(|error| error.in_file(&self.source))?;
             if first_key(&found, self.fields) < key {
                 low = start + line.len() as u64;
             } else {
@@ -243,7 +250,7 @@ impl Profile {
                         Ok(0) => break,
                         Ok(read) => length += read,
                         Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                        Err(error) => return Err(Error::io("read", &self.path, error)),
+                        Err(error) => return Err(Error::io("read", self.source.path(), error)),
                     }
                 }
                 Ok(length)
@@ -253,21 +260,19 @@ impl Profile {
 }
 
 /// The rows of a file, after its headers.
-pub(super) fn open_rows(path: &Path) -> Result<(Reader<impl Read + use<>>, Compression)> {
-    let stream = Source::new(path).open()?.text();
+pub(super) fn open_rows(source: &Source) -> Result<(Reader<impl Read + use<>>, Compression)> {
+    let stream = source.open()?;
     let compression = stream.compression();
-    Ok((
-        Reader::new(path.display().to_string(), stream)?,
-        compression,
-    ))
+    Ok((Reader::new(source.to_string(), stream)?, compression))
 }
 
 /// Whether a regular file starts with a byte-order mark.
-fn has_mark(path: &Path) -> Result<bool> {
+fn has_mark(file: &Arc<File>, source: &Source) -> Result<bool> {
     let mut start = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(3).read_to_end(&mut start))
-        .map_err(|error| Error::io("read", path, error))?;
+    FileReader::new(Arc::clone(file), 0)
+        .take(3)
+        .read_to_end(&mut start)
+        .map_err(|error| Error::io("read", source.path(), error))?;
     Ok(start == b"\xef\xbb\xbf")
 }
 
@@ -297,9 +302,8 @@ fn at_most_urirs(mut frequency: Frequency) -> Frequency {
 }
 
 /// The offset of the rows of a plain file: after the leading headers.
-fn rows_start(path: &Path) -> Result<u64> {
-    let file = File::open(path).map_err(|error| Error::io("open", path, error))?;
-    let mut lines = waypost_io::Lines::new(file);
+fn rows_start(file: &Arc<File>) -> Result<u64> {
+    let mut lines = Lines::new(FileReader::new(Arc::clone(file), 0));
     let mut start = 0;
     while lines.advance()? {
         match lines.line().first() {
@@ -325,7 +329,7 @@ impl Summary for Profile {
             let size = match &self.rows {
                 _ if self.compression != Compression::Plain => Ok(self.bytes),
                 Rows::Loaded(text) => Ok(gzip::size(text)),
-                Rows::File(..) => File::open(&self.path).and_then(gzip::size_of),
+                Rows::File(file, ..) => gzip::size_of(FileReader::new(Arc::clone(file), 0)),
             };
             size.unwrap_or(self.bytes)
         });
@@ -352,7 +356,7 @@ impl Summary for Profile {
     fn lookup_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Answer>> {
         let mut sought = Sought::new(self.policy, lookups);
         let mut answers = vec![None; lookups.len()];
-        let (mut reader, _) = open_rows(&self.path)?;
+        let (mut reader, _) = open_rows(&self.source)?;
         let mut key = Vec::new();
         loop {
             let row = match reader.next_line()? {

@@ -315,7 +315,7 @@ impl Lookup {
     ) -> anyhow::Result<()> {
         let source = Source::new(path);
         // The writer of a pipe may be waiting for an answer; a file is always read to its end.
-        let is_file = matches!(&source, Source::File(path) if path.is_file());
+        let is_file = !source.is_stdin() && source.path().is_file();
         let progress = out.progress_beside_data();
         progress.read(std::slice::from_ref(&source));
         let stream = source.open()?.reporting_to(&progress);

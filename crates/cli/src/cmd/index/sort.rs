@@ -50,7 +50,7 @@ impl Sort {
                 plural::of(rekeyed.replaced, "key")
             ));
             damaged = rekeyed.damage;
-            sources = vec![Source::File(path)];
+            sources = vec![Source::new(path)];
         }
         let mut writer = self.destination.create(resources.threads)?;
         let options = options(resources, self.unique, &progress);

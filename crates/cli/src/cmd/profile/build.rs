@@ -141,10 +141,11 @@ fn file_name(id: Option<&str>, sources: &[Source]) -> anyhow::Result<String> {
         }
         return Ok(id.to_owned());
     }
-    let Some(Source::File(path)) = sources.first() else {
+    let Some(source) = sources.first().filter(|source| !source.is_stdin()) else {
         return Ok("profile".to_owned());
     };
-    let name = path
+    let name = source
+        .path()
         .file_name()
         .context("an input without a name")?
         .to_string_lossy();

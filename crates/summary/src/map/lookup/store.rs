@@ -74,18 +74,26 @@ impl Map {
     /// # Errors
     /// If it can't be read, or a line is malformed.
     pub fn open_rows(path: &Path, room: &Resources) -> Result<Map> {
-        let source = Source::new(path);
-        let name = |error: Error| error.in_file(path.display());
-        crate::map::tree::rows::check_kind(&source)?;
+        Map::rows_of(&Source::new(path), room)
+    }
+
+    /// Reads only the rows of a map from a source.
+    ///
+    /// # Errors
+    /// Like [`open_rows`](Map::open_rows).
+    pub fn rows_of(source: &Source, room: &Resources) -> Result<Map> {
+        let path = source.path();
+        let name = |error: Error| error.in_file(source);
+        crate::map::tree::rows::check_kind(source)?;
         // A pipe can be read only once, and can't be mapped.
         source.keep(&room.temporary)?;
         let plain = source.open()?.compression() == Compression::Plain;
         if plain {
-            let text = Mapped::open(path)?;
+            let text = Mapped::of(source)?;
             // A byte-order mark is removed along with anything else that is not tidy.
             let marked = text.starts_with(b"\xef\xbb\xbf");
             if let Some(table) = table::load(path, &text)? {
-                return Map::new(text, table, path, None).map_err(name);
+                return Map::new(text, table, source, None).map_err(name);
             }
             if let Some(table) = (!marked)
                 .then(|| table_of(&text, Tidiness::Check))
@@ -93,25 +101,29 @@ impl Map {
                 .map_err(name)?
                 .flatten()
             {
-                return Map::new(text, table, path, None).map_err(name);
+                return Map::new(text, table, source, None).map_err(name);
             }
         }
-        let tidy = tidied(&source, room)?;
+        let tidy = tidied(source, room)?;
         let text = Mapped::open(&tidy)?;
         let table = table_of(&text, Tidiness::Known)
             .and_then(|table| table.ok_or_else(|| Error::new(ErrorKind::Untidy)))
             .map_err(name)?;
-        Map::new(text, table, path, Some(tidy)).map_err(name)
+        Map::new(text, table, source, Some(tidy)).map_err(name)
     }
 
-    fn new(text: Mapped, table: Table, path: &Path, temporary: Option<TempPath>) -> Result<Map> {
+    fn new(
+        text: Mapped,
+        table: Table,
+        source: &Source,
+        temporary: Option<TempPath>,
+    ) -> Result<Map> {
         let headers = headers_of(&text)?;
         Ok(Map {
             keys: key_fields(&headers)?,
             about: About::from_headers(&headers)?,
             headers,
-            file_bytes: std::fs::metadata(path)
-                .map_or(text.len() as u64, |metadata| metadata.len()),
+            file_bytes: source.size().unwrap_or(text.len() as u64),
             text,
             table,
             gzip_bytes: OnceLock::new(),

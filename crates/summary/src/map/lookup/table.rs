@@ -477,10 +477,11 @@ pub fn is_indexed(path: &Path) -> bool {
 /// If the map is compressed, not tidy or unreadable, or if the table can't be written.
 pub fn index(path: &Path) -> Result<TableReport> {
     let name = |error: Error| error.in_file(path.display());
-    if Source::new(path).open()?.compression() != Compression::Plain {
+    let source = Source::new(path);
+    if source.open()?.compression() != Compression::Plain {
         return Err(name(Error::invalid("a compressed map cannot have a table")));
     }
-    let text = Mapped::open(path)?;
+    let text = Mapped::of(&source)?;
     let keys = key_fields(&headers_of(&text).map_err(name)?).map_err(name)?;
     let Some(mut table) = Table::build(&text, keys, Tidiness::Check).map_err(name)? else {
         return Err(name(Error::new(ErrorKind::Untidy)));
