@@ -1,5 +1,5 @@
-//! Any bytes are a filter or are refused; what is accepted answers without a panic. The checksums are
-//! made to hold, so that what lies behind them is reached.
+//! Any bytes are a filter or are refused; what is accepted answers without a panic. The checksums
+//! are corrected, so that the code behind the checks is reached.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,8 +1,8 @@
 //! Decoders for each compression that report how far they got.
 //!
-//! The decoders of the libraries' readers drop what they had decoded when they meet an error and
-//! do not say at which byte it was. An index that was cut while it was copied still holds all the
-//! captures before the cut, so here the machines are driven by hand.
+//! The readers of the libraries discard what they have decoded when they find an error and do not
+//! report its position. An index that was truncated while it was copied still has all the captures
+//! before its end, so this module uses the low-level decoders.
 
 use bzip2::Decompress as Bunzip;
 use flate2::{Decompress as Inflate, FlushDecompress, Status};
@@ -14,11 +14,11 @@ use zstd::stream::raw::{Decoder as Unzstd, Operation};
 pub enum Compression {
     /// Not at all.
     Plain,
-    /// gzip, of one member or of many.
+    /// gzip, with one member or several.
     Gzip,
-    /// Zstandard, of one frame or of many.
+    /// Zstandard, with one frame or several.
     Zstd,
-    /// bzip2, of one stream or of many.
+    /// bzip2, with one stream or several.
     Bzip2,
 }
 
@@ -35,7 +35,7 @@ impl Compression {
         }
     }
 
-    /// Whether `start`, which is short, can be the beginning of such data.
+    /// Whether such data can start with `start`, which is short.
     pub(crate) fn begins_with(self, start: &[u8]) -> bool {
         let magic: &[u8] = match self {
             Compression::Plain => &[],
@@ -57,18 +57,18 @@ impl Compression {
     }
 }
 
-/// What one step of a machine did.
+/// The result of one step of a decoder.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Step {
-    /// Bytes taken.
+    /// Bytes consumed.
     pub(crate) read: usize,
-    /// Bytes given.
+    /// Bytes produced.
     pub(crate) written: usize,
     /// Whether a member, frame or stream is complete.
     pub(crate) end: bool,
 }
 
-/// Why a machine cannot go on, after what its last step did.
+/// Why a decoder cannot continue, after the result of its last step.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) step: Step,
@@ -83,7 +83,7 @@ pub(crate) enum Codec {
 }
 
 impl Codec {
-    /// A decoder, unless nothing is compressed.
+    /// A decoder, unless the data is plain.
     pub(crate) fn new(compression: Compression) -> std::io::Result<Option<Codec>> {
         Ok(match compression {
             Compression::Plain => None,
@@ -93,7 +93,7 @@ impl Codec {
         })
     }
 
-    /// Makes ready for the next member.
+    /// Prepares for the next member.
     pub(crate) fn restart(&mut self) -> std::io::Result<()> {
         match self {
             Codec::Gzip(gunzip) => gunzip.restart(),
@@ -151,9 +151,9 @@ pub(crate) const EXTRA: u8 = 4;
 pub(crate) struct Gunzip {
     part: Part,
     flags: u8,
-    /// Bytes of the current part that were seen.
+    /// Bytes of the current part that were consumed.
     seen: usize,
-    /// The little-endian number that the current part spells.
+    /// The little-endian number in the current part.
     number: u64,
     inflate: Inflate,
     crc: Crc,
@@ -244,7 +244,7 @@ impl Gunzip {
         }
     }
 
-    /// Takes one byte around the data. True when the member is complete.
+    /// Consumes one byte of the header or trailer. `true` when the member is complete.
     fn head_or_trailer(&mut self, byte: u8) -> Result<bool, &'static str> {
         let place = self.seen;
         self.seen += 1;
@@ -307,7 +307,7 @@ impl Gunzip {
         Ok(false)
     }
 
-    /// Passes over parts of the header that the flags say are not there.
+    /// Skips parts of the header that are absent according to the flags.
     fn pass_absent(&mut self) {
         loop {
             let (present, next) = match self.part {

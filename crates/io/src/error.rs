@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_names_file_line_and_byte_and_survives_the_way_through_io() {
+    fn an_error_has_its_place_and_survives_conversion_to_an_io_error() {
         let error = Error::new(ErrorKind::Truncated {
             compression: "gzip",
         })

@@ -75,5 +75,5 @@ pub use source::{Expanded, Source, expand};
 pub use stream::Stream;
 pub use writer::{Block, BlockSink, Format, LineWriter, Written};
 
-/// Lines longer than this are bad lines; what is longer is not kept in memory.
+/// The maximum length of a line. Longer lines are bad lines and are not kept in memory.
 pub const LONGEST_LINE: usize = 16 * 1024 * 1024;

@@ -1,19 +1,19 @@
-//! Bytes of files in memory, and asking for memory before it is needed. The one module with
-//! `unsafe` code.
+//! Memory-mapped files, and prefetching. The only module with `unsafe` code.
 //!
 //! # Files that are truncated while they are mapped
 //!
-//! A file that is replaced by renaming another to its name does no harm: the map keeps the old file.
-//! But when somebody truncates the file itself, reading a page behind its new end raises SIGBUS, which
-//! ends the process: not something that a server with hundreds of maps of other people's files can
-//! accept. To copy each file into memory would take the memory of all of them; to check the length
-//! before each access would cost a system call and still leave a gap. So there is a handler for
-//! SIGBUS. When the address that was read belongs to a map of ours, it puts pages of zeros in the
-//! place of the rest of that map, marks it as torn, and lets the reader go on. Zeros are valid bytes,
-//! and all that is read from files is checked against their bounds anyway. Whoever answers from a map
-//! asks [`Mapped::check`] before giving the answers away, which costs a system call for each batch of
-//! them: the mark alone does not tell of a truncation within the last page that is left. Faults at other
-//! addresses go to the handler that was there before.
+//! Renaming another file to the path of a mapped file does no harm: the map keeps the old file. But
+//! if the file itself is truncated, reading a page after its new end raises SIGBUS, which ends the
+//! process. A server that maps hundreds of other people's files cannot accept that. Copying each file
+//! into memory would need memory for all of them; checking the length before each access would cost a
+//! system call and still leave a gap.
+//!
+//! So this module handles SIGBUS. If the address belongs to one of its maps, it replaces the rest of
+//! that map by pages of zeros, marks the map as torn, and lets the reader continue. Zeros are valid
+//! bytes, and everything read from files is checked against their bounds anyway. Callers must call
+//! [`Mapped::check`] before they return answers from a map, once per batch: it also compares the
+//! length, because a truncation within the last remaining page raises no signal. Faults at other
+//! addresses are passed to the previous handler.
 #![allow(
     unsafe_code,
     reason = "a memory map cannot be made without, and prefetching takes a pointer"
@@ -32,7 +32,7 @@ use memmap2::{Mmap, MmapMut, UncheckedAdvice};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::source::Source;
 
-/// Bytes: of a file that is read where it is looked at, or in memory.
+/// Bytes of a mapped file, or in memory.
 #[derive(Debug)]
 pub struct Mapped {
     bytes: Bytes,
@@ -41,12 +41,12 @@ pub struct Mapped {
 #[derive(Debug)]
 enum Bytes {
     Owned(Vec<u8>),
-    /// Memory of our own, on large pages where the system has them.
+    /// Anonymous memory, on large pages if the system has them.
     Loaded(Mmap),
     File(Watched),
 }
 
-/// A map of a file, of which SIGBUS is handled.
+/// A map of a file for which SIGBUS is handled.
 #[derive(Debug)]
 struct Watched {
     map: Mmap,
@@ -65,7 +65,7 @@ impl Watched {
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        // Before the map is gone and its addresses are somebody else's.
+        // Before the map is removed and its addresses are reused.
         self.region.start.store(0, Ordering::Release);
     }
 }
@@ -74,7 +74,7 @@ impl Mapped {
     /// Maps a file. A pipe is written to a temporary file first.
     ///
     /// # Errors
-    /// When it cannot be opened or mapped.
+    /// If it cannot be opened or mapped.
     pub fn open(path: &Path) -> Result<Mapped> {
         Mapped::of(&Source::new(path))
     }
@@ -82,7 +82,7 @@ impl Mapped {
     /// Maps the file that a source has opened. A pipe is written to a temporary file first.
     ///
     /// # Errors
-    /// When it cannot be opened or mapped.
+    /// If it cannot be opened or mapped.
     pub fn of(source: &Source) -> Result<Mapped> {
         let path = source.path();
         let (file, length) = regular(source)?;
@@ -90,8 +90,8 @@ impl Mapped {
             // An empty file cannot be mapped.
             return Ok(Mapped::from(Vec::new()));
         }
-        // SAFETY: the map is only read, and as bytes, for which every value is valid. Should another
-        // process write to the file meanwhile, lookups may miss, but every access is checked against
+        // SAFETY: the map is only read, and as bytes, for which every value is valid. If another
+        // process writes to the file meanwhile, lookups may miss, but every access is checked against
         // the length of the map. For files that are truncated meanwhile, see above.
         let map = unsafe { Mmap::map(&*file) }.doing("map", path)?;
         match watch(&map) {
@@ -103,16 +103,16 @@ impl Mapped {
                     name: path.to_owned(),
                 }),
             }),
-            // More maps than can be watched: memory of our own is safe, too.
+            // More maps than can be watched: anonymous memory is safe, too.
             None => Mapped::load_of(source),
         }
     }
 
-    /// Reads all of a file into memory of its own, on large pages where the system has them. What is
-    /// looked up all over a large file is then found without a walk through the page table each time.
+    /// Reads a whole file into memory, on large pages if the system has them. Random access to a large
+    /// file is then faster, because it needs fewer page table walks.
     ///
     /// # Errors
-    /// When it cannot be read, or is larger than the memory.
+    /// If it cannot be read, or is larger than the memory.
     pub fn load(path: &Path) -> Result<Mapped> {
         Mapped::load_of(&Source::new(path))
     }
@@ -138,15 +138,15 @@ impl Mapped {
         })
     }
 
-    /// Whether all that was read so far was really in the file.
+    /// Checks that everything read so far was really in the file.
     ///
     /// # Errors
-    /// When the file was truncated while it was in use.
+    /// If the file was truncated while it was in use.
     pub fn check(&self) -> Result<()> {
         let Bytes::File(watched) = &self.bytes else {
             return Ok(());
         };
-        // Behind the new end, the last page that is left reads as zeros without any signal.
+        // After the new end, the last remaining page reads as zeros without any signal.
         let length = watched.file.metadata().doing("read", &watched.name)?.len();
         if length >= watched.map.len() as u64 {
             return self.check_quickly();
@@ -154,11 +154,11 @@ impl Mapped {
         Err(watched.truncated())
     }
 
-    /// The same by one load: finds out only if a page was read that is no longer there. For single
-    /// lookups among many, of which [`check`](Mapped::check) is asked together.
+    /// A faster check, one atomic load, that only detects reads of missing pages. For single lookups of
+    /// a batch, for which [`check`](Mapped::check) is called at the end.
     ///
     /// # Errors
-    /// When the file was truncated while it was in use.
+    /// If the file was truncated while it was in use.
     #[inline]
     pub fn check_quickly(&self) -> Result<()> {
         match &self.bytes {
@@ -169,12 +169,12 @@ impl Mapped {
         }
     }
 
-    /// Gives back the memory of a part that was read and is not needed soon. It is read again from the
-    /// file if it is.
+    /// Releases the memory of a part that is not needed soon. If it is needed, it is read from the file
+    /// again.
     pub fn release(&self, part: Range<usize>) {
         if let Bytes::File(Watched { map: mapped, .. }) = &self.bytes {
             // SAFETY: the map is of a file and never written to, so the bytes stay what they are.
-            // Advice that is not taken is no error.
+            // Failing is harmless.
             let _ = unsafe {
                 mapped.unchecked_advise_range(UncheckedAdvice::DontNeed, part.start, part.len())
             };
@@ -193,7 +193,7 @@ struct Region {
 
 const CLAIMED: usize = usize::MAX;
 
-/// Looked through by the handler, which may wait for nothing: no lock, no list that grows.
+/// Searched by the handler, which must not block: no lock, no allocation.
 static REGIONS: [Region; 4096] = [const {
     Region {
         start: AtomicUsize::new(0),
@@ -204,10 +204,10 @@ static REGIONS: [Region; 4096] = [const {
 
 static PAGE: AtomicUsize = AtomicUsize::new(0);
 
-/// The handler that was there before ours.
+/// The previous handler.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// Has the handler watch a map. `None` if it cannot.
+/// Registers a map with the handler. `None` if there is no handler or no free region.
 fn watch(map: &Mmap) -> Option<&'static Region> {
     static INSTALLED: OnceLock<bool> = OnceLock::new();
     if !INSTALLED.get_or_init(install) {
@@ -231,7 +231,7 @@ fn watch(map: &Mmap) -> Option<&'static Region> {
 
 fn install() -> bool {
     // SAFETY: sysconf reads a constant. The handler is a function with the signature that SA_SIGINFO
-    // asks for, it does only what may be done in a handler, and the old one is kept to be called.
+    // asks for, it is async-signal-safe, and the previous one is kept to be called.
     unsafe {
         let page = libc::sysconf(libc::_SC_PAGESIZE);
         if page <= 0 {
@@ -267,7 +267,7 @@ extern "C" fn on_fault(
             continue;
         }
         let page = address - address % PAGE.load(Ordering::Relaxed);
-        // Marked first: whoever reads a zero finds the mark.
+        // Marked first, so that a reader that sees zeros also sees the mark.
         region.torn.store(true, Ordering::Release);
         // SAFETY: the pages belong to a map of ours, which is only read and outlives this call: the
         // thread that is stopped here reads it. What is put in their place are readable bytes.
@@ -285,8 +285,8 @@ extern "C" fn on_fault(
             return;
         }
     }
-    // Not ours. The fault is raised again when this returns, and met by the handler of before; one
-    // that wants the details is called with them.
+    // Not ours. The fault is raised again when this returns and then reaches the previous handler; one
+    // that takes the details is called with them.
     // SAFETY: the action was given by the system, and a handler is called as its flags say.
     unsafe {
         match BEFORE.get() {
@@ -346,8 +346,7 @@ impl AsRef<[u8]> for Mapped {
     }
 }
 
-/// Asks the processor to bring the byte at `index` near. Does nothing where it cannot, or if there
-/// is no such byte.
+/// Prefetches the byte at `index`. Does nothing if the processor cannot, or if there is no such byte.
 #[inline]
 pub fn prefetch(bytes: &[u8], index: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -367,7 +366,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_file_that_is_truncated_while_it_is_mapped_gives_an_error_and_no_signal() {
+    fn truncating_a_mapped_file_gives_an_error_and_no_signal() {
         let folder = tempfile::tempdir().unwrap();
         let (path, other) = (folder.path().join("a"), folder.path().join("b"));
         let bytes: Vec<u8> = (0..1_000_000u32).map(|n| (n % 251) as u8).collect();
@@ -381,7 +380,7 @@ mod tests {
             .unwrap()
             .set_len(100_000)
             .unwrap();
-        // Several threads meet the end at the same time.
+        // Several threads reach the end at the same time.
         std::thread::scope(|threads| {
             for _ in 0..4 {
                 threads.spawn(|| {
@@ -406,7 +405,7 @@ mod tests {
         assert_eq!(map[99_999], 0);
         assert!(map.check().is_err());
         drop(map);
-        // Replacing a file is no harm: the map is of the old one.
+        // Replacing a file does no harm: the map keeps the old one.
         let map = Mapped::open(&other).unwrap();
         fs::write(&path, b"new").unwrap();
         fs::rename(&path, &other).unwrap();

@@ -1,11 +1,10 @@
-//! Finding the members of a gzip file without inflating it, so that they can be inflated side by
-//! side.
+//! Finds the members of a gzip file without inflating it, so that they can be inflated in parallel.
 //!
 //! A member can begin only where the bytes `1f 8b 08` and a flag byte with three zero bits stand,
-//! but these also occur inside compressed data, about once in 100 MB. So places found are only
-//! likely ones. A wrong place shows when the member before it cannot be inflated; then the two
-//! pieces are tried as one. What cannot be inflated so is left to a [`Stream`](crate::Stream),
-//! which says exactly what is wrong.
+//! but these also occur inside compressed data, about once in 100 MB. So a match is only a
+//! candidate. If it is wrong, the member before it cannot be inflated; then the two pieces are tried
+//! as one. What still cannot be inflated is left to a [`Stream`](crate::Stream), which reports
+//! exactly what is wrong.
 
 use std::ops::Range;
 
@@ -16,13 +15,13 @@ use crate::compression::EXTRA;
 
 /// Members larger than this are not worth waiting for: their file is inflated as a stream.
 pub const LARGEST: usize = 2 * 1024 * 1024;
-/// A group of members is inflated into at most this much, which bounds memory for gzip bombs. No
-/// more than the longest line, so that every line that is too long is met where lines are joined.
+/// The maximum size of a group of members when inflated, which limits memory for gzip bombs. At most
+/// the longest line, so that every line that is too long is found where lines are joined.
 const LARGEST_INFLATED: usize = crate::LONGEST_LINE;
 /// The shortest member: header, an empty block, trailer.
 const SHORTEST: usize = 18;
 
-/// Where in `bytes` a member may begin, after `from`.
+/// The offset in `bytes` of the next candidate for a member, after `from`.
 pub fn next_start(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     while let Some(found) = memmem::find(bytes.get(at..)?, b"\x1f\x8b\x08") {
@@ -35,20 +34,20 @@ pub fn next_start(bytes: &[u8], from: usize) -> Option<usize> {
     None
 }
 
-/// What the trailer of a piece says its length is, inflated.
+/// The inflated length of a piece according to its trailer.
 fn length(piece: &[u8]) -> Option<usize> {
     if piece.len() < SHORTEST {
         return None;
     }
     let tail: [u8; 4] = piece[piece.len() - 4..].try_into().ok()?;
     let length = u32::from_le_bytes(tail) as usize;
-    // Deflate cannot make more of a byte than 1,032.
+    // A byte of deflated data gives at most 1,032 bytes.
     (length <= piece.len().saturating_mul(1032) && length <= LARGEST_INFLATED).then_some(length)
 }
 
-/// Cuts off the pieces at the start of `bytes` that are likely to be members and give about `group`
-/// bytes when inflated; at least one, if there is any. None if the first is too large, or may go on
-/// after the end of `bytes`, which is the end of the file if `ended`.
+/// Splits off the first pieces of `bytes` that are candidates for members and have about `group`
+/// bytes when inflated; at least one, if there is any. `None` if the first is too large, or may
+/// continue after the end of `bytes`, which is the end of the file if `ended`.
 pub fn pieces(bytes: &[u8], ended: bool, group: usize) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     let mut start = 0;
@@ -63,7 +62,7 @@ pub fn pieces(bytes: &[u8], ended: bool, group: usize) -> Vec<Range<usize>> {
             break;
         }
         let Some(length) = length(&bytes[start..end]) else {
-            // Not a member by itself. Behind others, it is tried again at the start.
+            // Not a member by itself. If others precede it, it is tried again as the first one.
             if pieces.is_empty() && end < bytes.len() {
                 return falsely_cut(bytes, start, end);
             }
@@ -79,7 +78,7 @@ pub fn pieces(bytes: &[u8], ended: bool, group: usize) -> Vec<Range<usize>> {
     pieces
 }
 
-/// A first piece whose trailer makes no sense: the next beginning is likely none.
+/// A first piece with an implausible trailer: the next candidate is probably wrong.
 fn falsely_cut(bytes: &[u8], start: usize, end: usize) -> Vec<Range<usize>> {
     match next_start(bytes, end + 1) {
         Some(next) if next - start <= LARGEST && length(&bytes[start..next]).is_some() => {
@@ -89,9 +88,9 @@ fn falsely_cut(bytes: &[u8], start: usize, end: usize) -> Vec<Range<usize>> {
     }
 }
 
-/// Inflates pieces, as text, one after the other into `out`, whose length is kept: a buffer used again need
-/// not be cleared. Gives how much of it was filled and how many pieces were used; fewer than all
-/// if one cannot be inflated.
+/// Inflates pieces, as text, one after the other into `out`. The length of `out` is kept, so a buffer
+/// can be reused without clearing it. Returns how much of it was filled and how many pieces were
+/// used; fewer than all if one cannot be inflated.
 pub fn inflate(
     decompressor: &mut Decompressor,
     bytes: &[u8],
@@ -101,7 +100,7 @@ pub fn inflate(
     let mut filled = 0;
     let mut used = 0;
     while used < pieces.len() {
-        // One piece; if that is no member, it and the next, and so on.
+        // One piece; if that is not a member, it and the next, and so on.
         let whole = (1..=pieces.len().min(used + 4) - used).find_map(|count| {
             let piece = &bytes[pieces[used].start..pieces[used + count - 1].end];
             let length = length(piece)?;
@@ -112,7 +111,7 @@ pub fn inflate(
                 out.resize(filled + length, 0);
             }
             match decompressor.gzip_decompress(piece, &mut out[filled..filled + length]) {
-                // Shorter than its trailer says: what follows the member is no part of it.
+                // Shorter than its trailer says: the rest is not part of the member.
                 Ok(written) if written == length => Some((count, length)),
                 _ => None,
             }
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_end_where_a_member_begins_and_a_huge_member_is_no_group() {
+    fn groups_end_at_members_and_a_huge_member_is_not_grouped() {
         let one = gzip(&[b'x'; 1000]);
         let bytes = one.repeat(10);
         assert_eq!(pieces(&bytes, true, 2500).len(), 2);
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_beginning_that_is_none_is_seen_through() {
+    fn a_wrong_candidate_is_detected() {
         let inner = b"a\x1f\x8b\x08\x00b\x1f\x8b\x08\x00c";
         let bytes = [stored(inner), gzip(b"two")].concat();
         let pieces = all(&bytes);
@@ -206,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_inflated_is_left_over() {
+    fn pieces_that_cannot_be_inflated_are_left() {
         for tail in [&b"garbage"[..], &[0; 100], &gzip(b"three")[..12]] {
             let bytes = [gzip(b"one"), gzip(b"two"), tail.to_vec()].concat();
             let pieces = all(&bytes);

@@ -1,8 +1,8 @@
-//! Merges any number of sorted indexes in bounded memory and with few open files.
+//! Merges any number of sorted files in bounded memory and with few open files.
 //!
-//! Every input is checked while it is read: the first line that is smaller than the one before it
-//! ends the merge, for a merge of unsorted input would be silently wrong. When there are more
-//! inputs than can be open at once, some are merged into temporary runs before.
+//! Every input is checked while it is read: the first line that is smaller than the preceding one ends
+//! the merge, because a merge of unsorted input would be silently wrong. If there are more inputs
+//! than can be open at once, some are merged into temporary runs first.
 
 use std::sync::Arc;
 
@@ -15,19 +15,20 @@ use crate::source::Source;
 use crate::stream::Stream;
 use crate::writer::LineWriter;
 
-/// The most files that are open at once: systems allow 256 or 1024 by default.
+/// The maximum number of open files: systems allow 256 or 1024 by default.
 const OPEN_FILES: usize = 150;
 
-/// What reading one compressed file takes besides the buffer of its lines.
+/// Memory for reading one compressed file, besides the buffer of its lines.
 const STREAM: usize = 512 * 1024;
 
-/// Turns a line into the one that is written instead, in a buffer that is cleared before.
+/// Changes a line. The result goes to an empty buffer.
 pub type Change<'a> = dyn Fn(&[u8], &mut Vec<u8>) -> Result<()> + 'a;
 
-/// Merges `sources`, each of which is sorted, into `out`. With `change`, each line is written as that makes it.
+/// Merges `sources`, each of which is sorted, into `out`. If `change` is given, it is applied to each
+/// line.
 ///
 /// # Errors
-/// Those of `change`, a source that is not sorted or cannot be read, a disk that is full.
+/// If a source is not sorted or cannot be read, the output cannot be written, or `change` fails.
 /// Damaged compression is not an error: see [`Report::damaged`].
 pub fn merge(
     sources: &[Source],
@@ -42,8 +43,7 @@ pub fn merge(
     let mut spill: Option<Arc<Spill>> = None;
     let mut runs: Vec<Run> = Vec::new();
     let mut rest = sources;
-    // Each group that is merged into a run takes the place of many files by one run, which takes
-    // memory but no file.
+    // Merging a group replaces many files by one run, which needs memory but no open file.
     while rest.len() + runs.len() > most {
         let spill = match &spill {
             Some(spill) => spill,
@@ -111,7 +111,7 @@ fn merge_some(
     Ok(count)
 }
 
-/// What is merged: an input, or a run of inputs that were merged before.
+/// An input, or a run of inputs that were merged earlier.
 enum Any {
     File(Box<Checked>),
     Run(RunLines),
@@ -133,7 +133,7 @@ impl SortedLines for Any {
     }
 }
 
-/// The lines of a file, whose order is checked.
+/// The lines of a file, with a check of their order.
 struct Checked {
     lines: Lines<Stream>,
     damage: Option<Error>,

@@ -1,30 +1,30 @@
 //! Processes work on many threads and returns the results in input order.
 //!
-//! The giver, the workers and the taker run at the same time, with a bounded number of pieces
-//! between them: a slow disk stops the workers, and slow workers stop the giver.
+//! The producer, the workers and the consumer run at the same time, with a bounded number of pieces
+//! in flight: a slow disk stops the workers, and slow workers stop the producer.
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::thread::{self, JoinHandle};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// A line of workers between a giver of `I` and a taker of `O`.
+/// Workers between a producer of `I` and a consumer of `O`.
 pub struct Ordered<I, T> {
     jobs: Option<Sender<(I, usize)>>,
     workers: Vec<JoinHandle<()>>,
     taker: Option<JoinHandle<Result<T>>>,
-    /// Free places: one is taken for each piece on its way and given back by the taker.
+    /// Permits: one is taken for each piece in flight and returned by the consumer.
     places: Receiver<()>,
     given: usize,
 }
 
 impl<I: Send + 'static, T: Send + 'static> Ordered<I, T> {
-    /// Starts `threads` workers. Each gets its own `worker()`, which turns a piece into a result;
-    /// `take` sees the results in the order of the pieces. `state` is what it works on, and what
-    /// [`Ordered::finish`] gives back.
+    /// Starts `threads` workers. Each has its own `worker()`, which turns a piece into a result.
+    /// `take` receives the results in the order of the pieces, along with `state`, which
+    /// [`Ordered::finish`] returns.
     ///
     /// # Errors
-    /// When no thread can be started.
+    /// If no thread can be started.
     pub fn new<O, W>(
         threads: usize,
         mut worker: impl FnMut() -> W,
@@ -40,7 +40,7 @@ impl<I: Send + 'static, T: Send + 'static> Ordered<I, T> {
         let (send_result, results) = bounded::<(O, usize)>(depth);
         let (give_place, places) = bounded::<()>(depth);
         for _ in 0..depth {
-            // The channel is as deep as this loop is long.
+            // The channel has room for all of them.
             let _ = give_place.send(());
         }
         let mut workers = Vec::new();
@@ -78,10 +78,10 @@ impl<I: Send + 'static, T: Send + 'static> Ordered<I, T> {
         })
     }
 
-    /// Gives a piece of work; waits while too many are on their way.
+    /// Passes a piece to the workers. Blocks while too many are in flight.
     ///
     /// # Errors
-    /// The error with which taking an earlier result has failed.
+    /// If taking an earlier result failed.
     pub fn give(&mut self, piece: I) -> Result<()> {
         let number = self.given;
         self.given += 1;
@@ -93,10 +93,10 @@ impl<I: Send + 'static, T: Send + 'static> Ordered<I, T> {
         self.end().and_then(|_| Err(lost()))
     }
 
-    /// Waits for all work to be done and taken.
+    /// Waits until all results have been taken.
     ///
     /// # Errors
-    /// The first with which taking a result has failed.
+    /// If taking a result failed.
     pub fn finish(mut self) -> Result<T> {
         self.end()
     }
@@ -113,7 +113,8 @@ impl<I: Send + 'static, T: Send + 'static> Ordered<I, T> {
     }
 }
 
-/// Waits, so that what the taker holds, such as a temporary file, is gone before the process may end.
+/// Waits, so that what the consumer holds, such as a temporary file, is dropped before the process
+/// ends.
 impl<I, T> Drop for Ordered<I, T> {
     fn drop(&mut self) {
         self.jobs = None;
@@ -150,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_come_in_the_order_of_the_work_whatever_its_pace() {
+    fn results_are_in_input_order_however_long_each_takes() {
         for threads in [1, 2, 7] {
             let mut ordered = Ordered::new(
                 threads,
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_taker_that_fails_stops_the_giver() {
+    fn a_consumer_that_fails_stops_the_producer() {
         let mut ordered = Ordered::new(
             2,
             || |n: u32| n,

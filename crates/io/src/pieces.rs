@@ -1,5 +1,5 @@
-//! Lines in, results out: one thread reads pieces of whole lines, all cores work on them, and the
-//! caller takes the results in the order of the input, all at the same time.
+//! Processes lines on all cores: one thread reads pieces of whole lines, all cores process them, and
+//! the caller takes the results in input order, all at the same time.
 //!
 //! ```
 //! use waypost_io::pieces::{self, PIECE, Piece, Pieces};
@@ -15,9 +15,9 @@
 //! # Ok::<_, waypost_io::Error>(())
 //! ```
 //!
-//! A piece is whatever one read brings, so a program that writes a line and waits gets its answer at
-//! once. The pieces on their way are bounded: a slow taker stops the workers, and these stop the
-//! reading.
+//! A piece is what one read returns, so a program that writes a line and waits gets its answer at
+//! once. The number of pieces in flight is bounded: a slow consumer stops the workers, and slow
+//! workers stop the reader.
 
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +36,7 @@ pub const PIECE: usize = 256 << 10;
 /// How much of a line that is too long is kept, to show it.
 const EXCERPT: usize = 200;
 
-/// Whole lines of an input, the last perhaps without its line feed.
+/// Whole lines of an input. The last one may have no line feed.
 #[derive(Debug)]
 pub struct Piece {
     buffer: Vec<u8>,
@@ -48,7 +48,7 @@ pub struct Piece {
     spare: Spare,
 }
 
-/// Buffers to be used again.
+/// Buffers for reuse.
 type Spare = Arc<Mutex<Vec<Vec<u8>>>>;
 
 impl Piece {
@@ -96,16 +96,16 @@ pub struct Pieces<R> {
     name: String,
     source: R,
     size: usize,
-    /// The start of a line whose end is still to be read.
+    /// The start of a line whose end has not been read yet.
     unfinished: Vec<u8>,
-    /// Lines given so far.
+    /// Lines returned so far.
     lines: u64,
     ended: bool,
     spare: Spare,
 }
 
 impl<R: Read> Pieces<R> {
-    /// Pieces of about `size` bytes, or less where a read brings less. Errors call the source `name`.
+    /// Pieces of about `size` bytes, or less if a read returns less. `name` is used in errors.
     pub fn new(name: impl Into<String>, source: R, size: usize) -> Pieces<R> {
         Pieces {
             name: name.into(),
@@ -133,7 +133,7 @@ impl<R: Read> Pieces<R> {
         let mut filled = self.unfinished.len();
         buffer[..filled].copy_from_slice(&self.unfinished);
         self.unfinished.clear();
-        // Whole lines may have come with the end of a line that was skipped.
+        // Whole lines may follow the end of a line that was skipped.
         if let Some(feed) = memchr::memrchr(b'\n', &buffer[..filled]) {
             self.unfinished.extend_from_slice(&buffer[feed + 1..filled]);
             return Ok(Some(self.piece(buffer, feed + 1, false)));
@@ -164,7 +164,7 @@ impl<R: Read> Pieces<R> {
         let bytes = &buffer[..end];
         let cut = bytes.last().is_some_and(|&byte| byte != b'\n');
         self.lines += memchr::memchr_iter(b'\n', bytes).count() as u64 + u64::from(cut);
-        // A buffer that grew for a long line does not stay as long.
+        // A buffer that grew for a long line shrinks again.
         if buffer.len() > 2 * self.size {
             buffer.truncate(end.max(self.size));
             buffer.shrink_to_fit();
@@ -178,7 +178,7 @@ impl<R: Read> Pieces<R> {
         }
     }
 
-    /// A buffer with room for a piece. Only a new one has to be zeroed.
+    /// A buffer with space for a piece. Only a new one has to be zeroed.
     fn buffer(&self) -> Vec<u8> {
         let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let mut buffer = spare.pop().unwrap_or_default();
@@ -193,7 +193,7 @@ impl<R: Read> Pieces<R> {
         buffer
     }
 
-    /// Reads once: from a pipe that is whatever is there.
+    /// Reads once: from a pipe, what is available.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = buffer.len().min(self.size.max(PIECE));
         loop {
@@ -208,7 +208,7 @@ impl<R: Read> Pieces<R> {
         }
     }
 
-    /// Skips all that is still to come of a line, reading through `scratch`.
+    /// Skips the rest of a line, using `scratch` as a buffer.
     fn skip_line(&mut self, scratch: &mut [u8]) -> io::Result<()> {
         while !self.ended {
             let read = self.read(scratch)?;
@@ -221,12 +221,11 @@ impl<R: Read> Pieces<R> {
     }
 }
 
-/// Takes the pieces of an input to their end. Each thread has a `worker()` of its own, which makes a
-/// result of a piece; `take` sees the results in the order of the input. The first error, in that
-/// order, ends everything, and so does a panic of a worker.
+/// Processes all pieces of an input. Each thread has its own `worker()`, which turns a piece into a
+/// result; `take` receives the results in input order. The first error in that order ends the run,
+/// and so does a panic of a worker.
 ///
-/// The reading thread is not waited for: it may wait for a pipe that stays silent, and an error is
-/// reported at once.
+/// After an error, this does not wait for the reading thread, which may be blocked on a silent pipe.
 ///
 /// # Errors
 /// Those of the source, the workers and `take`.
@@ -285,7 +284,7 @@ where
     })
 }
 
-/// Stops the reading when work ends with an error or a panic.
+/// Stops the reader after an error or a panic.
 struct StopUnlessDone<'a>(&'a AtomicBool);
 
 impl Drop for StopUnlessDone<'_> {
@@ -337,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_come_whole_and_numbered_however_they_arrive() {
+    fn lines_are_whole_and_numbered_however_they_arrive() {
         let text = b"a\r\nbb\n\nccc";
         let expected = [(1, "a"), (2, "bb"), (3, ""), (4, "ccc")]
             .map(|(number, line)| (number, line.as_bytes().to_vec(), false));
@@ -411,7 +410,7 @@ mod tests {
         assert!(fail_at(b"none", false).is_ok());
     }
 
-    /// A pipe that says something and then stays open.
+    /// A pipe that gives some bytes and then stays open.
     struct Silent(bool);
 
     impl Read for Silent {
@@ -428,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_ends_the_run_though_the_input_stays_open() {
+    fn an_error_ends_the_run_while_the_input_stays_open() {
         let worker = || |_: Piece| -> Result<()> { Err(bad()) };
         let ended = run(
             2,

@@ -1,8 +1,8 @@
-//! Three stages that run at the same time: one thread gives pieces, all cores work on them, and the
+//! Three stages that run at the same time: one thread produces pieces, all cores process them, and the
 //! caller takes the results in the order of the pieces.
 //!
-//! Between giving and taking there is a bounded number of pieces, so a slow disk stops the workers,
-//! and slow workers stop the giver.
+//! The number of pieces in flight is bounded: a slow disk stops the workers, and slow workers stop the
+//! producer.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,17 +12,17 @@ use std::thread;
 
 use crate::error::{Error, ErrorKind};
 
-/// How much is done at a time.
+/// How much is in flight at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Width {
     /// Workers.
     pub threads: usize,
-    /// Pieces that were given and not taken yet. At least one.
+    /// Pieces that were produced and not taken yet. At least one.
     pub pieces: usize,
 }
 
 impl Width {
-    /// All cores, and for each some pieces that wait.
+    /// All cores, with some queued pieces for each.
     pub fn full() -> Width {
         let threads = rayon::current_num_threads();
         Width {
@@ -36,8 +36,8 @@ impl Width {
         Width::full().bounded(memory, worker, piece)
     }
 
-    /// As much of it as fits in so much memory if each worker needs so much, and each piece so much.
-    /// At least one of either.
+    /// Reduces it to fit in `memory`, if each worker and each piece needs so many bytes. At least one
+    /// of each remains.
     fn bounded(self, memory: usize, worker: usize, piece: usize) -> Width {
         let threads = (memory / (worker + piece).max(1)).clamp(1, self.threads.max(1));
         let left = memory.saturating_sub(threads * worker);
@@ -48,19 +48,19 @@ impl Width {
     }
 }
 
-/// Takes pieces from `give` until there are no more. Each worker has a `worker()` of its own, which
-/// turns a piece into a result; `take` sees the results in the order of the pieces. The first error,
-/// in that order, ends everything.
+/// Processes the pieces that `give` produces. Each worker has its own `worker()`, which turns a piece
+/// into a result; `take` receives the results in the order of the pieces. The first error in that
+/// order ends the run.
 ///
 /// # Errors
-/// Those of the stages; and one that says so when a stage has panicked.
+/// Those of the stages, or [`Panicked`](ErrorKind::Panicked) if one of them panicked.
 pub fn run<I: Send, O: Send, E: Send + From<Error>, W: FnMut(I) -> Result<O, E>>(
     width: Width,
     mut give: impl FnMut() -> Result<Option<I>, E> + Send,
     worker: impl Fn() -> W + Sync,
     mut take: impl FnMut(O) -> Result<(), E>,
 ) -> Result<(), E> {
-    // No channel is ever full: there are as many places as pieces.
+    // No channel is ever full: each has room for all pieces in flight.
     let (send_piece, pieces) = sync_channel::<(usize, I)>(width.pieces);
     let (send_result, results) = sync_channel::<(usize, Result<O, E>)>(width.pieces);
     let (give_place, places) = sync_channel::<()>(width.pieces);
@@ -93,7 +93,7 @@ pub fn run<I: Send, O: Send, E: Send + From<Error>, W: FnMut(I) -> Result<O, E>>
             let send_result = send_result.clone();
             let (pieces, worker) = (&pieces, &worker);
             scope.spawn(move || {
-                // A worker that cannot even start fails the first piece that it would have had.
+                // A worker that cannot start fails the first piece that it would have processed.
                 let mut work = catch_unwind(AssertUnwindSafe(worker)).ok();
                 loop {
                     let piece = locked(pieces).recv();
@@ -113,7 +113,7 @@ pub fn run<I: Send, O: Send, E: Send + From<Error>, W: FnMut(I) -> Result<O, E>>
         drop(send_result);
         let mut waiting = BTreeMap::new();
         let mut next = 0;
-        // An error drops the ends of the channels that are here, which ends the others.
+        // An error drops this end of the channels, which ends the other stages.
         let give_place = give_place;
         for (number, result) in results {
             waiting.insert(number, result);
@@ -127,7 +127,7 @@ pub fn run<I: Send, O: Send, E: Send + From<Error>, W: FnMut(I) -> Result<O, E>>
     })
 }
 
-/// A panic as an error, so that it ends the run and neither hangs nor aborts it.
+/// Converts a panic into an error, so that it neither hangs nor aborts the run.
 fn caught<T, E: From<Error>>(work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(panicked().into()))
 }
@@ -136,7 +136,7 @@ pub(crate) fn panicked() -> Error {
     Error::new(ErrorKind::Panicked)
 }
 
-/// Things that can be used again.
+/// A pool of values for reuse.
 #[derive(Debug)]
 pub struct Pool<T>(Mutex<Vec<T>>);
 
@@ -152,18 +152,18 @@ impl<T: Default> Pool<T> {
         Pool(Mutex::default())
     }
 
-    /// One that was put back, or a new one.
+    /// A value that was put back, or a new one.
     pub fn get(&self) -> T {
         locked(&self.0).pop().unwrap_or_default()
     }
 
-    /// Keeps a thing to be used again.
+    /// Puts a value back.
     pub fn put(&self, thing: T) {
         locked(&self.0).push(thing);
     }
 }
 
-/// A panic elsewhere ends the scope of all threads anyway.
+/// Ignores poisoning: a panic ends all threads anyway.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn results_come_in_the_order_of_the_pieces() {
+    fn results_are_in_the_order_of_the_pieces() {
         for width in [
             WIDTH,
             Width {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_error_in_order_ends_everything_wherever_it_happens() {
+    fn the_first_error_in_order_ends_the_run_in_any_stage() {
         let fail = |number: u32| Error::new(ErrorKind::Invalid(number.to_string()));
         let mut given = 0;
         let ended = run(

@@ -141,7 +141,7 @@ impl fmt::Display for Source {
 /// Hidden files are skipped.
 ///
 /// # Errors
-/// A name that does not exist, a folder without any such file, standard input named twice.
+/// If a name does not exist, a folder has no such file, or standard input is named twice.
 pub fn expand<I>(names: I, wanted: impl Fn(&str) -> bool) -> Result<Expanded>
 where
     I: IntoIterator,
@@ -186,7 +186,7 @@ fn walk(folder: &Path, wanted: &dyn Fn(&str) -> bool, expanded: &mut Expanded) -
         if name.starts_with('.') {
             continue;
         }
-        // Links to folders are not followed: they can lead in circles.
+        // Links to folders are not followed: there may be cycles.
         let metadata = fs::symlink_metadata(&path).doing("read", &path)?;
         if metadata.is_dir() {
             walk(&path, wanted, expanded)?;
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_walked_in_order_and_what_is_not_read_is_known() {
+    fn folders_are_searched_in_order_and_skipped_files_are_listed() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("sub")).unwrap();
         for name in [

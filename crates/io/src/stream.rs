@@ -14,10 +14,10 @@ const CHUNK: usize = 256 * 1024;
 
 /// Reads a source and decompresses it on the way.
 ///
-/// When the compression is cut or corrupt, everything that could be decoded is given first; then
-/// [`read`](Read::read) fails with an error that [`Error::from_read`] turns back into one that
-/// names the file and the byte, and that [`is_damage`](Error::is_damage). After it, the stream is
-/// at its end.
+/// If the data is truncated or corrupt, everything that could be decoded is returned first. Then
+/// [`read`](Read::read) fails with an error that [`Error::from_read`] converts back to an [`Error`]
+/// with the file and the byte, for which [`is_damage`](Error::is_damage) is true. After that, the
+/// stream is at its end.
 pub struct Stream {
     name: String,
     source: Box<dyn Read + Send>,
@@ -26,9 +26,9 @@ pub struct Stream {
     chunk: Vec<u8>,
     start: usize,
     end: usize,
-    /// Compressed bytes taken by the decoder.
+    /// Compressed bytes consumed by the decoder.
     taken: u64,
-    /// Decompressed bytes given.
+    /// Decompressed bytes returned.
     given: u64,
     between_members: bool,
     source_ended: bool,
@@ -41,9 +41,9 @@ pub struct Stream {
     members_end_lines: bool,
     /// The last byte that was decoded.
     last: u8,
-    /// Decoded, but not given yet.
+    /// Decoded, but not returned yet.
     unread: Vec<u8>,
-    /// Met while decoding; told when what came before it has been given.
+    /// An error found while decoding, returned after everything before it.
     fault: Option<Error>,
     progress: Option<Progress>,
 }
@@ -52,7 +52,7 @@ impl Stream {
     /// A stream over any reader. `name` is used in errors.
     ///
     /// # Errors
-    /// When the first bytes cannot be read.
+    /// If the first bytes cannot be read.
     pub fn new(name: impl Into<String>, source: Box<dyn Read + Send>) -> Result<Stream> {
         let mut stream = Stream {
             name: name.into(),
@@ -85,7 +85,7 @@ impl Stream {
     /// A stream over the rest of a gzip file, from `offset` on, where a member should begin.
     ///
     /// # Errors
-    /// When the first bytes cannot be read.
+    /// If the first bytes cannot be read.
     pub fn gzip_at(name: String, source: Box<dyn Read + Send>, offset: u64) -> Result<Stream> {
         let mut stream = Stream::new(name, source)?;
         stream.taken = offset;
@@ -99,10 +99,10 @@ impl Stream {
     /// Reads the source as a text of lines: a byte-order mark is skipped, UTF-16 is an error, and the
     /// end of a gzip member ends a line.
     ///
-    /// Writers of ZipNum start a member for every block of lines, and some leave the last newline of a
-    /// block out. Members of blocked gzip (BGZF), which say so in their headers, are no such blocks:
-    /// they end in the middle of lines. The same holds for zstd frames and bzip2 streams, whose
-    /// parallel compressors cut anywhere.
+    /// Writers of ZipNum start a member for every block of lines, and some omit the last newline of a
+    /// block. Members of blocked gzip (BGZF), which can be recognised by their headers, are not such
+    /// blocks: they end in the middle of lines. So do zstd frames and bzip2 streams, which parallel
+    /// compressors cut anywhere.
     #[must_use]
     pub fn text(mut self) -> Stream {
         self.text = true;
@@ -124,7 +124,7 @@ impl Stream {
         self
     }
 
-    /// Whether a byte-order mark was skipped. Known when something was read.
+    /// Whether a byte-order mark was skipped. Known once something has been read.
     pub fn had_byte_order_mark(&self) -> bool {
         self.marked
     }
@@ -149,8 +149,8 @@ impl Stream {
         &self.name
     }
 
-    /// Reads until `buffer` is full or the stream ends. Gives how much was read and, if the
-    /// stream ended because of it, the error; what was read before it is in `buffer`.
+    /// Reads until `buffer` is full or the stream ends. Returns how much was read and the error that
+    /// ended the stream, if any; what was read before the error is in `buffer`.
     pub fn read_full(&mut self, buffer: &mut [u8]) -> (usize, Option<Error>) {
         let mut filled = 0;
         while filled < buffer.len() {
@@ -167,7 +167,7 @@ impl Stream {
         &self.chunk[self.start..self.end]
     }
 
-    /// Reads from the source until `wanted` bytes wait or it ends.
+    /// Reads from the source until `wanted` bytes are buffered or it ends.
     fn fill(&mut self, wanted: usize) -> Result<()> {
         while self.end - self.start < wanted && !self.source_ended {
             if self.start > 0 {
@@ -273,7 +273,7 @@ impl Stream {
 
     fn read_plain(&mut self, out: &mut [u8]) -> Result<usize> {
         if self.start == self.end && !self.source_ended {
-            // Straight into the caller's buffer: nothing is to be done to the bytes.
+            // Straight into the caller's buffer: the bytes need no decoding.
             loop {
                 match self.source.read(out) {
                     Ok(read) => {
@@ -326,7 +326,7 @@ impl Stream {
                     if fault.step.written == 0 {
                         return Err(error);
                     }
-                    // What was decoded before the fault is given first.
+                    // What was decoded before the damage is returned first.
                     self.fault = Some(error);
                     return Ok(fault.step.written);
                 }
@@ -334,10 +334,10 @@ impl Stream {
         }
     }
 
-    /// Makes ready for the next member. False at the end of the data.
+    /// Prepares for the next member. `false` at the end of the data.
     fn next_member(&mut self) -> Result<bool> {
         self.fill(4)?;
-        // Tapes and block devices pad with zeros, which gzip, too, passes over.
+        // Tapes and block devices pad with zeros, which gzip skips, too.
         while self.compression == Compression::Gzip && self.waiting().first() == Some(&0) {
             self.take(1);
             self.fill(4)?;
@@ -347,7 +347,7 @@ impl Stream {
         }
         if Compression::detect(self.waiting()) != self.compression {
             let compression = self.compression.name();
-            // Too short to tell: the first bytes of a member that was cut.
+            // The first bytes of a truncated member.
             let kind = if self.compression.begins_with(self.waiting()) {
                 ErrorKind::Truncated { compression }
             } else {
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn every_compression_is_told_by_its_bytes_and_members_follow_each_other() {
+    fn every_compression_is_detected_and_may_have_several_members() {
         let many = [TEXT; 3].concat();
         let cases = [
             (Compression::Plain, many.clone()),
@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_data_gives_what_was_there_and_names_the_byte() {
+    fn truncated_data_is_read_up_to_the_end_and_the_byte_is_named() {
         for (name, bytes) in [
             ("gzip", gzip(TEXT)),
             ("zstd", zstd::encode_all(TEXT, 3).unwrap()),
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_gzip_member_gives_the_lines_before_the_cut() {
+    fn the_lines_before_the_end_of_a_truncated_gzip_member_are_read() {
         let text: Vec<u8> = (0..20_000u32)
             .flat_map(|n| {
                 format!(
@@ -564,7 +564,7 @@ mod tests {
     }
 
     #[test]
-    fn flipped_bits_are_found_and_what_came_before_is_kept() {
+    fn flipped_bits_are_detected_and_everything_before_them_is_read() {
         let text: Vec<u8> = (0..50_000u32)
             .flat_map(|n| {
                 format!(
@@ -588,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_data_is_named_and_zeros_are_padding() {
+    fn trailing_garbage_is_reported_and_zeros_are_padding() {
         let (_, out, error) = read([gzip(TEXT), b"garbage".to_vec()].concat());
         let error = error.unwrap();
         assert_eq!(out, TEXT);

@@ -1,20 +1,20 @@
 //! Temporary files and folders with a name, their removal, and output folders.
 //!
 //! Most temporary files have no name: nothing is left of them, however the process ends. Those that
-//! need one are made here, so that all names follow one scheme:
+//! need one are created here, so that all names follow one scheme:
 //!
 //! ```text
 //! .waypost-<scope>-<pid>-<start>-<random>.tmp
 //! ```
 //!
-//! `pid` and `start` are the process and the time at which it was started, `scope` the system in
-//! which that number is known: the boot of the machine and the namespace of process numbers, so that
-//! a machine or container that shares the folder is never mistaken for this one.
+//! `pid` and `start` identify the process. `scope` identifies the boot of the machine and the namespace
+//! of process ids, so that a file of another machine or container that shares the folder is never
+//! removed.
 //!
-//! - Guards remove what they made when they are dropped.
-//! - A process that is told to end by a signal calls [`remove_own`].
-//! - What a killed process has left is removed the next time that a process makes something
-//!   temporary in the same folder, once the owner is gone.
+//! - Guards remove their file when they are dropped.
+//! - The handler of a signal calls [`remove_own`].
+//! - What a killed process has left is removed when another process creates something temporary in
+//!   the same folder.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -32,7 +32,7 @@ const SUFFIX: &str = ".tmp";
 /// A temporary file in `folder`, removed when it is dropped.
 ///
 /// # Errors
-/// When the folder does not exist or cannot be written.
+/// If the folder does not exist or cannot be written.
 pub fn file_in(folder: &Path) -> Result<NamedTempFile> {
     builder(folder)
         .tempfile_in(folder)
@@ -42,14 +42,14 @@ pub fn file_in(folder: &Path) -> Result<NamedTempFile> {
 /// A temporary folder in `folder`, removed with all that is in it when it is dropped.
 ///
 /// # Errors
-/// When the folder does not exist or cannot be written.
+/// If the folder does not exist or cannot be written.
 pub fn folder_in(folder: &Path) -> Result<TempDir> {
     builder(folder)
         .tempdir_in(folder)
         .doing("make a temporary folder in", folder)
 }
 
-/// Makes the names, after what dead processes left in `folder` was removed.
+/// Generates names. First removes what dead processes have left in `folder`.
 pub(crate) fn builder(folder: &Path) -> tempfile::Builder<'static, 'static> {
     let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let is_new = USED
@@ -137,17 +137,17 @@ impl Drop for OutputFolder {
 /// The output folders that this process has created, parents first.
 static CREATED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// The folders in which something was made.
+/// The folders in which something was created.
 static USED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// How the names of this process begin.
+/// The prefix of the names of this process.
 static OWN: LazyLock<String> = LazyLock::new(|| {
     let pid = std::process::id();
     let start = start_of(pid).unwrap_or(0);
     format!("{PREFIX}{}-{pid}-{start}-", *SCOPE)
 });
 
-/// The system in which a process is known by its number.
+/// The system in which a process id is valid.
 static SCOPE: LazyLock<String> = LazyLock::new(|| {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let space = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
@@ -159,8 +159,8 @@ static SCOPE: LazyLock<String> = LazyLock::new(|| {
     format!("{:08x}", hash >> 32)
 });
 
-/// When a process was started, in ticks since the boot. `None` if there is no such process, or where
-/// that cannot be known.
+/// When a process was started, in ticks since the boot. `None` if there is no such process, or if the
+/// system does not say.
 fn start_of(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name of the program is in parentheses and may hold anything.
@@ -168,9 +168,9 @@ fn start_of(pid: u32) -> Option<u64> {
     rest.split_whitespace().nth(19)?.parse().ok()
 }
 
-/// Removes what processes that are gone have left in `folder`.
+/// Removes what dead processes have left in `folder`.
 fn sweep(folder: &Path) {
-    // Without the means to tell who lives, nothing is removed.
+    // If the system does not say which processes are alive, nothing is removed.
     if start_of(std::process::id()).is_none() {
         return;
     }
@@ -179,7 +179,7 @@ fn sweep(folder: &Path) {
     });
 }
 
-/// Process and start in a name of this scope.
+/// The process and its start in a name of this scope.
 fn owner(name: &str) -> Option<(u32, u64)> {
     let rest = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
     let rest = rest.strip_prefix(&**SCOPE)?.strip_prefix('-')?;
@@ -188,7 +188,7 @@ fn owner(name: &str) -> Option<(u32, u64)> {
     fields.next().map(|_| owner)
 }
 
-/// Best effort: what cannot be removed is somebody else's.
+/// Best effort: ignores what cannot be removed.
 fn remove(folder: &Path, wanted: impl Fn(&str) -> bool) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;
@@ -246,13 +246,13 @@ mod tests {
         let start = start_of(me).unwrap();
         let dead = [
             name(&SCOPE, u32::MAX - 1, 5),
-            // The number was given to another process since.
+            // The id was reused by another process.
             name(&SCOPE, me, start + 1),
         ];
         let alive = [
             name(&SCOPE, me, start),
             name(&SCOPE, 1, start_of(1).unwrap_or(1)),
-            // Of another machine, which may live.
+            // Of a process on another machine, which may be alive.
             name("00000000", u32::MAX - 1, 5),
         ];
         let old = folder.path().join(".waypost-notes");

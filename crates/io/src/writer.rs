@@ -23,7 +23,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that a file's name tells: gzip for `.gz`, else plain.
+    /// The format for a file name: gzip for `.gz`, else plain.
     pub fn of_name(path: &Path) -> Format {
         let gzip = path
             .extension()
@@ -51,7 +51,7 @@ pub struct Written {
     pub shards: u64,
 }
 
-/// Some whole lines on their way to the disk.
+/// Whole lines that are written together.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
     /// The lines, each with its newline.
@@ -60,18 +60,18 @@ pub struct Block {
     pub lines: u64,
 }
 
-/// Where a [`LineWriter`] writes: takes the blocks in order, and in the end publishes the result.
+/// The destination of a [`LineWriter`]: receives the blocks in order and publishes the result.
 pub trait BlockSink: Send {
-    /// Writes a block, of which `packed` is a gzip member where compression was asked for.
+    /// Writes a block. `packed` is its gzip member if the output is compressed.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     fn take(&mut self, block: &Block, packed: Option<&[u8]>) -> Result<()>;
 
-    /// All blocks were taken: the files appear under their final names.
+    /// Gives the files their final names, after the last block.
     ///
     /// # Errors
-    /// When the disk is full, or a file cannot be renamed.
+    /// If the disk is full, or a file cannot be renamed.
     fn commit(self: Box<Self>, written: &mut Written) -> Result<()>;
 }
 
@@ -82,7 +82,7 @@ pub struct LineWriter {
     most_lines: u64,
     written: Written,
     ordered: Ordered<Block, Box<dyn BlockSink>>,
-    /// Buffers that were written, to be filled again.
+    /// Buffers for reuse.
     empty: Receiver<Vec<u8>>,
 }
 
@@ -90,7 +90,7 @@ impl LineWriter {
     /// Starts to write `path`; `-` is standard output.
     ///
     /// # Errors
-    /// When the file or folder cannot be made.
+    /// If the file or folder cannot be made.
     pub fn create(path: &Path, format: &Format, threads: usize) -> Result<LineWriter> {
         let level = match *format {
             Format::Plain => None,
@@ -103,7 +103,7 @@ impl LineWriter {
     /// Writes blocks of `lines` lines, each compressed as a gzip member, to `sink`.
     ///
     /// # Errors
-    /// When no thread can be started.
+    /// If no thread can be started.
     pub fn to_sink(
         sink: Box<dyn BlockSink>,
         lines: u64,
@@ -139,7 +139,7 @@ impl LineWriter {
                 sink.take(&block, packed.transpose()?.as_deref())?;
                 let mut bytes = block.bytes;
                 bytes.clear();
-                // Nobody takes it back when the writer was dropped.
+                // The receiver is gone if the writer was dropped.
                 let _ = give_back.send(bytes);
                 Ok(())
             },
@@ -157,7 +157,7 @@ impl LineWriter {
     /// Writes a line, given without its newline.
     ///
     /// # Errors
-    /// When what came before could not be written.
+    /// If earlier lines could not be written.
     pub fn push(&mut self, line: &[u8]) -> Result<()> {
         self.block.bytes.extend_from_slice(line);
         self.block.bytes.push(b'\n');
@@ -168,10 +168,10 @@ impl LineWriter {
         Ok(())
     }
 
-    /// Writes whole lines, each with its newline, but for the last of all maybe.
+    /// Writes whole lines, each with its newline. Only the very last may have none.
     ///
     /// # Errors
-    /// When what came before could not be written.
+    /// If earlier lines could not be written.
     pub fn push_lines(&mut self, lines: &[u8]) -> Result<()> {
         if self.most_lines < u64::MAX {
             return lines
@@ -190,10 +190,10 @@ impl LineWriter {
         Ok(())
     }
 
-    /// Puts everything in its place.
+    /// Writes the rest and gives the files their final names.
     ///
     /// # Errors
-    /// When the disk is full, or a file cannot be renamed.
+    /// If the disk is full, or a file cannot be renamed.
     pub fn finish(mut self) -> Result<Written> {
         if self.block.lines > 0 {
             self.flush()?;
@@ -246,7 +246,7 @@ impl BlockSink for Flat {
 
     fn commit(mut self: Box<Self>, written: &mut Written) -> Result<()> {
         if self.gzip && self.size == 0 {
-            // No lines are an empty gzip file, which is not a file of no bytes.
+            // An empty gzip file has a member.
             let mut empty = Vec::new();
             Gzip::new(1).compress(b"", &mut empty)?;
             self.write(&empty)?;

@@ -55,7 +55,7 @@ impl Datetime {
     /// without leading zeros; ISO 8601, UTC where it names no zone; a timestamp of digits.
     ///
     /// # Errors
-    /// If the text is none of them.
+    /// If the text has another form.
     pub fn parse(text: &str) -> Result<Datetime, InvalidDatetime> {
         const LENIENT: DateTimeParser = DateTimeParser::new().relaxed_weekday(true);
         let text = text.trim();

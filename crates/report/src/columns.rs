@@ -1,9 +1,9 @@
-//! Rows of a table that are printed as they come: the widths of the columns are those of the first
-//! rows, and a cell that is wider pushes the rest of its row to the right.
+//! Tables that are streamed: the widths of the columns are those of the first rows, and a wider cell
+//! moves the rest of its row to the right.
 
 use crate::table::Align;
 
-/// Cells of some rows, one after the other, before the widths of their columns are known.
+/// The cells of some rows, before the widths of their columns are known.
 #[derive(Clone, Debug, Default)]
 pub struct Cells {
     text: Vec<u8>,
@@ -18,7 +18,7 @@ impl Cells {
         self.ends.push(self.text.len());
     }
 
-    /// Forgets all cells and keeps the memory.
+    /// Removes all cells and keeps the memory.
     pub fn clear(&mut self) {
         self.text.clear();
         self.ends.clear();
@@ -34,7 +34,7 @@ impl Cells {
     }
 }
 
-/// The columns of a table whose rows are printed as they come.
+/// The columns of a streamed table.
 #[derive(Clone, Debug)]
 pub struct Columns {
     header: Vec<String>,
@@ -55,14 +55,14 @@ impl Columns {
         }
     }
 
-    /// Makes columns at least this wide.
+    /// Sets minimum widths.
     pub fn widen(&mut self, least: &[usize]) {
         for (width, least) in self.widths.iter_mut().zip(least) {
             *width = (*width).max(*least);
         }
     }
 
-    /// Makes columns as wide as the widest of these cells.
+    /// Widens columns to fit these cells.
     pub fn fit(&mut self, cells: &Cells) {
         let columns = self.widths.len();
         for (at, cell) in cells.iter().enumerate() {
@@ -114,7 +114,7 @@ fn push_spaces(n: usize, out: &mut Vec<u8>) {
     out.resize(out.len() + n, b' ');
 }
 
-/// Characters, of text that is nearly always ASCII.
+/// The number of characters in a text that is nearly always ASCII.
 fn width_of(cell: &[u8]) -> usize {
     cell.iter().filter(|&&byte| byte & 0xC0 != 0x80).count()
 }

@@ -8,13 +8,13 @@ use crate::html::escape;
 /// A curve.
 #[derive(Clone, Debug)]
 pub struct Curve {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// What is measured from left to right.
+    /// The label of the horizontal axis.
     pub x: String,
-    /// What is measured upwards.
+    /// The label of the vertical axis.
     pub y: String,
-    /// Its points, from left to right.
+    /// The points, from left to right.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -25,11 +25,11 @@ const RIGHT: f64 = 30.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 55.0;
 
-/// More points than this cannot be told apart.
+/// More points than this are indistinguishable.
 const MOST: usize = 2_000;
 
 impl Curve {
-    /// The curve as an SVG file of its own.
+    /// The curve as a complete SVG file.
     pub fn svg(&self) -> String {
         let shown: Vec<(f64, f64)> = self
             .points
@@ -80,7 +80,7 @@ impl Curve {
     }
 }
 
-/// The next number that five steps make round: 1, 2, 2.5 or 5 times a power of ten.
+/// The end of an axis with five round steps: the next multiple of 1, 2, 2.5 or 5 times a power of ten.
 fn round_up(most: f64) -> f64 {
     let power = 10f64.powf(most.log10().floor());
     let steps = [1.0, 2.0, 2.5, 5.0, 10.0];

@@ -1,4 +1,4 @@
-//! Pages that stand alone: no scripts, nothing fetched.
+//! Self-contained HTML pages: no scripts, no external resources.
 
 use std::fmt::Write;
 
@@ -57,7 +57,7 @@ impl Page {
     }
 }
 
-/// Text as HTML and XML have it.
+/// Escapes text for HTML and XML.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

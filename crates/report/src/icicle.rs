@@ -1,19 +1,19 @@
-//! A tree as a page that stands alone: an icicle, in which a click goes into a subtree.
+//! A tree as a self-contained page: an icicle plot, in which a click opens a subtree.
 
 use std::fmt::Write;
 
 use crate::html::escape;
 
-/// A part of a whole, and its parts.
+/// A node of the tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Piece {
-    /// What it is.
+    /// The label.
     pub name: String,
-    /// How large it is. What its parts leave is its own.
+    /// The size, including that of the children.
     pub size: u64,
-    /// What else to say of it.
+    /// Further details.
     pub note: String,
-    /// Its parts.
+    /// The children.
     pub parts: Vec<Piece>,
 }
 
@@ -35,7 +35,7 @@ impl Piece {
     }
 }
 
-/// Appends a text as JSON, without what could end a script.
+/// Appends a text as JSON that is safe inside a script element.
 fn quote(text: &str, out: &mut String) {
     out.push('"');
     for character in text.chars() {

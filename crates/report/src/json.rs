@@ -1,5 +1,4 @@
-//! JSON written straight into a buffer: for results of many rows, where building values first would
-//! take longer than finding them.
+//! JSON written straight into a buffer, for large results: building values first would be slower.
 
 use std::borrow::Cow;
 

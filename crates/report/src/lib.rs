@@ -1,4 +1,4 @@
-//! How results look. Knows nothing of archives: it is given cells and numbers and lays them out.
+//! Tables, human-readable numbers, SVG plots and self-contained HTML pages. Knows nothing about archives.
 //!
 //! ```
 //! use waypost_report::{Align, Table};
@@ -7,7 +7,17 @@
 //! table.row(["H1P0", "5"]);
 //! table.row(["HxPx", "317"]);
 //! assert_eq!(table.to_string(), "policy  keys\nH1P0       5\nHxPx     317\n");
+//! assert_eq!(waypost_report::count(48_213), "48,213");
 //! ```
+//!
+//! | | |
+//! |---|---|
+//! | [`Table`] | a table of known size, as text, HTML or CSV |
+//! | [`Columns`] | a table whose rows are streamed, with widths from a sample |
+//! | [`count`], [`bytes`] | human-readable numbers and sizes |
+//! | [`Plot`], [`Curve`], [`icicle`] | SVG plots |
+//! | [`Page`] | an HTML page of headings, tables and plots |
+//! | [`push_json_string`] | JSON strings, written straight into a buffer |
 
 mod columns;
 mod curve;

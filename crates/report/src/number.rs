@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Human-readable numbers.
 
 /// `48213` as `48,213`.
 pub fn count(n: u64) -> String {
@@ -13,7 +13,7 @@ pub fn count(n: u64) -> String {
     grouped
 }
 
-/// A size in decimal units, three digits of it: `1.43 GB`. Exact below a thousand bytes.
+/// A size in decimal units with three digits: `1.43 GB`. Exact below a thousand bytes.
 pub fn bytes(n: u64) -> String {
     if n < 1_000 {
         return format!("{n} B");

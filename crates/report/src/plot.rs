@@ -7,24 +7,24 @@ use crate::html::escape;
 /// A point of a plot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// What it is.
+    /// The label.
     pub name: String,
-    /// Where it is, above zero.
+    /// The horizontal position, above zero.
     pub x: f64,
-    /// How high it is, from 0 to 1.
+    /// The vertical position, from 0 to 1.
     pub y: f64,
-    /// Whether it is joined with the others that are marked.
+    /// Whether the point is marked. Marked points are joined by a line.
     pub marked: bool,
 }
 
 /// Points between 0 and 1 over a logarithmic axis. The marked ones are joined by a line.
 #[derive(Clone, Debug)]
 pub struct Plot {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// What is measured from left to right.
+    /// The label of the horizontal axis.
     pub x: String,
-    /// What is measured upwards.
+    /// The label of the vertical axis.
     pub y: String,
     /// The points.
     pub points: Vec<Point>,

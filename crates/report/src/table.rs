@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::html::escape;
 
-/// On which side of its column a cell stands.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     /// Text.
@@ -67,7 +67,7 @@ impl Table {
         )
     }
 
-    /// The table as CSV: cells with commas, quotes or line ends in quotes.
+    /// The table as CSV. Cells with commas, quotes or line breaks are quoted.
     pub fn csv(&self) -> String {
         let line = |cells: &[String]| {
             let cells: Vec<String> = cells

@@ -1,4 +1,4 @@
-//! Whose canonicalisation rules to follow.
+//! The dialects: sets of canonicalisation rules.
 
 use std::fmt;
 use std::str::FromStr;
@@ -45,7 +45,7 @@ impl fmt::Display for Dialect {
     }
 }
 
-/// A name that is no dialect's.
+/// The error for an unknown dialect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a dialect: use ia, commoncrawl, commoncrawl-legacy or webrecorder")]
 pub struct UnknownDialect(String);

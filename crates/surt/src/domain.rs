@@ -5,13 +5,13 @@ use psl::{List, Psl, Type};
 use crate::{Kind, Surt};
 
 /// The version of crate `psl`, whose list of public suffixes is compiled in. Keys of the D-policies
-/// depend on it, so summaries record it. `unknown` where the build finds no lock file.
+/// depend on it, so summaries record it. `unknown` if the build finds no lock file.
 pub const PSL_VERSION: &str = env!("WAYPOST_PSL_VERSION");
 
 impl<'a> Surt<'a> {
     /// The registered domain, as a prefix of the SURT: `uk,co,bbc` of `uk,co,bbc,news)/`.
     ///
-    /// Counted are the suffixes of registries (the list's ICANN section), not those of companies:
+    /// Only suffixes of registries count (the list's ICANN section), not those of companies:
     /// `io,github` is a registered domain. Without one, the whole host is used: for
     /// addresses, single labels and hosts that are a public suffix themselves. Empty without a host.
     pub fn registered_domain(&self) -> &'a [u8] {

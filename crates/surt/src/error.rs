@@ -1,6 +1,6 @@
 //! Why a URI has no SURT.
 
-/// What is wrong with a URI that cannot be canonicalised.
+/// Why a URI cannot be canonicalised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -10,7 +10,7 @@ pub enum Error {
     /// A port that is not a decimal number up to 65,535.
     #[error("the port is not a number from 0 to 65535")]
     BadPort,
-    /// Something stands where the host should be that no host can be.
+    /// The host is invalid.
     #[error("the host is not one")]
     BadHost,
 }

@@ -1,4 +1,4 @@
-//! Keys of maps: places in the tree of SURTs, alone or with all that lies below them.
+//! Keys of maps: nodes in the tree of SURTs, alone or with their subtrees.
 //!
 //! | key | covers |
 //! |---|---|
@@ -10,8 +10,8 @@
 //! | `*` | everything |
 //!
 //! The root may be spelled `com,example)/` or `com,example)`, and `uk,gov,*)/` is read as `uk,gov,*`.
-//! These are not the keys of a policy, whose `uk)/` stands for all of `.uk`: that takes the policy to
-//! know ([`Policy::cut`](crate::Policy::cut)).
+//! These are not the keys of a policy, whose `uk)/` stands for all of `.uk`: that depends on the
+//! policy ([`Policy::cut`](crate::Policy::cut)).
 
 use std::fmt;
 
@@ -23,17 +23,17 @@ use crate::{Kind, Surt};
 /// A key of a map.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key<'a> {
-    /// The place, without what says how far it reaches.
+    /// The node, without the part that says how far the key reaches.
     stem: &'a [u8],
     reach: Reach,
 }
 
-/// How far below its place a key reaches.
+/// How far below its node a key reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reach {
-    /// The place alone.
+    /// The node alone.
     Exact,
-    /// `X/*`: the place and every path below it.
+    /// `X/*`: the node and every path below it.
     Paths,
     /// `X,*`: the host, its ports, and every host below it.
     Hosts,
@@ -42,7 +42,7 @@ pub enum Reach {
 }
 
 impl<'a> Key<'a> {
-    /// Reads a key as maps spell it. Any bytes are a key.
+    /// Parses a key of a map. Any bytes are a key.
     pub fn new(text: &'a [u8]) -> Key<'a> {
         let host = text
             .strip_suffix(b",*")
@@ -65,7 +65,7 @@ impl<'a> Key<'a> {
         Key { stem, reach }
     }
 
-    /// The place, in the spelling in which a root has no slash: `com,example)`.
+    /// The node, where a root is spelled without its slash: `com,example)`.
     pub fn stem(&self) -> &'a [u8] {
         self.stem
     }
@@ -75,7 +75,7 @@ impl<'a> Key<'a> {
         self.reach
     }
 
-    /// Appends the key as maps spell it.
+    /// Appends the key in the spelling of maps.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.stem);
         out.extend_from_slice(match self.reach {
@@ -87,7 +87,7 @@ impl<'a> Key<'a> {
         });
     }
 
-    /// Whether the key speaks of this SURT.
+    /// Whether the key covers this SURT.
     pub fn covers(&self, surt: &Surt<'_>) -> bool {
         match self.reach {
             Reach::All => true,
@@ -158,8 +158,7 @@ fn trim_root(text: &[u8]) -> &[u8] {
 }
 
 impl<'a> Surt<'a> {
-    /// The keys that speak of this SURT, from the most specific to `*`. The first that a map holds
-    /// decides.
+    /// The keys that cover this SURT, from the most specific to `*`. The first that a map has decides.
     ///
     /// ```
     /// use waypost_surt::Surt;

@@ -3,16 +3,16 @@
 //! A *SURT* is the canonical form of a URI with its host reversed, so that sorting brings a site's
 //! pages together: `https://www.Example.com/a?y=2&x=1` becomes `com,example)/a?x=1&y=2`. Indexes of
 //! web archives are sorted by it, and two archives can be compared only if they agree on it to the
-//! byte. This crate gives the bytes that the tools behind the world's indexes give, under four
-//! [dialects](Dialect), and cuts SURTs into *keys* ([`Policy`]) that stand for many URIs at once.
+//! byte. This crate gives the same bytes as the tools that write the world's indexes, in four
+//! [dialects](Dialect), and cuts SURTs into *keys* ([`Policy`]) that stand for many URIs.
 //!
 //! ```
 //! assert_eq!(waypost_surt::surt("http://www.example.com/A/../b/")?, "com,example)/b");
 //! # Ok::<(), waypost_surt::Error>(())
 //! ```
 //!
-//! That is one call for one URI. For millions, a [`Canonicalizer`] is made once for a dialect and
-//! appends each SURT to a buffer; for the keys of a SURT, [`Surt`] takes it apart without copying:
+//! That is one call for one URI. For millions, create a [`Canonicalizer`] for a dialect once; it
+//! appends each SURT to a buffer. [`Surt`] splits a SURT into its parts without copying:
 //!
 //! ```
 //! use waypost_surt::{Canonicalizer, Dialect, Policy, Surt};

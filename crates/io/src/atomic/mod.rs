@@ -1,9 +1,9 @@
 //! Files that appear complete or not at all.
 //!
 //! An output is written to an unnamed file, synced, and linked to its name when it is complete. A run
-//! that fails or is killed leaves the old file, if any, and never a partial one. Where the system has no
-//! files without a name, it is written under a temporary name beside its place and renamed; so are
-//! folders, and for a moment what replaces an old file.
+//! that fails or is killed leaves the old file, if any, and never a partial one. If the system has no
+//! unnamed files, it is written under a temporary name in the same folder and renamed; so are folders,
+//! and, for a moment, a file that replaces an old one.
 
 mod unnamed;
 
@@ -24,9 +24,9 @@ pub struct AtomicFile {
 }
 
 enum Inner {
-    /// Written without a name.
+    /// An unnamed file.
     Unnamed(File),
-    /// Written beside its place, to be renamed.
+    /// A file in the same folder, to be renamed.
     Beside(NamedTempFile),
     /// A device, a pipe or standard output: nothing to rename.
     Direct(Box<dyn Write + Send>),
@@ -36,7 +36,7 @@ impl AtomicFile {
     /// Starts to write `path`. `-` is standard output; devices and pipes are written directly.
     ///
     /// # Errors
-    /// When the folder of `path` does not exist or cannot be written.
+    /// If the folder of `path` does not exist or cannot be written.
     pub fn create(path: &Path) -> Result<AtomicFile> {
         if path.as_os_str() == "-" {
             return Ok(AtomicFile {
@@ -66,7 +66,7 @@ impl AtomicFile {
     /// Gives the file its final name.
     ///
     /// # Errors
-    /// When the disk is full or the file cannot be renamed.
+    /// If the disk is full or the file cannot be renamed.
     pub fn commit(self) -> Result<()> {
         match self.inner {
             Inner::Direct(mut out) => out.flush().doing("write", &self.path),
@@ -75,14 +75,14 @@ impl AtomicFile {
                 let folder = folder_of(&self.path);
                 match unnamed::name(&file, &self.path) {
                     Ok(()) => {}
-                    // There is an old file. Only a rename puts another in its place.
+                    // There is an old file. Only a rename can replace it.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                         let named = temporary::builder(folder)
                             .make_in(folder, |name| unnamed::name(&file, name))
                             .doing("write", &self.path)?;
                         rename(named, &self.path)?;
                     }
-                    // Some file systems have files without a name and never give them one.
+                    // Some file systems have unnamed files, but cannot link them.
                     Err(_) => {
                         let mut copy = beside(&self.path)?;
                         file.seek(SeekFrom::Start(0))
@@ -125,7 +125,7 @@ impl Write for AtomicFile {
     }
 }
 
-/// A file under a temporary name beside its place.
+/// A file under a temporary name in the same folder.
 fn beside(path: &Path) -> Result<NamedTempFile> {
     temporary::builder(folder_of(path))
         .permissions(Permissions::from_mode(0o666))
@@ -151,7 +151,7 @@ impl AtomicFolder {
     /// Starts to write the folder `path`, which must not exist or be empty.
     ///
     /// # Errors
-    /// When there is something, or nothing can be written there.
+    /// If it exists and is not empty, or cannot be written.
     pub fn create(path: &Path) -> Result<AtomicFolder> {
         let taken = match fs::read_dir(path) {
             Ok(mut entries) => entries.next().is_some(),
@@ -170,7 +170,7 @@ impl AtomicFolder {
         })
     }
 
-    /// Where the files are to be written until [`AtomicFolder::commit`].
+    /// The folder to write files to until [`AtomicFolder::commit`].
     pub fn inside(&self) -> &Path {
         self.temporary.path()
     }
@@ -178,7 +178,7 @@ impl AtomicFolder {
     /// Gives the folder its final name. All files must have been synced.
     ///
     /// # Errors
-    /// When it cannot be renamed.
+    /// If it cannot be renamed.
     pub fn commit(self) -> Result<()> {
         sync_folder(self.temporary.path())?;
         fs::rename(self.temporary.path(), &self.path).doing("rename to", &self.path)?;
@@ -195,7 +195,7 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Makes a rename last through a power cut.
+/// Makes a rename durable.
 fn sync_folder(folder: &Path) -> Result<()> {
     File::open(folder)
         .and_then(|folder| folder.sync_all())
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_that_is_given_up_leaves_nothing() {
+    fn an_abandoned_output_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let mut out = AtomicFile::create(&folder.path().join("out")).unwrap();
         out.write_all(b"half").unwrap();
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn others_may_read_an_output_as_far_as_the_user_lets_them() {
+    fn an_output_has_the_permissions_of_the_umask() {
         let folder = tempfile::tempdir().unwrap();
         let (path, plain) = (folder.path().join("out"), folder.path().join("plain"));
         AtomicFile::create(&path).unwrap().commit().unwrap();

@@ -1,15 +1,15 @@
-//! Files that have no name until they get one: nothing is left of them when a run is killed.
+//! Unnamed files, which get a name when they are complete: a killed run leaves nothing.
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// A new file in `folder`, without a name. `None` where there is no such thing; what else may be wrong
-/// shows when a file with a name is tried.
+/// A new unnamed file in `folder`. `None` if the system has none; other errors occur again when a named
+/// file is created instead.
 #[cfg(target_os = "linux")]
 pub(super) fn create(folder: &Path) -> Option<File> {
     use rustix::fs::{Mode, OFlags};
-    // The name is given by way of this folder.
+    // The file is linked through this folder.
     if !Path::new("/proc/self/fd").is_dir() {
         return None;
     }
@@ -19,7 +19,7 @@ pub(super) fn create(folder: &Path) -> Option<File> {
         .map(File::from)
 }
 
-/// Gives it a name, which nothing may have.
+/// Gives it a name that must not exist.
 #[cfg(target_os = "linux")]
 pub(super) fn name(file: &File, path: &Path) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD};

@@ -1,7 +1,7 @@
-//! Partials as bytes: a magic, a kind, a version, then fields one after the other.
+//! Serialised partials: magic bytes, a kind, a version, then the fields.
 //!
-//! Numbers are LEB128, texts have their length before them. The bytes may come from another
-//! machine: what cannot be is an error, never a panic.
+//! Numbers are LEB128; bytes are preceded by their length. Partials may come from another machine, so
+//! invalid bytes are an error, never a panic.
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -13,7 +13,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Begins a partial of this kind (a short name) and version.
+    /// Starts a partial of this kind (a short name) and version.
     pub fn new(kind: &str, version: u8) -> Encoder {
         let mut encoder = Encoder {
             bytes: MAGIC.to_vec(),
@@ -62,7 +62,7 @@ impl<'a> Decoder<'a> {
     /// Reads a partial of this kind and version.
     ///
     /// # Errors
-    /// When the bytes are something else.
+    /// If the bytes are something else.
     pub fn new(bytes: &'a [u8], kind: &str, version: u8) -> Result<Decoder<'a>> {
         let rest = bytes
             .strip_prefix(MAGIC)
@@ -88,17 +88,17 @@ impl<'a> Decoder<'a> {
     /// A number.
     ///
     /// # Errors
-    /// At the end of the bytes.
+    /// If the bytes end too early.
     pub fn number(&mut self) -> Result<u64> {
         let (number, rest) = take_number(self.bytes).ok_or_else(damaged)?;
         self.bytes = rest;
         Ok(number)
     }
 
-    /// A number of things, each of which takes a byte or more: never more than there are bytes.
+    /// The number of items that follow, each of which has at least one byte.
     ///
     /// # Errors
-    /// When there cannot be so many.
+    /// If there are fewer bytes than items.
     pub fn count(&mut self) -> Result<usize> {
         let count = self.number()?;
         if count > self.bytes.len() as u64 {
@@ -110,7 +110,7 @@ impl<'a> Decoder<'a> {
     /// A hash of 128 bits.
     ///
     /// # Errors
-    /// At the end of the bytes.
+    /// If the bytes end too early.
     pub fn hash(&mut self) -> Result<u128> {
         let (hash, rest) = self.bytes.split_first_chunk::<16>().ok_or_else(damaged)?;
         self.bytes = rest;
@@ -120,7 +120,7 @@ impl<'a> Decoder<'a> {
     /// Some bytes.
     ///
     /// # Errors
-    /// At the end of the bytes.
+    /// If the bytes end too early.
     pub fn text(&mut self) -> Result<&'a [u8]> {
         let length = self.count()?;
         let (text, rest) = self.bytes.split_at(length);
@@ -131,7 +131,7 @@ impl<'a> Decoder<'a> {
     /// A number that may be missing.
     ///
     /// # Errors
-    /// At the end of the bytes.
+    /// If the bytes end too early.
     pub fn option(&mut self) -> Result<Option<u64>> {
         Ok(match self.number()? {
             0 => None,
@@ -140,10 +140,10 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// Nothing may be left.
+    /// Checks that nothing is left.
     ///
     /// # Errors
-    /// When something is.
+    /// If something is.
     pub fn finish(self) -> Result<()> {
         if self.bytes.is_empty() {
             Ok(())
@@ -157,7 +157,7 @@ fn format(message: &str) -> Error {
     Error::new(ErrorKind::Format(message.to_owned()))
 }
 
-/// What is said of bytes that no encoder wrote.
+/// The error for bytes that no encoder wrote.
 pub(super) fn damaged() -> Error {
     format("the bytes of a partial are damaged")
 }

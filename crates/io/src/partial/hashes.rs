@@ -1,8 +1,8 @@
-//! How many different things there are, exactly, in bounded memory.
+//! Counts distinct items exactly in bounded memory.
 //!
-//! Things are known by a hash of 128 bits (XXH3): among ten billion, the chance that any two share
-//! one is 10⁻¹⁹. Hashes are only gathered, and spilled as they come; they are sorted when somebody
-//! asks for the count, because input in order never does.
+//! Items are identified by a hash of 128 bits (XXH3): among ten billion, the probability that any two
+//! collide is 10⁻¹⁹. Hashes are collected and spilled unsorted, and sorted only when they are counted:
+//! for sorted input they never are.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,22 +16,22 @@ use crate::error::Result;
 /// How many hashes are written at once.
 const CHUNK: usize = 1 << 12;
 
-/// Hashes, in any order, some of them more than once.
+/// Hashes in any order, possibly with duplicates.
 #[derive(Debug)]
 pub struct Hashes {
-    /// How many may be in memory.
+    /// The number of hashes that may be in memory.
     most: usize,
     held: Vec<u128>,
     spill: Arc<Spill>,
-    /// Where in the file hashes begin, and how many.
+    /// Spilled hashes: their offset in the file, and their number.
     extents: Vec<(u64, u32)>,
 }
 
 impl Hashes {
-    /// No hashes; of those that come, `share` bytes stay in memory.
+    /// No hashes. At most `share` bytes of them stay in memory.
     pub fn new(share: usize, spill: &Arc<Spill>) -> Hashes {
         Hashes {
-            // The vector grows by doubling, and for a moment there are the old one and the new one.
+            // The vector grows by doubling, and the old and the new one exist at the same time.
             most: (share / size_of::<u128>() / 3).max(1024),
             held: Vec::new(),
             spill: Arc::clone(spill),
@@ -39,16 +39,16 @@ impl Hashes {
         }
     }
 
-    /// Adds a hash. What is added to one partial before it is merged stays in memory.
+    /// Adds a hash. It stays in memory until the partial is merged.
     #[inline]
     pub fn add(&mut self, hash: u128) {
         self.held.push(hash);
     }
 
-    /// Takes in the hashes of a later partial.
+    /// Merges a later partial into this one.
     ///
     /// # Errors
-    /// When they cannot be spilled.
+    /// If hashes cannot be spilled.
     pub fn merge(&mut self, later: Hashes) -> Result<()> {
         if self.held.len() + later.held.len() > self.most {
             self.flush()?;
@@ -84,7 +84,7 @@ impl Hashes {
         Ok(())
     }
 
-    /// Gives all hashes, some at a time.
+    /// Passes all hashes to a function, in batches.
     fn each(&self, mut take: impl FnMut(&[u128]) -> Result<()>) -> Result<()> {
         let (mut bytes, mut hashes) = (Vec::new(), Vec::new());
         for &(at, count) in &self.extents {
@@ -97,10 +97,10 @@ impl Hashes {
         take(&self.held)
     }
 
-    /// How many different ones there are.
+    /// The number of distinct hashes.
     ///
     /// # Errors
-    /// When spilled ones cannot be read.
+    /// If spilled hashes cannot be read.
     pub fn count(mut self) -> Result<u64> {
         if self.extents.is_empty() {
             sort(&mut self.held);
@@ -108,7 +108,7 @@ impl Hashes {
         }
         self.flush()?;
         self.held = Vec::new();
-        // Sorted runs in another file, each as large as memory allows, and then a merge of them.
+        // Writes sorted runs, as long as memory allows, to another file and merges them.
         let sorted = Spill::new(self.spill.folder());
         let mut runs: Vec<(u64, u64)> = Vec::new();
         let mut held: Vec<u128> = Vec::with_capacity(self.most);
@@ -165,10 +165,10 @@ impl Hashes {
         Ok(count)
     }
 
-    /// Writes all hashes, spilled ones too.
+    /// Serialises all hashes, including spilled ones.
     ///
     /// # Errors
-    /// When spilled ones cannot be read.
+    /// If spilled hashes cannot be read.
     pub fn encode(&self, out: &mut Encoder) -> Result<()> {
         let spilled: u64 = self
             .extents
@@ -182,10 +182,10 @@ impl Hashes {
         })
     }
 
-    /// Reads hashes into an empty partial.
+    /// Deserialises hashes into an empty partial.
     ///
     /// # Errors
-    /// When the bytes are damaged, or hashes cannot be spilled.
+    /// If the bytes are damaged, or hashes cannot be spilled.
     pub fn decode(mut self, from: &mut Decoder<'_>) -> Result<Hashes> {
         let count = from.count()?;
         for _ in 0..count {

@@ -1,21 +1,21 @@
-//! Partial results: what a piece of the input gives, merged in the order of the input.
+//! Partials: the results of pieces of the input, merged in input order.
 //!
 //! ```text
 //! range of input ─► lines ─► a partial ─► merge ─► merge ─► result
 //! ```
 //!
-//! A partial is a monoid: there is an empty one, things are added to it, two that follow each other
-//! merge into one, and merging is associative. It shares nothing with other partials that could
-//! change, so nothing is locked, and it never asks for the input again: disorder is a value that it
-//! carries. Threads merge partials, and so do the machines of a cluster, which send them as bytes.
+//! A partial is a monoid: there is an empty one, items are added to it, two consecutive ones merge
+//! into one, and merging is associative. Partials share no mutable state, so there are no locks, and
+//! the input is never read again: disorder is part of the result. The threads of one machine merge
+//! partials; the machines of a cluster can do the same with serialised ones.
 //!
-//! This module has what partials are made of:
+//! This module has the building blocks:
 //!
-//! - [`Runs`]: rows with keys, as runs that are in order. Input in order gives one run; any other
-//!   input gives several, which are merged when the result is read.
-//! - [`Hashes`]: hashes of which the different ones are counted at the end.
-//! - [`Spill`]: the temporary file that takes what exceeds a partial's share of the memory.
-//! - [`Encoder`] and [`Decoder`]: partials as bytes, to be sent or kept.
+//! - [`Runs`]: rows with keys, in sorted runs. Sorted input gives one run; other input gives several,
+//!   which are merged when the result is read.
+//! - [`Hashes`]: hashes, to count the distinct ones at the end.
+//! - [`Spill`]: the temporary file for what exceeds a partial's share of the memory.
+//! - [`Encoder`] and [`Decoder`]: serialisation.
 
 mod bytes;
 mod hashes;

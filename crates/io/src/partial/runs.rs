@@ -1,17 +1,17 @@
-//! Rows with keys, as runs that are in order.
+//! Rows with keys, in sorted runs.
 //!
 //! ```text
 //! run:   first key ─► block │ block │ block ─► last key
 //! block: [shared with the key before, rest of the key, payload] …
 //! ```
 //!
-//! Each row leaves out what its key shares with the key before, which for sorted SURTs is most of
-//! it. The first row of a block has its whole key, so blocks can be read by themselves. A run that
-//! continues the run before is appended to it; one that does not is another run. So input in order
-//! gives one run, and however disordered the input is, the runs merge to the same rows. Blocks that
-//! exceed the partial's share of the memory go to the [`Spill`].
+//! Each row omits the prefix that its key shares with the preceding key, which for sorted SURTs is most
+//! of it. The first row of a block has its whole key, so blocks can be read independently. A run that
+//! continues the preceding run is appended to it; otherwise it is a new run. So sorted input gives one
+//! run, and the runs of unsorted input merge to the same rows. Blocks that exceed the partial's share
+//! of the memory go to the [`Spill`].
 //!
-//! Rows of one key may occur any number of times. Whoever reads them adds them up.
+//! A key may have any number of rows. The reader adds them up.
 
 use std::sync::Arc;
 
@@ -23,13 +23,13 @@ use crate::sort::{SortedLines, Tournament};
 /// The size at which a block is full.
 const BLOCK: usize = 64 << 10;
 
-/// How many runs are merged at once, each with a block in memory.
+/// The maximum number of runs merged at once, each with a block in memory.
 const MOST_RUNS: usize = 64;
 
 /// Rows in any number of runs.
 #[derive(Debug)]
 pub struct Runs {
-    /// How many bytes may be in memory.
+    /// The number of bytes that may be in memory.
     share: usize,
     spill: Arc<Spill>,
     /// Only the last may be out of order, until it is [sealed](Runs::seal).
@@ -38,15 +38,15 @@ pub struct Runs {
     held: usize,
 }
 
-/// Some rows that follow each other.
+/// Consecutive rows.
 #[derive(Debug, Default)]
 struct Run {
     blocks: Vec<Block>,
-    /// How many of the blocks, from the first on, are spilled.
+    /// The number of blocks that are spilled, from the first one on.
     spilled: usize,
     first: Vec<u8>,
     last: Vec<u8>,
-    /// How many different keys there are, if they are in order.
+    /// The number of distinct keys, if they are sorted.
     distinct: u64,
     disorder: bool,
 }
@@ -79,7 +79,7 @@ impl Block {
 }
 
 impl Run {
-    /// Appends a row. Returns by how many bytes the run has grown.
+    /// Appends a row. Returns how many bytes the run has grown by.
     #[inline]
     fn push(&mut self, key: &[u8], payload: &[u8]) -> usize {
         let fits = match self.blocks.last() {
@@ -118,7 +118,7 @@ impl Run {
         !earlier.disorder && !self.disorder && self.first >= earlier.last
     }
 
-    /// Appends a run that follows. Small blocks become one.
+    /// Appends the next run. Small blocks are joined.
     fn append(&mut self, later: Run) -> Result<()> {
         self.distinct += later.distinct - u64::from(later.first == self.last);
         let mut blocks = later.blocks.into_iter();
@@ -144,7 +144,7 @@ impl Run {
         Ok(())
     }
 
-    /// Copies what is spilled to another file.
+    /// Copies spilled blocks to another file.
     fn move_spilled(&mut self, from: &Spill, to: &Spill) -> Result<()> {
         let mut bytes = Vec::new();
         for block in &mut self.blocks {
@@ -157,7 +157,7 @@ impl Run {
         Ok(())
     }
 
-    /// Spills the blocks that are in memory. Returns how many bytes that frees.
+    /// Spills the blocks that are in memory. Returns how many bytes were freed.
     fn spill(&mut self, spill: &Spill) -> Result<usize> {
         let mut freed = 0;
         for block in &mut self.blocks[self.spilled..] {
@@ -172,7 +172,8 @@ impl Run {
     }
 }
 
-/// A row as it is written: how much of the key before it shares, the rest of the key, the payload.
+/// A row as it is stored: the length of the prefix shared with the preceding key, the rest of the key,
+/// the payload.
 struct RowRef<'a> {
     shared: usize,
     rest: &'a [u8],
@@ -200,7 +201,7 @@ impl<'a> RowRef<'a> {
 }
 
 impl Runs {
-    /// No rows; of those that come, `share` bytes stay in memory.
+    /// No rows. At most `share` bytes of them stay in memory.
     pub fn new(share: usize, spill: &Arc<Spill>) -> Runs {
         Runs {
             share,
@@ -220,7 +221,7 @@ impl Runs {
         self.runs.len() <= 1 && self.runs.iter().all(|run| !run.disorder)
     }
 
-    /// Adds a row. What is added to one partial before it is sealed stays in memory.
+    /// Adds a row. It stays in memory until the partial is sealed.
     #[inline]
     pub fn push(&mut self, key: &[u8], payload: &[u8]) {
         if self.runs.is_empty() {
@@ -231,8 +232,8 @@ impl Runs {
         }
     }
 
-    /// Ends what was pushed: rows that came out of order are sorted. Must be called before merging,
-    /// and is best called where the rows were pushed, on many threads.
+    /// Sorts rows that were pushed out of order. Must be called before merging, preferably on the
+    /// threads that pushed the rows.
     ///
     /// # Errors
     /// Never with rows that were pushed.
@@ -256,10 +257,10 @@ impl Runs {
         Ok(())
     }
 
-    /// Takes in the rows of a later partial. Both must be sealed.
+    /// Merges a later partial into this one. Both must be sealed.
     ///
     /// # Errors
-    /// When rows cannot be spilled.
+    /// If rows cannot be spilled.
     pub fn merge(&mut self, later: Runs) -> Result<()> {
         let foreign = !Arc::ptr_eq(&self.spill, &later.spill);
         for mut run in later.runs {
@@ -278,8 +279,8 @@ impl Runs {
         Ok(())
     }
 
-    /// Spills everything. Runs that are in memory as a whole become one: many short runs would take
-    /// long to merge in the end.
+    /// Spills everything. Runs that are completely in memory are merged into one first, because
+    /// merging many short runs in the end would take long.
     fn spill_all(&mut self) -> Result<()> {
         let small = |run: &&Run| run.spilled == 0;
         if self.runs.iter().filter(small).count() > 1 {
@@ -296,7 +297,7 @@ impl Runs {
         Ok(())
     }
 
-    /// One run of several. It is spilled as it is written.
+    /// Merges several runs into one, which is spilled as it is written.
     fn merged(&self, runs: &[Run]) -> Result<Run> {
         let readers = runs.iter().map(|run| RunReader::new(run, &self.spill));
         let mut rows = Tournament::new(readers.collect());
@@ -325,19 +326,19 @@ impl Runs {
         Ok(())
     }
 
-    /// How many different keys there are.
+    /// The number of distinct keys.
     ///
     /// # Errors
-    /// When spilled rows cannot be read or written.
+    /// If spilled rows cannot be read or written.
     pub fn distinct(&mut self) -> Result<u64> {
         self.settle()?;
         Ok(self.runs.first().map_or(0, |run| run.distinct))
     }
 
-    /// All rows, in the order of their keys. Runs are merged the first time.
+    /// All rows, sorted by key. Runs are merged the first time.
     ///
     /// # Errors
-    /// When spilled rows cannot be read or written.
+    /// If spilled rows cannot be read or written.
     pub fn reader(&mut self) -> Result<RunsReader<'_>> {
         self.settle()?;
         Ok(RunsReader {
@@ -346,10 +347,10 @@ impl Runs {
         })
     }
 
-    /// Writes all rows, spilled ones too.
+    /// Serialises all rows, including spilled ones.
     ///
     /// # Errors
-    /// When spilled ones cannot be read.
+    /// If spilled rows cannot be read.
     pub fn encode(&self, out: &mut Encoder) -> Result<()> {
         let mut bytes = Vec::new();
         out.number(self.runs.len() as u64);
@@ -363,10 +364,10 @@ impl Runs {
         Ok(())
     }
 
-    /// Reads rows into an empty partial.
+    /// Deserialises rows into an empty partial.
     ///
     /// # Errors
-    /// When the bytes are damaged, or rows cannot be spilled.
+    /// If the bytes are damaged, or rows cannot be spilled.
     pub fn decode(mut self, from: &mut Decoder<'_>) -> Result<Runs> {
         let runs = from.count()?;
         let mut rows = RowBlock::default();
@@ -416,23 +417,23 @@ fn held(run: &Run) -> usize {
         .sum()
 }
 
-/// Reads the rows in order, some at a time.
+/// Reads sorted rows in batches.
 pub struct RunsReader<'a> {
     blocks: &'a [Block],
     spill: &'a Spill,
 }
 
 impl RunsReader<'_> {
-    /// The number of bytes still to be read.
+    /// The number of bytes that are left.
     pub fn size(&self) -> u64 {
         self.blocks.iter().map(Block::size).sum()
     }
 
-    /// Puts the next rows in `rows`, instead of what is there. `false` if there are no more. The
-    /// last key may come again in the next rows. [Open](RowBlock::open) the rows to read them.
+    /// Replaces `rows` by the next rows. `false` if there are no more. The last key may occur again in
+    /// the next batch. [Open](RowBlock::open) the rows to read them.
     ///
     /// # Errors
-    /// When spilled rows cannot be read.
+    /// If spilled rows cannot be read.
     pub fn next(&mut self, rows: &mut RowBlock) -> Result<bool> {
         rows.clear();
         let Some((block, rest)) = self.blocks.split_first() else {
@@ -444,13 +445,13 @@ impl RunsReader<'_> {
     }
 }
 
-/// Some rows that follow each other.
+/// Consecutive rows.
 #[derive(Clone, Debug, Default)]
 pub struct RowBlock {
-    /// Rows that are not decoded yet.
+    /// Rows that have not been decoded.
     encoded: Vec<u8>,
     bytes: Vec<u8>,
-    /// Where keys begin, payloads begin, and payloads end.
+    /// The start of each key, and the start and end of each payload.
     rows: Vec<(usize, usize, usize)>,
 }
 
@@ -486,10 +487,10 @@ impl RowBlock {
         Ok(())
     }
 
-    /// Makes the rows readable. To be called where they are worked on.
+    /// Decodes the rows. Call this on the thread that processes them.
     ///
     /// # Errors
-    /// When a temporary file was changed by somebody else.
+    /// If a temporary file was changed by another process.
     pub fn open(&mut self) -> Result<()> {
         let encoded = std::mem::take(&mut self.encoded);
         let decoded = self.decode(&encoded);
@@ -511,7 +512,7 @@ impl RowBlock {
             .sort_by(|a, b| bytes[a.0..a.1].cmp(&bytes[b.0..b.1]));
     }
 
-    /// How many different keys there are, if they are in order.
+    /// The number of distinct keys, if they are sorted.
     fn distinct(&self) -> u64 {
         let keys = self.iter().map(|(key, _)| key);
         let changes = keys.clone().zip(keys.skip(1)).filter(|(a, b)| a != b);
@@ -530,7 +531,7 @@ struct RunReader<'a> {
     bytes: Vec<u8>,
     at: usize,
     key: Vec<u8>,
-    /// Where in `bytes` the payload is.
+    /// The position of the payload in `bytes`.
     payload: (usize, usize),
 }
 
@@ -577,7 +578,7 @@ impl SortedLines for RunReader<'_> {
     }
 }
 
-/// How many bytes two keys begin with alike.
+/// The length of the common prefix of two keys.
 #[inline]
 fn shared(a: &[u8], b: &[u8]) -> usize {
     let length = a.len().min(b.len());

@@ -1,4 +1,4 @@
-//! The temporary file of partials: what is written is read again, and nothing is left behind.
+//! The temporary file of partials.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -7,9 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{IoContext, Result};
 
-/// A file without a name that any number of partials append to: one open file, however much is
-/// spilled. It is made when something is written, and gone when the last partial that refers to it
-/// is, however the process ends.
+/// An unnamed file that any number of partials append to. It is created when something is written and
+/// removed with the last partial that refers to it, however the process ends.
 #[derive(Debug)]
 pub struct Spill {
     folder: PathBuf,
@@ -26,15 +25,15 @@ impl Spill {
         })
     }
 
-    /// Where the file is.
+    /// The folder of the file.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Appends bytes and says where they begin.
+    /// Appends bytes. Returns their offset.
     ///
     /// # Errors
-    /// When the file cannot be made or written.
+    /// If the file cannot be created or written.
     pub fn append(&self, bytes: &[u8]) -> Result<u64> {
         let (file, at) = {
             let mut open = self.file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,7 +57,7 @@ impl Spill {
     /// Reads bytes that were appended.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// If they cannot be read.
     pub fn read(&self, at: u64, bytes: &mut [u8]) -> Result<()> {
         let open = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((file, _)) = &*open else {

@@ -4,21 +4,21 @@ use super::strings::{self, Entry, SLACK};
 use super::tournament::SortedLines;
 use crate::error::Result;
 
-/// The most bytes that a chunk can hold: places of lines are 32 bits wide.
+/// The maximum size of a chunk: offsets of lines have 32 bits.
 pub(crate) const LARGEST: usize = u32::MAX as usize - SLACK;
 
-/// Lines in memory, to be filled, sorted, read in order and filled again.
+/// Lines in memory: filled, sorted, read in order, and filled again.
 pub(crate) struct Chunk {
     /// Allocated whole and zeroed by the system; pages that are never filled take no memory.
     data: Vec<u8>,
     /// How much of `data` is filled.
     filled: usize,
-    /// Up to where `data` has been cut into lines; what follows is the start of a line.
+    /// The end of the last whole line in `data`; what follows is the start of a line.
     cut: usize,
     entries: Vec<Entry>,
     /// Bytes that `data` and `entries` may take together.
     budget: usize,
-    /// The most that was filled and cut since the memory was allocated: pages stay resident.
+    /// The maximum that was filled since the memory was allocated: pages stay resident.
     resident: usize,
 }
 
@@ -48,7 +48,7 @@ impl Chunk {
     /// Empties it.
     pub(crate) fn clear(&mut self) {
         self.resident = self.resident.max(self.filled);
-        // Long lines one time and many short ones the next would keep both kinds of memory.
+        // Otherwise long lines followed by many short ones would keep both kinds of memory.
         if self.resident + self.entries.capacity() * size_of::<Entry>() > self.budget / 8 * 9 {
             self.entries = Vec::new();
             self.data = Vec::new();
@@ -93,7 +93,7 @@ impl Chunk {
         self.cut = start;
     }
 
-    /// Ends a line that was not ended by a newline, as the last line of a file may be.
+    /// Ends an unfinished line: the last line of a file may have no newline.
     pub(crate) fn end_line(&mut self) {
         if self.cut < self.filled {
             let len = (self.filled - self.cut) as u32;
@@ -104,7 +104,7 @@ impl Chunk {
         }
     }
 
-    /// Forgets a line that was not ended by a newline.
+    /// Discards an unfinished line.
     pub(crate) fn drop_unfinished(&mut self) {
         self.filled = self.cut;
     }

@@ -1,9 +1,9 @@
-//! Sorts an index of any size in bounded memory, in the same order as `LC_ALL=C sort`.
+//! Sorts lines of any number in bounded memory, in the same order as `LC_ALL=C sort`.
 //!
 //! The input is read into chunks. A full chunk is sorted by all threads while the next one is
 //! read. Sorted chunks stay in memory as long as they fit, and are then spilled to a temporary
-//! file. In the end the chunks in memory and the runs on disk are merged.
-//! When there are too many runs to merge at once, some are merged into longer ones before.
+//! file. In the end, the chunks in memory and the runs on disk are merged. If there are too many runs to
+//! merge at once, some are merged into longer ones first.
 
 mod chunk;
 pub(crate) mod spill;
@@ -25,7 +25,7 @@ use chunk::{Chunk, ChunkLines};
 use spill::{Run, RunLines, RunWriter, Spill};
 pub(crate) use tournament::{SortedLines, Tournament};
 
-/// The least memory that sorting and merging work with.
+/// The minimum of memory for sorting and merging.
 pub const LEAST_MEMORY: usize = 4 << 20;
 
 /// Sort options.
@@ -50,14 +50,14 @@ pub struct Report {
     pub runs: usize,
     /// Bytes written to temporary files.
     pub spilled: u64,
-    /// Inputs whose compression is damaged: what could be read of them is in the output.
+    /// Inputs with damaged compression; everything before the damage is in the output.
     pub damaged: Vec<Error>,
 }
 
 /// Sorts all lines of `sources` into `out`.
 ///
 /// # Errors
-/// A source that cannot be read, a disk that is full, a line that does not fit in the memory.
+/// If a source cannot be read, the disk is full, or a line does not fit in memory.
 /// Damaged compression is not an error: see [`Report::damaged`].
 pub fn sort(sources: &[Source], options: &Options, out: &mut LineWriter) -> Result<Report> {
     let memory = options.resources.memory.max(LEAST_MEMORY);
@@ -66,7 +66,7 @@ pub fn sort(sources: &[Source], options: &Options, out: &mut LineWriter) -> Resu
         .num_threads(threads)
         .build()
         .map_err(|error| Error::new(ErrorKind::Invalid(error.to_string())))?;
-    // An eighth is left for the blocks of runs while they are written and merged.
+    // An eighth is reserved for the blocks of runs while they are written and merged.
     let buffers = threads + 2;
     let chunk = (memory - memory / 8) / buffers;
     let mut report = Report::default();
@@ -135,12 +135,12 @@ fn block_size(memory: usize) -> usize {
     (memory / 1024).clamp(16 * 1024, 256 * 1024)
 }
 
-/// How many runs are merged at once: each needs a block, and its compressed form beside it.
+/// How many runs are merged at once: each needs a block and its compressed form.
 fn runs_at_once(memory: usize) -> usize {
     (memory / 8 / (2 * block_size(memory))).clamp(4, 4096)
 }
 
-/// Gives the lines of a merge to `take`; with `unique`, one of each. Returns how many.
+/// Passes the lines of a merge to `take`; with `unique`, one of each. Returns their number.
 pub(crate) fn drain<S: SortedLines>(
     lines: &mut S,
     unique: bool,
@@ -196,7 +196,7 @@ impl SortedLines for Any {
     }
 }
 
-/// What comes back from the threads.
+/// A result of the threads.
 enum Returned {
     Sorted(Chunk),
     Spilled(Chunk, Result<Run>),
@@ -210,7 +210,7 @@ struct Sorter<'a, 'scope> {
     returns: Receiver<Returned>,
     /// The size of a chunk.
     chunk: usize,
-    /// How many chunks may be allocated, and how many are.
+    /// The maximum number of chunks, and how many are allocated.
     buffers: usize,
     allocated: usize,
     /// Chunks that the threads have.
@@ -267,7 +267,7 @@ impl<'scope> Sorter<'_, 'scope> {
         Ok(chunk)
     }
 
-    /// Has a chunk sorted.
+    /// Starts to sort a chunk.
     fn sort(&mut self, mut chunk: Chunk) {
         let (send, unique) = (self.send.clone(), self.options.unique);
         self.away += 1;
@@ -278,7 +278,7 @@ impl<'scope> Sorter<'_, 'scope> {
         });
     }
 
-    /// Has a sorted chunk written to disk.
+    /// Starts to write a sorted chunk to disk.
     fn spill(&mut self, mut chunk: Chunk) -> Result<()> {
         let spill = match &self.spill {
             Some(spill) => Arc::clone(spill),
@@ -300,7 +300,7 @@ impl<'scope> Sorter<'_, 'scope> {
         Ok(())
     }
 
-    /// An empty chunk: a new one while there is memory, else one that was spilled.
+    /// An empty chunk: a new one if there is memory, else one that was spilled.
     fn free_chunk(&mut self) -> Result<Chunk> {
         loop {
             while let Ok(returned) = self.returns.try_recv() {

@@ -1,9 +1,9 @@
 //! Sorted runs on disk.
 //!
-//! All runs of one pass share one temporary file without a name, so that thousands of runs need
-//! one file handle and nothing is left behind when the process is killed. A run is a list of blocks
+//! All runs of one pass share one unnamed temporary file, so that thousands of runs need
+//! one open file, and nothing is left behind if the process is killed. A run is a list of blocks
 //! of whole lines, each compressed with LZ4: about a quarter of the bytes on disk, for about as much
-//! processor time as the system takes to write and read the rest.
+//! processor time as it would take to write and read the rest.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -14,12 +14,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::tournament::SortedLines;
 use crate::error::{Error, ErrorKind, IoContext, Result};
 
-/// A temporary file that holds runs. Any number of threads write to it at the same time.
+/// A temporary file with runs. Any number of threads can write to it at the same time.
 pub(crate) struct Spill {
     file: File,
     folder: PathBuf,
     end: AtomicU64,
-    /// How many bytes of lines a block holds, but for a block of one longer line.
+    /// The size of a block, except for one with a single longer line.
     block: usize,
 }
 
@@ -91,7 +91,7 @@ impl RunWriter {
         Ok(())
     }
 
-    /// The run, when all its lines were given.
+    /// Completes the run.
     pub(crate) fn finish(mut self) -> Result<Run> {
         self.flush()?;
         Ok(self.run)
@@ -142,7 +142,7 @@ impl RunLines {
             block: Vec::new(),
             filled: 0,
             start: 0,
-            // So that the next line begins at 0.
+            // So that the next line starts at 0.
             end: usize::MAX,
         }
     }

@@ -1,17 +1,18 @@
-//! Sorting lines by their bytes, where they lie.
+//! Sorts lines by their bytes, in place.
 //!
-//! Lines of an index share long beginnings, so a comparison sort reads the same bytes again and
-//! again. Here each line carries the next eight bytes as a number: the numbers are sorted, and only
-//! lines whose numbers are equal fetch their next eight. A line that has ended sorts before those
-//! that go on, and zeros that stand in for missing bytes are told from real zeros by the length;
-//! so the order is that of `memcmp` and then of length, which is what `LC_ALL=C sort` gives.
+//! Lines of an index have long common prefixes, so a comparison sort reads the same bytes again and
+//! again. Here each line carries its next eight bytes as a number: the numbers are sorted, and only
+//! lines with equal numbers fetch their next eight. A line that has ended sorts before longer ones,
+//! and its length distinguishes padding from real zeros. So the order is that of `memcmp`, then of
+//! length, like that of `LC_ALL=C sort`.
 
 use rayon::prelude::*;
 
 /// Bytes that must follow the last line in the buffer, so that eight can always be read at once.
 pub(crate) const SLACK: usize = 8;
 
-/// Below this many lines, comparing the rest of the lines beats fetching eight bytes at a time.
+/// Below this many lines, comparing the rest of the lines is faster than fetching eight bytes at a
+/// time.
 const FEW: usize = 24;
 
 /// Above this many lines, the work is shared between threads.
@@ -20,14 +21,14 @@ const MANY: usize = 1 << 15;
 /// A line in a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Eight bytes of the line, the first the highest; which eight is known to the sorter.
+    /// Eight bytes of the line, in big-endian order; the sorter knows which.
     window: u64,
     start: u32,
     len: u32,
 }
 
 impl Entry {
-    /// The line `data[start..start + len]`. `data` goes on for [`SLACK`] bytes at least.
+    /// The line `data[start..start + len]`, which is followed by at least [`SLACK`] bytes.
     pub(crate) fn new(data: &[u8], start: u32, len: u32) -> Entry {
         let mut entry = Entry {
             window: 0,
@@ -69,8 +70,8 @@ pub(crate) fn sort(data: &[u8], entries: &mut [Entry]) {
 
 /// Sorts lines that agree in their first `depth` bytes and carry the next eight in their windows.
 fn sort_from(data: &[u8], mut entries: &mut [Entry], mut depth: usize) {
-    // The largest group goes round this loop and only smaller ones recurse, so the stack holds at
-    // most log2(lines) frames however long the lines are.
+    // The largest group is handled by this loop, and only smaller ones recurse. So the stack has at
+    // most log2(lines) frames, however long the lines are.
     loop {
         if entries.len() <= FEW {
             return sort_few(data, entries, depth);

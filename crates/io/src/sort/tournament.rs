@@ -1,4 +1,4 @@
-//! Merging many sorted sources of lines: a tree of losers.
+//! Merges many sorted sources of lines with a tree of losers.
 //!
 //! The leaves are the sources; each inner node keeps the source that lost there, and the root the
 //! one that won. When the winner moves to its next line, only the nodes between its leaf and the
@@ -6,7 +6,7 @@
 
 use crate::error::Result;
 
-/// Lines that come in order.
+/// Sorted lines.
 pub(crate) trait SortedLines {
     /// The current line, without its newline. Called only after a `true` of [`SortedLines::advance`].
     fn line(&self) -> &[u8];
@@ -44,7 +44,7 @@ impl<S: SortedLines> Tournament<S> {
         &self.sources
     }
 
-    /// The sources, to ask what they counted.
+    /// The sources, for their counts.
     pub(crate) fn into_sources(self) -> Vec<S> {
         self.sources
     }

@@ -3,7 +3,7 @@
 //!
 //! The library works on text where Python's works on bytes, so escapes that are not UTF-8 stay as
 //! they are (or are escaped twice, in the legacy), and it knows six schemes: everything else, `mailto:`
-//! too, is taken for a host.
+//! too, is treated as a host.
 
 use memchr::{memchr, memmem};
 
@@ -96,7 +96,7 @@ fn push_surt(
     Ok(())
 }
 
-/// Everything up to the space off both ends, as Java's `trim` does.
+/// Trims all bytes up to the space from both ends, like Java's `trim`.
 fn trim(uri: &[u8]) -> &[u8] {
     let start = uri.iter().position(|&byte| byte > b' ');
     let end = uri.iter().rposition(|&byte| byte > b' ');
@@ -106,7 +106,7 @@ fn trim(uri: &[u8]) -> &[u8] {
     }
 }
 
-/// What Unicode calls the ends of lines and paragraphs, in UTF-8.
+/// Unicode's line and paragraph separators, in UTF-8.
 const LINE_BREAKS: [&[u8]; 6] = [
     b"\n",
     b"\r",
@@ -137,7 +137,7 @@ fn push_without_line_breaks(uri: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The scheme, `http` where none of the six is there, and what comes behind its slashes.
+/// The scheme, or `http` if it is not one of the six, and what follows its slashes.
 fn split_scheme(uri: &[u8]) -> (&[u8], &[u8]) {
     let known = ["http", "https", "ftp", "mms", "rtsp", "wais"];
     let found = memchr(b':', uri).filter(|&length| {
@@ -158,7 +158,7 @@ fn split_scheme(uri: &[u8]) -> (&[u8], &[u8]) {
     (scheme, &rest[slashes..])
 }
 
-/// The host without the user before it, and the port, of any size.
+/// The host without the user, and the port, which may be of any size.
 fn host_and_port(authority: &[u8], edition: Edition) -> Result<(&[u8], Option<i32>), Error> {
     let host = memchr(b'@', authority).map_or(authority, |at| &authority[at + 1..]);
     let colon = match edition {
@@ -179,7 +179,7 @@ fn host_and_port(authority: &[u8], edition: Edition) -> Result<(&[u8], Option<i3
         .ok()
         .and_then(|port| port.parse().ok())
         .ok_or(Error::BadPort)?;
-    // The library marks a missing port by -1, so it takes `:-1` for none.
+    // The library represents a missing port as -1, so `:-1` is treated as missing.
     Ok((host, (port != -1).then_some(port)))
 }
 
@@ -235,7 +235,7 @@ fn put_host(host: &[u8], edition: Edition, scratch: &mut Scratch) -> Result<(), 
     Ok(())
 }
 
-/// Whether the port goes without saying. That of a scheme the library has no port for is 0.
+/// Whether the port is the default port of the scheme; 0 if the library knows none.
 fn is_default(port: i32, scheme: &[u8]) -> bool {
     let default = if scheme.eq_ignore_ascii_case(b"http") {
         80

@@ -1,4 +1,4 @@
-//! Percent escapes: undone to the last, then made again in one way.
+//! Percent escapes: decoded completely, then encoded again in one way.
 
 use super::commoncrawl::Edition;
 
@@ -12,11 +12,11 @@ fn hex(byte: u8) -> Option<u8> {
     }
 }
 
-/// Appends `text` to `out` with every `%HH` replaced by its byte, again and again until none is
+/// Appends `text` to `out` with every `%HH` replaced by its byte, repeatedly until none is
 /// left: `%2541` becomes `A`.
 ///
-/// One pass over a stack does what repeated passes do, because two escapes never overlap; repeated
-/// passes would take quadratic time over `%252525…`.
+/// One pass with a stack is equivalent to repeated passes, because two escapes never overlap; repeated
+/// passes would take quadratic time on `%252525…`.
 pub(super) fn unescape(text: &[u8], out: &mut Vec<u8>) {
     let Some(first) = memchr::memchr(b'%', text) else {
         out.extend_from_slice(text);
@@ -35,22 +35,22 @@ pub(super) fn unescape(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Whether a SURT may hold this byte as it is. Escaped are controls, space, DEL, everything above
-/// ASCII, `#` and `%`.
+/// Whether this byte is not escaped in a SURT. Control characters, space, DEL, everything above ASCII,
+/// `#` and `%` are escaped.
 fn is_plain(byte: u8) -> bool {
     (byte > b' ') & (byte < 0x7F) & (byte != b'#') & (byte != b'%')
 }
 
-/// Whether there is nothing to escape, as nearly always. Without early exits this runs many bytes at
-/// once.
+/// Whether there is nothing to escape, which is the usual case. Has no early exits, so that it is
+/// vectorised.
 fn all_plain(text: &[u8]) -> bool {
     text.iter()
         .fold(true, |plain, &byte| plain & is_plain(byte))
 }
 
-/// Appends `text` to `out` lower-cased, with what a SURT may not hold as `%hh`.
+/// Appends `text` to `out` in lower case and escaped.
 pub(super) fn escape_lower(text: &[u8], out: &mut Vec<u8>) {
-    // Nearly always there is nothing to escape; without early exits this runs many bytes at once.
+    // Usually there is nothing to escape. Has no early exits, so that it is vectorised.
     if text
         .iter()
         .fold(true, |plain, &byte| plain & is_plain(byte))
@@ -79,8 +79,8 @@ pub(super) fn push_escape(byte: u8, out: &mut Vec<u8>) {
     ]);
 }
 
-/// `text` with escapes undone where they stand for ASCII or for letters in UTF-8; other bytes stay
-/// escaped, because this is for code that works on text. The result is in one of the buffers.
+/// Decodes escapes of ASCII and of valid UTF-8. Other bytes stay escaped, because this is for dialects
+/// that work on text. The result is in one of the buffers.
 pub(super) fn unescaped_text<'a>(
     text: &'a [u8],
     buffer: &'a mut Vec<u8>,
@@ -125,7 +125,7 @@ pub(super) fn unescaped_text<'a>(
     letters
 }
 
-/// The letter above ASCII that the escapes at the head of `text` are in UTF-8, and its length.
+/// The non-ASCII character that the escapes at the start of `text` encode in UTF-8, and its length.
 fn escaped_letter(text: &[u8]) -> Option<([u8; 4], usize)> {
     let escape = |text: &[u8]| match *text {
         [b'%', high, low, ..] => Some(hex(high)? << 4 | hex(low)?),
@@ -145,8 +145,8 @@ fn escaped_letter(text: &[u8]) -> Option<([u8; 4], usize)> {
     Some((letter, length))
 }
 
-/// Appends `text` with what Java's escaper escapes as `%hh`: controls, space, everything above
-/// ASCII, `#`, and `%`, except that the current edition leaves an escape that is there alone.
+/// Appends `text` escaped like Java's escaper does: control characters, space, everything above ASCII,
+/// `#` and `%`, except that the current edition keeps existing escapes.
 pub(super) fn escape_text(text: &[u8], edition: Edition, out: &mut Vec<u8>) {
     if all_plain(text) {
         out.extend_from_slice(text);
@@ -181,7 +181,7 @@ mod tests {
         out
     }
 
-    /// The definition: whole passes until nothing changes.
+    /// The definition: repeated passes until nothing changes.
     fn by_repeated_passes(text: &[u8]) -> Vec<u8> {
         let mut text = text.to_vec();
         loop {

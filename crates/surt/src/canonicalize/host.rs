@@ -11,14 +11,14 @@ pub(super) fn push_reversed(host: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// `host` without `www`, digits and a dot at its head; `None` if they are not there.
+/// `host` without a leading `www`, digits and a dot; `None` if it has no such prefix.
 pub(crate) fn without_www(host: &[u8]) -> Option<&[u8]> {
     let rest = host.strip_prefix(b"www")?;
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     rest[digits..].strip_prefix(b".")
 }
 
-/// Appends `:` and the port, which some dialects let be any number.
+/// Appends `:` and the port, which in some dialects may be any number.
 pub(super) fn push_port(port: i32, out: &mut Vec<u8>) {
     out.push(b':');
     if port < 0 {
@@ -54,9 +54,9 @@ pub(super) fn push_quad(address: u32, out: &mut Vec<u8>) {
     }
 }
 
-/// The address that a host made of digits and dots stands for, by the rules of the C library: a
-/// leading zero means octal, and the last of fewer than four parts fills the bytes that remain.
-/// A host of digits alone is one decimal number, of which 32 bits count.
+/// The IPv4 address of a host of digits and dots, by the rules of the C library: a leading zero means
+/// octal, and the last of fewer than four parts fills the remaining bytes. A host of digits alone is
+/// one decimal number, truncated to 32 bits.
 pub(super) fn ipv4(host: &[u8]) -> Option<u32> {
     let first = *host.first()?;
     if !first.is_ascii_digit() {
@@ -70,7 +70,7 @@ pub(super) fn ipv4(host: &[u8]) -> Option<u32> {
     let mut parts = [0_u32; 4];
     let mut count = 0;
     for part in host.split(|&byte| byte == b'.') {
-        // A first part in octal makes all of them octal or nothing.
+        // If the first part is octal, all must be.
         if part.is_empty() || count == 4 || (first == b'0' && part.iter().any(|&d| d > b'7')) {
             return None;
         }
@@ -83,11 +83,11 @@ pub(super) fn ipv4(host: &[u8]) -> Option<u32> {
         return None;
     }
     let high = leading.iter().fold(0, |value, part| value << 8 | part);
-    // `room` is 32 only for a host without dots, which was dealt with above.
+    // `room` is 32 only for a host without dots, which was handled above.
     Some(high << room | last)
 }
 
-/// A number as C reads it: octal after a leading zero, else decimal; none above 32 bits.
+/// A number as C reads it: octal after a leading zero, else decimal; `None` above 32 bits.
 fn c_number(digits: &[u8]) -> Option<u32> {
     let base = if digits[0] == b'0' { 8 } else { 10 };
     digits.iter().try_fold(0_u32, |value, &digit| {
@@ -96,7 +96,7 @@ fn c_number(digits: &[u8]) -> Option<u32> {
     })
 }
 
-/// The address of a host of digits and dots, for those who know no short forms: one number of at
+/// The IPv4 address of a host of digits and dots, for dialects without short forms: one number of at
 /// most 63 bits, or four parts, all octal if the first has a leading zero, else all decimal.
 pub(super) fn ipv4_in_full(host: &[u8]) -> Option<u32> {
     if !host.first()?.is_ascii_digit() {

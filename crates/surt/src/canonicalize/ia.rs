@@ -1,5 +1,5 @@
 //! The dialect `ia`: the SURTs of Python's `surt` 0.3.1, which pywb, cdxj-indexer, CDX-Writer and
-//! so most public archives write.
+//! therefore most public archives write.
 
 use memchr::{memchr, memchr3, memrchr};
 
@@ -82,7 +82,7 @@ fn push_without_host(parts: &Parts<'_>, path: &[u8], scratch: &mut Scratch, out:
     }
 }
 
-/// White space as C's `isspace` knows it, off both ends.
+/// Trims white space, as defined by C's `isspace`, from both ends.
 fn trim(uri: &[u8]) -> &[u8] {
     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
     let start = uri.iter().position(|byte| !is_space(byte));
@@ -93,7 +93,7 @@ fn trim(uri: &[u8]) -> &[u8] {
     }
 }
 
-/// A URI taken apart, its fragment thrown away.
+/// The parts of a URI, without its fragment.
 struct Parts<'a> {
     scheme: &'a [u8],
     /// Empty if missing.
@@ -135,7 +135,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The length of a scheme at the head of `uri`, which a colon must follow.
+/// The length of the scheme at the start of `uri`, which must be followed by a colon.
 fn scheme_length(uri: &[u8]) -> Option<usize> {
     if !uri.first()?.is_ascii_alphabetic() {
         return None;
@@ -146,7 +146,7 @@ fn scheme_length(uri: &[u8]) -> Option<usize> {
     (uri[length] == b':').then_some(length)
 }
 
-/// `http://https://x` without all but its last scheme.
+/// Removes all schemes but the last from `http://https://x`.
 fn last_of_repeated_schemes(uri: &[u8]) -> &[u8] {
     let behind_scheme = |uri: &'_ [u8]| -> Option<usize> {
         [&b"http://"[..], b"https://"]
@@ -163,7 +163,7 @@ fn last_of_repeated_schemes(uri: &[u8]) -> &[u8] {
     uri
 }
 
-/// An authority's host without user and brackets, and its port unless that is 0.
+/// The host of an authority without user and brackets, and its port unless it is 0.
 fn host_and_port(authority: &[u8]) -> Result<(&[u8], Option<u16>), Error> {
     let end = authority.iter().rposition(|&byte| byte != b':');
     let authority = end.map_or(&b""[..], |end| &authority[..=end]);
@@ -186,7 +186,7 @@ fn host_and_port(authority: &[u8]) -> Result<(&[u8], Option<u16>), Error> {
     }
 }
 
-/// What comes before and behind the first `separator`.
+/// The parts before and after the first `separator`.
 fn cut(text: &[u8], separator: u8) -> (&[u8], &[u8]) {
     match memchr(separator, text) {
         Some(at) => (&text[..at], &text[at + 1..]),
@@ -241,7 +241,7 @@ fn push_host(host: &[u8], scratch: &mut Scratch) {
     }
 }
 
-/// Every two dots become one, once, from left to right: three become two.
+/// Replaces every two dots by one, once, from left to right: three become two.
 fn halve_dots(host: &[u8], out: &mut Vec<u8>) {
     out.clear();
     let mut rest = host;

@@ -1,9 +1,9 @@
-//! Internationalised hosts to ASCII by IDNA2003, as Python's `idna` codec does it.
+//! Converts internationalised hosts to ASCII by IDNA2003, like Python's `idna` codec.
 //!
 //! This is nameprep (RFC 3491) over Unicode 3.2 and punycode (RFC 3492). The newer IDNA2008 and
-//! UTS 46 give other answers (`faß.de`, joiners, final sigma), and so other keys than archives have.
-//! Two habits of the codec are kept: code points that Unicode 3.2 does not know pass through, and
-//! letters are lower-cased as Unicode 14 (Python 3.11) does it, not as that of 2002.
+//! UTS 46 give other results (`faß.de`, joiners, final sigma), and therefore other keys than those of
+//! archives. Two peculiarities of the codec are kept: code points that are unassigned in Unicode 3.2
+//! pass through, and letters are lower-cased by Unicode 14 (Python 3.11).
 
 use stringprep::tables;
 use unicode_normalization::UnicodeNormalization;
@@ -16,7 +16,7 @@ pub(super) struct Idna {
     prepared: String,
 }
 
-/// What to do with code points that Unicode 3.2 does not know.
+/// What to do with code points that are unassigned in Unicode 3.2.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unassigned {
     /// Let them pass, as Python does.
@@ -26,7 +26,7 @@ pub(super) enum Unassigned {
 }
 
 impl Idna {
-    /// `host` in ASCII, or `None` where IDNA2003 has none: a label is empty, too long or prohibited.
+    /// `host` in ASCII, or `None` if a label is empty, too long or prohibited.
     pub(super) fn ascii_of(&mut self, host: &str, unassigned: Unassigned) -> Option<&str> {
         self.ascii.clear();
         let mut rest = Some(host);
@@ -55,7 +55,7 @@ impl Idna {
 
     fn push_label(&mut self, label: &str, unassigned: Unassigned) -> Option<()> {
         const MOST: usize = 63;
-        // Python's codec refuses these unseen; punycode would take quadratic time over them.
+        // Python's codec refuses these early; punycode would take quadratic time on them.
         const HOPELESS: usize = 1024;
         if label.len() > HOPELESS && label.chars().count() > HOPELESS {
             return None;
@@ -110,12 +110,12 @@ impl Idna {
     }
 }
 
-/// The full stop and those of East Asia that stand for it.
+/// The full stop and its East Asian equivalents.
 fn is_dot(c: char) -> bool {
     matches!(c, '.' | '\u{3002}' | '\u{FF0E}' | '\u{FF61}')
 }
 
-/// Table B.2, and for what it leaves alone the lower case of Unicode 14.
+/// Table B.2; code points that are not in it are lower-cased by Unicode 14.
 fn fold(c: char, out: &mut String) {
     let start = out.len();
     out.extend(tables::case_fold_for_nfkc(c));
@@ -131,15 +131,14 @@ fn fold(c: char, out: &mut String) {
     }
 }
 
-/// Capitals that Rust lower-cases and Unicode 14 did not have. Keys must not change with the
-/// compiler.
+/// Capitals that Rust lower-cases and Unicode 14 does not have. Keys must not depend on the compiler.
 fn is_letter_since_unicode_15(c: char) -> bool {
     matches!(c,
         '\u{1C89}' | '\u{A7CB}'..='\u{A7CF}' | '\u{A7D2}'..='\u{A7D4}' | '\u{A7DA}'..='\u{A7DC}'
         | '\u{10D50}'..='\u{10D65}' | '\u{16EA0}'..='\u{16EB8}')
 }
 
-/// Five ideographs whose decomposition Unicode 3.2 had wrong and later versions mended.
+/// Five ideographs whose decomposition was wrong in Unicode 3.2 and corrected later.
 fn decomposition_of_2002(c: char) -> char {
     match c {
         '\u{2F868}' => '\u{2136A}',
@@ -151,8 +150,8 @@ fn decomposition_of_2002(c: char) -> char {
     }
 }
 
-/// NFKC of Unicode 3.2. Normal forms are stable, so today's tables serve for what 3.2 knows; what
-/// it does not know takes no part.
+/// NFKC of Unicode 3.2. Normal forms are stable, so current tables are right for code points assigned in
+/// 3.2; others are left unchanged.
 fn push_nfkc(text: &str, out: &mut String) {
     for piece in text.split_inclusive(tables::unassigned_code_point) {
         let known = piece.trim_end_matches(tables::unassigned_code_point);
@@ -161,7 +160,7 @@ fn push_nfkc(text: &str, out: &mut String) {
     }
 }
 
-/// Table D.1. The crate takes today's classes, which name a direction for unassigned blocks too.
+/// Table D.1. The crate uses current classes, which also give a direction to unassigned blocks.
 fn is_right_to_left(c: char) -> bool {
     tables::bidi_r_or_al(c) && !tables::unassigned_code_point(c)
 }
@@ -241,7 +240,7 @@ fn punycode(label: &str, out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// Rust's digits run 0–9 then a–z, those of punycode a–z then 0–9.
+/// Rust's digits are 0–9 then a–z, those of punycode a–z then 0–9.
 fn punycode_digit(digit: char) -> char {
     match digit {
         '0'..='9' => (digit as u8 - b'0' + b'a') as char,

@@ -1,8 +1,8 @@
 //! URI → SURT.
 //!
-//! The dialects share their steps (`escape`, `host`, `path`, `query`) and differ in how they take a
-//! URI apart and in what they do with odd hosts. Every step first looks whether it has anything to
-//! do, so that the common URI is read a few times and written once.
+//! The dialects share their steps (`escape`, `host`, `path`, `query`) and differ in how they split a
+//! URI and handle odd hosts. Every step first checks whether it has anything to do, so that a usual URI
+//! is read a few times and written once.
 
 mod commoncrawl;
 mod escape;
@@ -19,8 +19,8 @@ use commoncrawl::Edition;
 
 pub(crate) use host::without_www;
 
-/// Turns URIs into SURTs under one dialect. Make one and reuse it: its buffers grow to fit and no
-/// URI after that allocates anything but room in the output.
+/// Turns URIs into SURTs under one dialect. Create one and reuse it: its buffers grow to fit, and
+/// later URIs allocate only the output.
 ///
 /// ```
 /// use waypost_surt::{Canonicalizer, Dialect};
@@ -37,24 +37,24 @@ pub struct Canonicalizer {
     scratch: Scratch,
 }
 
-/// Buffers that outlive a URI.
+/// Buffers that are reused.
 #[derive(Clone, Debug, Default)]
 struct Scratch {
-    /// The URI without its line breaks, where it had some; what is UTF-8 in a host.
+    /// The URI without its line breaks, if it had any; the UTF-8 text of a host.
     text: Vec<u8>,
-    /// The host at work.
+    /// The host.
     host: Vec<u8>,
-    /// A host, path or query with its escapes undone.
+    /// A host, path or query with its escapes decoded.
     unescaped: Vec<u8>,
     /// The same with letters decoded, for dialects that work on text.
     letters: Vec<u8>,
     /// A path with its dots resolved.
     normal: Vec<u8>,
-    /// What a host in another script goes through.
+    /// For the conversion of internationalised hosts.
     idna: idna2003::Idna,
-    /// Where a query's parameters are.
+    /// The positions of the parameters of a query.
     parameters: Vec<(usize, usize)>,
-    /// The SURT that another is compared with.
+    /// A SURT to compare with.
     compared: Vec<u8>,
 }
 
@@ -67,9 +67,9 @@ impl Canonicalizer {
         }
     }
 
-    /// Whether `surt` is the SURT of `uri`: what comparing it with what
-    /// [`canonicalize`](Canonicalizer::canonicalize) appends gives, but several times faster for
-    /// most URIs. A URI without a SURT matches nothing.
+    /// Whether `surt` is the SURT of `uri`. Equivalent to comparing it with the result of
+    /// [`canonicalize`](Canonicalizer::canonicalize), but several times faster for most URIs. A URI
+    /// without a SURT matches nothing.
     ///
     /// ```
     /// use waypost_surt::{Canonicalizer, Dialect};
@@ -89,12 +89,12 @@ impl Canonicalizer {
         matches
     }
 
-    /// The dialect it was made for.
+    /// The dialect.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// Appends the SURT of `uri` to `out`. Any bytes are taken; on an error `out` is as it was.
+    /// Appends the SURT of `uri`, which may be any bytes, to `out`. On an error, `out` is unchanged.
     pub fn canonicalize(&mut self, uri: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
         let start = out.len();
         let result = match self.dialect {
@@ -115,8 +115,8 @@ impl Canonicalizer {
 }
 
 impl Scratch {
-    /// Appends the canonical form of a path: escapes undone, dots resolved if it stands behind a
-    /// host, escaped again, lower-cased, sessions and the last slash taken off.
+    /// Appends the canonical form of a path: escapes decoded, dot segments resolved if it follows a host,
+    /// escaped again, lower-cased, without sessions and the last slash.
     fn push_path(&mut self, path: &[u8], behind_host: bool, out: &mut Vec<u8>) {
         let path = unescaped(path, &mut self.unescaped);
         let start = out.len();
@@ -129,7 +129,7 @@ impl Scratch {
         path::strip(out, start);
     }
 
-    /// Appends `?` and the canonical form of a query, or nothing where nothing is left of it.
+    /// Appends `?` and the canonical form of a query, or nothing if nothing is left of it.
     fn push_query(&mut self, query: &[u8], out: &mut Vec<u8>) {
         let query = unescaped(query, &mut self.unescaped);
         out.push(b'?');
@@ -138,8 +138,8 @@ impl Scratch {
         self.finish_query(start, out);
     }
 
-    /// Takes sessions out of the query at `start`, sorts the rest, and takes the `?` away where
-    /// nothing is left.
+    /// Removes sessions from the query at `start`, sorts the rest, and removes the `?` if nothing is
+    /// left.
     fn finish_query(&mut self, start: usize, out: &mut Vec<u8>) {
         query::strip_and_sort(out, start, &mut self.parameters);
         if out.len() == start {
@@ -148,7 +148,7 @@ impl Scratch {
     }
 }
 
-/// `text` with its escapes undone: itself, or in `buffer` where it has any.
+/// `text` with its escapes decoded: itself, or in `buffer` if it has any.
 fn unescaped<'a>(text: &'a [u8], buffer: &'a mut Vec<u8>) -> &'a [u8] {
     if memchr::memchr(b'%', text).is_none() {
         return text;

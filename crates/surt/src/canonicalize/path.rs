@@ -1,9 +1,9 @@
 //! Paths: dots and empty segments resolved, ASP.NET sessions and the last slash removed.
 
 /// The normal form of `path`: it starts with `/`, has no `.` and no empty segments but the last, and
-/// `..` takes the segment before it away, if there is one. Built in `buffer` if it has to be.
+/// `..` removes the preceding segment, if there is one. Built in `buffer` if necessary.
 pub(super) fn normalized<'a>(path: &'a [u8], buffer: &'a mut Vec<u8>) -> &'a [u8] {
-    // What stands before the first slash is no segment.
+    // The part before the first slash is not a segment.
     let path = match memchr::memchr(b'/', path) {
         Some(slash) => &path[slash..],
         None => b"/",
@@ -23,7 +23,7 @@ pub(super) fn normalized<'a>(path: &'a [u8], buffer: &'a mut Vec<u8>) -> &'a [u8
             }
         }
     }
-    // Empty segments go last: until then `..` may have one of them to take away.
+    // Empty segments are removed last: until then, `..` may remove one of them.
     out.dedup_by(|next, before| *next == b'/' && *before == b'/');
     if out.is_empty() {
         out.push(b'/');
@@ -31,7 +31,7 @@ pub(super) fn normalized<'a>(path: &'a [u8], buffer: &'a mut Vec<u8>) -> &'a [u8
     out
 }
 
-/// Takes the last segment away; with none left, `..` stays as a segment.
+/// Removes the last segment. If there is none, `..` stays as a segment.
 fn pop_or_keep(out: &mut Vec<u8>) {
     match memchr::memrchr(b'/', out) {
         Some(slash) => out.truncate(slash),
@@ -39,16 +39,16 @@ fn pop_or_keep(out: &mut Vec<u8>) {
     }
 }
 
-/// Whether a path that starts with a slash has no empty, `.` or `..` segment, save an empty last.
-/// Dots at the head of a longer name are taken for trouble too; then the slow way finds none.
+/// Whether a path that starts with a slash has no empty, `.` or `..` segment, except an empty last one.
+/// Names with leading dots give `false`, too; the slow path handles them.
 fn is_normal(path: &[u8]) -> bool {
-    // Without early exits this runs many bytes at once.
+    // Has no early exits, so that it is vectorised.
     !path.iter().zip(&path[1..]).fold(false, |odd, (&a, &b)| {
         odd | ((a == b'/') & ((b == b'/') | (b == b'.')))
     })
 }
 
-/// Takes ASP.NET's session segments out of a lower-cased path, then one slash off its end.
+/// Removes ASP.NET's session segments from a lower-cased path, then one slash from its end.
 pub(super) fn strip(path: &mut Vec<u8>, start: usize) {
     // No session without a parenthesis, which few paths have.
     if memchr::memchr(b'(', &path[start..]).is_some() {
@@ -60,7 +60,7 @@ pub(super) fn strip(path: &mut Vec<u8>, start: usize) {
     }
 }
 
-/// Removes the last segment of `path[start..]` that is a session and has a page `….aspx` behind it.
+/// Removes the last segment of `path[start..]` that is a session followed by a page `….aspx`.
 fn strip_session(path: &mut Vec<u8>, start: usize, session: fn(&[u8]) -> Option<usize>) {
     let text = &path[start..];
     let Some(page) = text
@@ -74,7 +74,7 @@ fn strip_session(path: &mut Vec<u8>, start: usize, session: fn(&[u8]) -> Option<
         let Some(length) = session(&text[slash + 1..]) else {
             continue;
         };
-        // Behind `(session)/` at least one byte and no `?` must come before an `.aspx`.
+        // Between `(session)/` and `.aspx` there must be at least one byte and no `?`.
         let rest = slash + 1 + length;
         let question = memchr::memchr(b'?', &text[rest..]).unwrap_or(text.len() - rest);
         if text[rest..]
@@ -89,13 +89,13 @@ fn strip_session(path: &mut Vec<u8>, start: usize, session: fn(&[u8]) -> Option<
     }
 }
 
-/// The length of `(…24…)/` at the head of `text`.
+/// The length of `(…24…)/` at the start of `text`.
 fn plain_session(text: &[u8]) -> Option<usize> {
     let inner = text.strip_prefix(b"(")?;
     (is_token(inner) && inner[24..].starts_with(b")/")).then_some(27)
 }
 
-/// The length of `(x(…24…)y(…24…))/` at the head of `text`.
+/// The length of `(x(…24…)y(…24…))/` at the start of `text`.
 fn nested_session(text: &[u8]) -> Option<usize> {
     let mut at = 1;
     text.strip_prefix(b"(")?;

@@ -1,8 +1,8 @@
-//! Comparing a URI with a SURT without canonicalising it, where the URI is plain.
+//! Compares a plain URI with a SURT without canonicalising it.
 //!
 //! Most URIs of an index need no canonicalisation beyond reversing the host, dropping `www` and
-//! changing case, and the dialects agree on those but for a trailing slash. They are recognised here and compared in place,
-//! several times faster than by writing their SURT down.
+//! changing case, and the dialects agree on those except for a trailing slash.
+//! They are recognised here and compared in place, several times faster than by building their SURT.
 
 use memchr::{memchr, memchr2, memrchr};
 
@@ -36,7 +36,7 @@ pub(super) fn matches(uri: &[u8], surt: &[u8], dialect: Dialect) -> Option<bool>
         Some(host) => host,
         None => authority,
     };
-    // One slash goes from the end of a path.
+    // One slash is removed from the end of a path.
     let path = match path {
         path if is_webrecorder => path,
         [rest @ .., b'/'] if !rest.is_empty() => rest,
@@ -60,7 +60,7 @@ fn strip_www(host: &[u8]) -> Option<&[u8]> {
     host[3 + digits..].strip_prefix(b".")
 }
 
-/// Letters, digits, hyphens and single dots between them, and no IP address.
+/// Letters, digits, hyphens and single dots between them, but not an IP address.
 fn is_plain_host(host: &[u8]) -> bool {
     let (Some(first), Some(last)) = (host.first(), host.last()) else {
         return false;
@@ -79,7 +79,7 @@ fn is_plain_host(host: &[u8]) -> bool {
 /// A path without a query that holds nothing to escape, unescape, resolve or strip, but letters to
 /// change to lower case and one slash at its end.
 fn is_plain_path(path: &[u8]) -> bool {
-    // Without early exits these run over many bytes at once.
+    // Have no early exits, so that they are vectorised.
     let plain = path.iter().fold(true, |plain, &byte| {
         plain & is_graphic(byte) & (byte != b'#') & (byte != b'%') & (byte != b'(')
     });
@@ -105,7 +105,7 @@ fn is_plain_for_webrecorder(host: &[u8], path: &[u8], query: &[u8]) -> bool {
         })
 }
 
-/// No query, or `?` and one parameter that is no session: there is nothing to sort, strip or escape.
+/// No query, or `?` and one parameter that is not a session: nothing to sort, strip or escape.
 fn is_plain_query(query: &[u8]) -> bool {
     if query.is_empty() {
         return true;

@@ -12,8 +12,8 @@ pub(super) fn strip_and_sort(out: &mut Vec<u8>, start: usize, ranges: &mut Vec<(
     sort(out, start, ranges);
 }
 
-/// Each kind of session is taken out once: its last occurrence that ends at `&` or at the end.
-/// Nothing anchors it to the start of a parameter, so `mysid=…` loses its end: so archives' keys are.
+/// Removes each kind of session once: its last occurrence that ends at `&` or at the end. It need not
+/// start at a parameter, so `mysid=…` loses its end, as in the keys of archives.
 fn strip_sessions(query: &mut Vec<u8>, start: usize) {
     // The shortest that can match: `sid=` with 32 letters, and `cfid=1&cftoken=2`. Each has an `id`.
     if query.len() < start + 16 || ID.find(&query[start..]).is_none() {
@@ -28,7 +28,7 @@ fn strip_sessions(query: &mut Vec<u8>, start: usize) {
     strip_cold_fusion(query, start);
 }
 
-/// Made once: making one takes longer than most searches.
+/// Created once, which takes longer than most searches.
 static ID: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"id"));
 
 fn strip_token(query: &mut Vec<u8>, start: usize, name: &[u8], length: usize) {
@@ -65,8 +65,8 @@ fn strip_asp_session(query: &mut Vec<u8>, start: usize) {
 /// `cfid=…&cftoken=…`, neither of them empty.
 fn strip_cold_fusion(query: &mut Vec<u8>, start: usize) {
     let text = &query[start..];
-    // The ampersand behind the occurrence at hand: looked for only up to the occurrence before, so
-    // that `cfid=cfid=…` takes linear time.
+    // The ampersand after the current occurrence: searched only up to the previous occurrence, so that
+    // `cfid=cfid=…` takes linear time.
     let mut ampersand = None;
     let mut searched = text.len();
     let found = memmem::rfind_iter(text, b"cfid=").find_map(|at| {
@@ -88,7 +88,7 @@ fn ends_parameter(rest: &[u8]) -> bool {
     matches!(rest.first(), None | Some(b'&'))
 }
 
-/// Takes `length` bytes out at `at`, and the `&` behind them; one before them stays.
+/// Removes `length` bytes at `at`, and the `&` after them; one before them stays.
 fn remove(query: &mut Vec<u8>, at: usize, length: usize) {
     let ampersand = usize::from(query.len() > at + length);
     query.drain(at..at + length + ampersand);
@@ -123,7 +123,7 @@ fn sort(out: &mut Vec<u8>, start: usize, ranges: &mut Vec<(usize, usize)>) {
     if ranges.is_sorted_by_key(parameter) {
         return;
     }
-    // Equal parameters are equal bytes, so an unstable sort, which needs no memory, will do.
+    // Equal parameters are equal bytes, so an unstable sort, which needs no memory, is enough.
     ranges.sort_unstable_by_key(parameter);
     out.reserve(length);
     for (i, &(from, to)) in ranges.iter().enumerate() {
