@@ -326,18 +326,18 @@ fn push_cells(lookup: &[u8], verdict: &Verdict<'_>, columns: usize, cells: &mut 
         (None, Some(key)) => text(cells, key),
         (None, None) => text(cells, b"-"),
     }
-    cells.push(|out| match &verdict.frequency {
-        None => out.push(b'-'),
-        Some(frequency) => {
-            let urirs = verdict.urirs.or(frequency.urirs);
-            write_frequency(
-                &Frequency {
-                    urirs,
-                    ..*frequency
-                },
-                out,
-            );
-        }
+    let known = verdict.frequency.map(|frequency| Frequency {
+        urirs: verdict.urirs.or(frequency.urirs),
+        ..frequency
+    });
+    cells.push(|out| match known {
+        // A filter does not count.
+        None
+        | Some(Frequency {
+            captures: None,
+            urirs: None,
+        }) => out.push(b'-'),
+        Some(frequency) => write_frequency(&frequency, out),
     });
     for number in &verdict.more[..columns] {
         cells.push(|out| push_number(*number, b"-", out));
