@@ -14,6 +14,7 @@ use waypost_summary::{
 use waypost_surt::Dialect;
 
 use super::filter::options::KeyFile;
+use super::index::keys::dialect_of;
 use crate::args::{ResourceArgs, dialects};
 use crate::exit::Exit;
 use crate::hint::Hint;
@@ -37,9 +38,9 @@ pub(crate) struct Lookup {
     file: PathBuf,
     #[command(flatten)]
     lookups: Lookups,
-    /// The dialect of an index's keys; summaries record theirs
-    #[arg(long, default_value_t, value_parser = dialects())]
-    dialect: Dialect,
+    /// The dialect of an index's keys [default: detected]; summaries record theirs
+    #[arg(long, value_parser = dialects())]
+    dialect: Option<Dialect>,
     #[command(flatten)]
     key_file: KeyFile,
     #[command(flatten)]
@@ -87,9 +88,10 @@ impl Lookup {
                 "filter the captures of an index with `waypost index lookup --filter =status:200`",
             );
         }
+        let dialect = dialect_of(index, &self.file, self.dialect, out)?;
         self.lookups.answer(&[], PIECE, out, || {
             let mut search = Search::new(index, Wanted::default());
-            let mut buffer = LookupBuffer::new(self.dialect);
+            let mut buffer = LookupBuffer::new(dialect);
             move |lines, answers| count_captures(&mut search, buffer.fill(lines), answers)
         })
     }

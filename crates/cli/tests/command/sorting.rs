@@ -238,6 +238,42 @@ fn words_that_make_no_sense_are_refused_with_what_to_write() {
 }
 
 #[test]
+fn an_index_with_keys_of_another_spelling_is_refused_by_every_lookup_and_mended() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let uri = "http://example.com:8080/a";
+    for key in [
+        "com,example,:8080)/a",
+        "(com,example,:8080)/a",
+        "http://(com,example,:8080)/a",
+        "com,example):8080/a",
+        "example.com:8080/a",
+        "http://example.com:8080/a",
+    ] {
+        let line = format!("{key} 20200101000000 {uri} text/html 200 X - - 1 2 f\n");
+        fs::write(at("odd.cdx"), line).unwrap();
+        for lookup in [&["index", "lookup"][..], &["lookup"]] {
+            let found = run(&[lookup, &[&at("odd.cdx"), uri]].concat(), b"");
+            assert_eq!((found.code, &found.stdout[..]), (2, ""), "{key}");
+            let hint = "index sort --rekey ia";
+            assert!(found.stderr.contains(hint), "{key}: {}", found.stderr);
+        }
+        let (odd, mended) = (at("odd.cdx"), at("mended.cdx"));
+        let sorted = run(
+            &["index", "sort", "--rekey", "ia", &odd, "-o", &mended],
+            b"",
+        );
+        assert_eq!(sorted.code, 0, "{key}: {}", sorted.stderr);
+        for lookup in [&["index", "lookup"][..], &["lookup"]] {
+            let found = run(&[lookup, &[&mended, uri]].concat(), b"");
+            assert_eq!(found.code, 0, "{key}: {}", found.stderr);
+            let surt = "com,example:8080)/a";
+            assert!(found.stdout.contains(surt), "{key}: {}", found.stdout);
+        }
+    }
+}
+
+#[test]
 fn an_index_with_foreign_keys_is_refused_and_mended() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
@@ -247,8 +283,10 @@ fn an_index_with_foreign_keys_is_refused_and_mended() {
     let escaped =
         line("com,example)/a%2fb", uri) + &line("com,example)/a/c", "http://example.com/a/c");
     fs::write(at("webrecorder.cdxj"), escaped).unwrap();
-    let found = run(&["index", "lookup", &at("webrecorder.cdxj"), uri], b"");
-    assert_eq!(found.code, 0, "{}", found.stderr);
+    for lookup in [&["index", "lookup"][..], &["lookup"]] {
+        let found = run(&[lookup, &[&at("webrecorder.cdxj"), uri]].concat(), b"");
+        assert_eq!(found.code, 0, "{}", found.stderr);
+    }
     // As no dialect writes them: `www` stays in the key.
     let foreign =
         line("com,example)/a/c", "http://example.com/a/c") + &line("com,example,www)/a%2fb", uri);

@@ -47,7 +47,7 @@ impl KeyCheck {
     }
 
     /// Counts a different key and the other dialects under which it is the SURT.
-    pub(super) fn add_different(
+    pub(crate) fn add_different(
         &mut self,
         key: &[u8],
         surt: &[u8],

@@ -1,7 +1,7 @@
 //! Compares a sample of keys with their URLs before a lookup.
 //!
-//! A lookup searches for the SURT of a URI. In an index whose keys are not the SURTs of its URLs, it
-//! would silently miss captures.
+//! A lookup searches for the SURT of a URI. In an index whose keys are not the SURTs of its URLs, or
+//! are spelled differently (`com,example,)/`, `example.com/`), it would silently miss captures.
 
 use memchr::memchr;
 use waypost_io::Result;
@@ -9,7 +9,7 @@ use waypost_surt::Dialect;
 
 use super::walk::Index;
 use crate::capture::Field;
-use crate::key::{KeyCheck, Rekeyer};
+use crate::key::{KeyCheck, KeyForm, Rekeyer};
 use crate::layout::{FileLayout, Line};
 use crate::web;
 
@@ -30,6 +30,7 @@ impl Index {
         let mut sampler = Sampler {
             layout,
             rekeyer: Rekeyer::new(dialect),
+            misspelled: KeyCheck::default(),
         };
         match self.zipnum() {
             None => {
@@ -53,13 +54,17 @@ impl Index {
                 }
             }
         }
-        Ok(sampler.rekeyer.check().clone())
+        let mut check = sampler.rekeyer.check().clone();
+        check.merge(&sampler.misspelled);
+        Ok(check)
     }
 }
 
 struct Sampler {
     layout: FileLayout,
     rekeyer: Rekeyer,
+    /// Keys that are not spelled like SURTs. Scans convert them, but no lookup finds them.
+    misspelled: KeyCheck,
 }
 
 impl Sampler {
@@ -76,7 +81,15 @@ impl Sampler {
                 self.layout.read(line, Field::Url | Field::Mime, false)
                 && web::non_web(&capture).is_none()
             {
-                self.rekeyer.surt(&capture);
+                let (key, surt) = (capture.key(), self.rekeyer.surt(&capture));
+                if !KeyForm::of(key).is_surt() {
+                    self.misspelled.compared += 1;
+                    if surt != key {
+                        let url = capture.url().unwrap_or_default();
+                        let fits = std::iter::empty();
+                        self.misspelled.add_different(key, surt, &url, fits);
+                    }
+                }
             }
             rest = &rest[(end + 1).min(rest.len())..];
         }

@@ -14,9 +14,9 @@ use waypost_io::pieces::{PIECE, Piece, Pieces};
 use waypost_io::{AtomicFile, Error, ErrorKind, Source};
 use waypost_surt::{Canonicalizer, Dialect};
 
+use super::keys;
 use crate::args::{ResourceArgs, dialects};
 use crate::exit::Exit;
-use crate::hint::Hint;
 use crate::plural;
 use crate::printer::Printer;
 use crate::time::{check_span, first_of, last_of};
@@ -184,7 +184,10 @@ impl Lookup {
         check_span(self.from, self.to)?;
         let resources = self.resources.resources(None)?;
         let index = Index::open(&self.index)?.anywhere(self.anywhere);
-        let dialect = self.dialect_of(&index, out)?;
+        let dialect = match self.trust_keys {
+            true => self.dialect.unwrap_or_default(),
+            false => keys::dialect_of(&index, &self.index, self.dialect, out)?,
+        };
         let mut search = Search::new(&index, self.wanted());
         let mut misses = match &self.misses {
             Some(path) => Some(AtomicFile::create(path)?),
@@ -238,47 +241,6 @@ impl Lookup {
         } else {
             Exit::Yes
         })
-    }
-
-    /// The dialect of the index's keys. An index whose keys are not the SURTs of its URLs is refused,
-    /// because lookups would miss captures.
-    fn dialect_of(&self, index: &Index, out: &Printer) -> anyhow::Result<Dialect> {
-        let asked = self.dialect.unwrap_or_default();
-        if self.trust_keys {
-            return Ok(asked);
-        }
-        let keys = index.check_keys(asked)?;
-        let Some(example) = &keys.example else {
-            return Ok(asked);
-        };
-        let name = self.index.display();
-        if let Some(other) = keys.other_dialect()
-            && index.check_keys(other)?.fits()
-        {
-            if self.dialect.is_none() {
-                out.note(format_args!(
-                    "the keys of {name} are of the dialect {other}"
-                ));
-                return Ok(other);
-            }
-            return Err(anyhow::anyhow!(
-                "the keys of {name} are of the dialect {other}, not {asked}: {} instead of {}",
-                example.key,
-                example.surt
-            ))
-            .hint(format!("look up with --dialect {other}"));
-        }
-        Err(anyhow::anyhow!(
-            "{} of {} sampled from {name} are not the SURTs of their URLs: {} instead of {}",
-            waypost_report::count(keys.differ),
-            plural::of(keys.compared, "key"),
-            example.key,
-            example.surt
-        ))
-        .hint(format!(
-            "replace the keys with `waypost index sort --rekey {asked} {name} -o FILE`, or use \
-             --trust-keys to find only the captures whose key is the SURT"
-        ))
     }
 
     fn wanted(&self) -> Wanted {

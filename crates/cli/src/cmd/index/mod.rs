@@ -7,6 +7,7 @@ use crate::printer::Printer;
 
 mod check;
 mod destination;
+pub(crate) mod keys;
 mod lookup;
 mod merge;
 mod sort;

@@ -1,0 +1,53 @@
+//! Checks before a lookup that the keys of an index can be searched.
+
+use std::path::Path;
+
+use waypost_index::lookup::Index;
+use waypost_surt::Dialect;
+
+use crate::hint::Hint;
+use crate::plural;
+use crate::printer::Printer;
+
+/// The dialect of an index's keys, detected unless it is given. An index whose keys are not the SURTs
+/// of its URLs is refused, because lookups would miss captures.
+pub(crate) fn dialect_of(
+    index: &Index,
+    path: &Path,
+    given: Option<Dialect>,
+    out: &Printer,
+) -> anyhow::Result<Dialect> {
+    let asked = given.unwrap_or_default();
+    let keys = index.check_keys(asked)?;
+    let Some(example) = &keys.example else {
+        return Ok(asked);
+    };
+    let name = path.display();
+    if let Some(other) = keys.other_dialect()
+        && index.check_keys(other)?.fits()
+    {
+        if given.is_none() {
+            out.note(format_args!(
+                "the keys of {name} are of the dialect {other}"
+            ));
+            return Ok(other);
+        }
+        return Err(anyhow::anyhow!(
+            "the keys of {name} are of the dialect {other}, not {asked}: {} instead of {}",
+            example.key,
+            example.surt
+        ))
+        .hint(format!("look up with --dialect {other}"));
+    }
+    Err(anyhow::anyhow!(
+        "{} of {} sampled from {name} are not the SURTs of their URLs: {} instead of {}",
+        waypost_report::count(keys.differ),
+        plural::of(keys.compared, "key"),
+        example.key,
+        example.surt
+    ))
+    .hint(format!(
+        "replace the keys with `waypost index sort --rekey {asked} {name} -o FILE`, or find only the \
+         captures whose key is the SURT with `waypost index lookup --trust-keys`"
+    ))
+}
