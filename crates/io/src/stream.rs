@@ -197,6 +197,11 @@ impl Stream {
 
     fn take(&mut self, read: usize) {
         self.start += read;
+        self.count(read);
+    }
+
+    /// Counts bytes of the source as used.
+    fn count(&mut self, read: usize) {
         self.taken += read as u64;
         if let Some(progress) = &self.progress {
             progress.add(read as u64);
@@ -277,7 +282,7 @@ impl Stream {
             loop {
                 match self.source.read(out) {
                     Ok(read) => {
-                        self.taken += read as u64;
+                        self.count(read);
                         return Ok(read);
                     }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -399,6 +404,20 @@ mod tests {
         let mut out = ::bzip2::write::BzEncoder::new(Vec::new(), ::bzip2::Compression::fast());
         out.write_all(data).unwrap();
         out.finish().unwrap()
+    }
+
+    #[test]
+    fn all_bytes_of_the_source_are_reported() {
+        let text = TEXT.repeat(20_000);
+        for bytes in [text.clone(), gzip(&text)] {
+            let progress = Progress::new();
+            let stored = bytes.len() as u64;
+            let stream = Stream::new("test", Box::new(Cursor::new(bytes))).unwrap();
+            let mut out = Vec::new();
+            let mut stream = stream.reporting_to(&progress);
+            io::Read::read_to_end(&mut stream, &mut out).unwrap();
+            assert_eq!((out.len(), progress.snapshot().done), (text.len(), stored));
+        }
     }
 
     fn read(bytes: Vec<u8>) -> (Compression, Vec<u8>, Option<Error>) {

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use tempfile::TempPath;
-use waypost_io::{Resources, Source};
+use waypost_io::{Phase, Progress, Resources, Source};
 
 use super::solve::Choices;
 use super::solve::papers::{Decide, Papers};
 use super::solve::plain::Search;
 use super::solve::prior::Prior;
 use super::solve::top::Top;
-use super::tree::pass::{Pass, Walked, walk, walk_again};
+use super::tree::pass::{Pass, Walked, walk_rows};
 use super::tree::rows::{Order, Rows};
 use super::tree::sample::Sample;
 use super::tree::tidy::{tidied, write_spooled};
@@ -116,6 +116,7 @@ pub struct SourceMap {
     pub(super) headers: Headers,
     pub(super) counting: Counting,
     pub(super) keys: usize,
+    pub(super) progress: Progress,
 }
 
 impl SourceMap {
@@ -132,6 +133,7 @@ impl SourceMap {
             headers: Headers::default(),
             counting: Counting::default(),
             keys: 1,
+            progress: Progress::default(),
         };
         // A map is read several times.
         source.keep(&room.temporary)?;
@@ -140,6 +142,13 @@ impl SourceMap {
         given.headers = rows.headers().clone();
         given.counting = counting(&given.headers);
         Ok(given)
+    }
+
+    /// Reports what is done with the map: reading, solving, writing.
+    #[must_use]
+    pub fn reporting_to(mut self, progress: &Progress) -> SourceMap {
+        self.progress = progress.clone();
+        self
     }
 
     /// Whether its rows have filters, according to its headers.
@@ -156,6 +165,7 @@ impl SourceMap {
     }
 
     fn tidy(&mut self) -> Result<()> {
+        self.progress.begin(Phase::Sorting, None);
         let tidy = tidied(&self.source, &self.room)?;
         self.source = Source::new(tidy.to_path_buf());
         self._temporary = Some(tidy);
@@ -171,12 +181,37 @@ impl SourceMap {
     ) -> Result<(P, u64)> {
         loop {
             let mut this = pass();
-            match walk(&self.source, sample, &mut this)? {
+            match self.pass(Phase::Reading, Order::Watch, sample, &mut this)? {
                 Walked::Whole { rows } => return Ok((this, rows)),
                 Walked::Untidy(untidy) if self.sorted => return Err(untidy.error(&self.source)),
                 Walked::Untidy(_) => self.tidy()?,
             }
         }
+    }
+
+    /// Walks over rows that are known to be tidy.
+    pub(super) fn walk_again<P: Pass>(
+        &self,
+        phase: Phase,
+        sample: Option<&Sample>,
+        pass: &mut P,
+    ) -> Result<()> {
+        match self.pass(phase, Order::Any, sample, pass)? {
+            Walked::Whole { .. } => Ok(()),
+            Walked::Untidy(untidy) => Err(untidy.error(&self.source)),
+        }
+    }
+
+    fn pass<P: Pass>(
+        &self,
+        phase: Phase,
+        order: Order,
+        sample: Option<&Sample>,
+        pass: &mut P,
+    ) -> Result<Walked> {
+        self.progress.begin(phase, self.source.size());
+        let rows = Rows::reporting_to(Some(&self.progress), &self.source, order)?;
+        walk_rows(rows, sample, pass)
     }
 }
 
@@ -331,7 +366,7 @@ fn in_one_walk(
     loop {
         let queue = Queue::to_file(out, &head, style)?;
         let mut once = Once::new(papers, style, queue, traced);
-        let walked = walk(&given.source, None, &mut once)?;
+        let walked = given.pass(Phase::Reading, Order::Watch, None, &mut once)?;
         once.queue.flush();
         match walked {
             Walked::Whole { .. } if once.gives_up() => return Ok(None),
@@ -373,9 +408,7 @@ pub(super) fn write(
         let queue = Queue::to_file(out, head, style)?;
         let mut writer = Writer::new(choices, style, counting, queue);
         writer.trace = traced.then(Vec::new);
-        if let Walked::Untidy(untidy) = walk_again(&given.source, sample, &mut writer)? {
-            return Err(untidy.error(&given.source));
-        }
+        given.walk_again(Phase::Writing, sample, &mut writer)?;
         choices.intact()?;
         writer.queue.flush();
         if !writer.queue.gave_up {
@@ -391,9 +424,7 @@ pub(super) fn write(
     let queue = Queue::to_spool(&given.room, style)?;
     let mut writer = Writer::new(choices, style, counting, queue);
     writer.trace = traced.then(Vec::new);
-    if let Walked::Untidy(untidy) = walk_again(&given.source, sample, &mut writer)? {
-        return Err(untidy.error(&given.source));
-    }
+    given.walk_again(Phase::Writing, sample, &mut writer)?;
     choices.intact()?;
     report.trace = writer.trace.take().unwrap_or_default();
     let (finished, written) = writer.finish()?;

@@ -4,13 +4,12 @@
 //! depth^-k`. On logarithmic axes that is a line, fitted by least squares over depths, as in the
 //! papers.
 
-use waypost_io::{Resources, Source};
 use waypost_surt::Reach;
 
+use super::compact::SourceMap;
 use super::solve::papers::PowerLaw;
-use super::tree::pass::{Pass, Walked, walk};
+use super::tree::pass::Pass;
 use super::tree::row::Row;
-use super::tree::tidy::tidied;
 use super::tree::{Part, TreeNode, Visitor};
 use crate::error::Result;
 
@@ -34,15 +33,8 @@ pub struct Fitted {
 ///
 /// # Errors
 /// When the map cannot be read.
-pub fn fit(source: &Source, room: &Resources) -> Result<Fitted> {
-    let mut counts = Counts::default();
-    if let Walked::Untidy(_) = walk(source, None, &mut counts)? {
-        let tidy = tidied(source, room)?;
-        counts = Counts::default();
-        if let Walked::Untidy(untidy) = walk(&Source::new(tidy.to_path_buf()), None, &mut counts)? {
-            return Err(untidy.error(source));
-        }
-    }
+pub fn fit(given: &mut SourceMap) -> Result<Fitted> {
+    let (counts, _) = given.walk(None, Counts::default)?;
     let means = |counts: &[(u64, u64)]| -> Vec<(u64, f64)> {
         let used = counts
             .iter()

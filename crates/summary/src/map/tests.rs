@@ -5,10 +5,11 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use tempfile::TempDir;
-use waypost_io::{Resources, Source};
+use waypost_io::{Phase, Progress, Resources, Snapshot, Source};
 use waypost_surt::{Key, Reach, Surt};
 
 use super::compact::{Budget, LeastCost, Rule, SourceMap, compact};
+use super::fit;
 use super::lookup::Map;
 use super::solve::beside::Beside;
 use super::solve::papers::{Papers, PowerLaw};
@@ -579,6 +580,38 @@ proptest! {
         let found = solve(&outline, &terms, None, None).unwrap().value.cost;
         let least = brute(&nodes, lambda, price);
         prop_assert!((found - least).abs() < 1e-9, "{found} but {least}");
+    }
+}
+
+#[test]
+fn compacting_reports_what_it_does() {
+    let folder = TempDir::new().unwrap();
+    let text: String = (0..40_000)
+        .map(|page| format!("com,a{})/{page:05} 1/1\n", page / 1000 + 10))
+        .collect();
+    let path = write_map(&folder, "full.ukvs", &text);
+    let out = folder.path().join("out.ukvs");
+    let least = Rule::LeastCost(Box::new(LeastCost {
+        budget: Budget::Keys(500),
+        sample: None,
+        voids: false,
+        prior: None,
+        top: None,
+    }));
+    let papers = Rule::Papers(Papers::default());
+    // The papers' rule takes one pass, in which rows are written while they are read.
+    for (rule, last) in [(least, Phase::Writing), (papers, Phase::Reading)] {
+        let progress = Progress::new();
+        let mut given = given(&path).reporting_to(&progress);
+        compact(&mut given, &rule, Style::Published, &out, false).unwrap();
+        let expected = Snapshot {
+            phase: last,
+            done: text.len() as u64,
+            total: Some(text.len() as u64),
+        };
+        assert_eq!(progress.snapshot(), expected);
+        fit::fit(&mut given).unwrap();
+        assert_eq!(progress.snapshot().phase, Phase::Reading);
     }
 }
 

@@ -13,6 +13,7 @@ use crate::args::{Format, ResourceArgs};
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::printer::Printer;
+use crate::progress::Bar;
 
 /// Make a map smaller by rolling subtrees up into wildcard keys
 ///
@@ -200,9 +201,11 @@ impl Compact {
             ))
             .hint("its size follows from the weights: --wh 4 --wp 2");
         }
-        let mut given = SourceMap::open(&Source::new(&self.map), &resources)?;
+        let progress = out.progress();
+        let given = SourceMap::open(&Source::new(&self.map), &resources)?;
+        let mut given = given.reporting_to(&progress);
         if self.filtered.is_wanted() {
-            return self.run_filtered(&mut given, &resources, out);
+            return self.run_filtered(&mut given, &resources, progress, out);
         }
         self.filtered.must_not_be_given()?;
         if given.has_filters() && !self.filtered.is_ignored() {
@@ -216,7 +219,9 @@ impl Compact {
             RuleArgument::Papers => Rule::Papers(self.papers.papers()?),
             RuleArgument::LeastCost => Rule::LeastCost(Box::new(LeastCost {
                 budget: self.budget()?,
-                sample: self.priced.sample(given.dialect()?, &resources, out)?,
+                sample: self
+                    .priced
+                    .sample(given.dialect()?, &resources, &progress, out)?,
                 voids: self.voids,
                 prior: None,
                 top: None,
@@ -227,6 +232,7 @@ impl Compact {
             StyleArgument::Reference => Style::Reference,
         };
         let report = map::compact(&mut given, &rule, style, &self.output, self.trace.is_some())?;
+        drop(progress);
         if let Some(path) = &self.trace {
             write_trace(path, &report.trace)?;
         }
@@ -251,6 +257,7 @@ impl Compact {
         &self,
         given: &mut SourceMap,
         resources: &Resources,
+        progress: Bar,
         out: &mut Printer,
     ) -> anyhow::Result<Exit> {
         let unfit = [
@@ -272,6 +279,7 @@ impl Compact {
             budget,
             &self.priced,
             resources,
+            progress,
             &self.output,
             (self.format, self.verbose),
             out,

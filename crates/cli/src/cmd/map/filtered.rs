@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use waypost_index::input;
-use waypost_io::Resources;
+use waypost_io::{Progress, Resources};
 use waypost_report::count;
 use waypost_summary::holdings::Input;
 use waypost_summary::map::{self, Filtered, FilteredBudget, Growth, SourceMap};
@@ -16,6 +16,7 @@ use crate::args::Format;
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::printer::Printer;
+use crate::progress::Bar;
 
 /// Options of maps with filters.
 #[derive(Args)]
@@ -91,21 +92,22 @@ impl FilteredOptions {
         budget: FilteredBudget,
         priced: &Priced,
         resources: &Resources,
+        progress: Bar,
         output: &Path,
         (format, verbose): (Format, bool),
         out: &mut Printer,
     ) -> anyhow::Result<Exit> {
         let dialect = given.dialect()?;
-        let Some(holdings) = priced.holdings(dialect, resources)? else {
+        let Some(holdings) = priced.holdings(dialect, resources, &progress)? else {
             return Err(anyhow::anyhow!("--filters needs --holdings"))
                 .hint("name the holdings of the archive: --holdings archive.cdxj.gz");
         };
-        let sample = priced.sample(dialect, resources, out)?;
+        let sample = priced.sample(dialect, resources, &progress, out)?;
         if matches!(budget, FilteredBudget::Accuracy(_)) && sample.is_none() {
             return Err(anyhow::anyhow!("--accuracy needs --lookups"))
                 .hint("name a list or log of lookups: --lookups access.log");
         }
-        let growth = self.growth(given, resources)?;
+        let growth = self.growth(given, resources, &progress)?;
         if let Some(growth) = &growth {
             out.note(format_args!(
                 "{} URI-Rs are new since the earlier index",
@@ -126,6 +128,7 @@ impl FilteredOptions {
             holdings,
         };
         let built = map::compact_filtered(given, &filtered, output)?;
+        drop(progress);
         if built.report.sorted {
             out.note("the map was not sorted or had duplicate keys; sorted it first");
         }
@@ -146,6 +149,7 @@ impl FilteredOptions {
         &self,
         given: &mut SourceMap,
         resources: &Resources,
+        progress: &Progress,
     ) -> anyhow::Result<Option<Growth>> {
         if self.earlier.is_empty() {
             return Ok(None);
@@ -159,6 +163,7 @@ impl FilteredOptions {
         let earlier = Input {
             dialect: given.dialect()?,
             resources: resources.clone(),
+            progress: progress.clone(),
             ..Input::new(input::expand(&self.earlier)?.sources)
         };
         Ok(Some(map::growth(given, &earlier, resources)?))

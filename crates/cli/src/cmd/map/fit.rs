@@ -5,7 +5,7 @@ use clap::Args;
 use serde_json::json;
 use waypost_io::Source;
 use waypost_report::{Align, Table, count};
-use waypost_summary::map::{PowerLaw, fit};
+use waypost_summary::map::{PowerLaw, SourceMap, fit};
 
 use crate::args::{Format, ResourceArgs};
 use crate::exit::Exit;
@@ -34,7 +34,10 @@ pub(crate) struct Fit {
 impl Fit {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let resources = self.resources.resources(None)?;
-        let fitted = fit::fit(&Source::new(&self.map), &resources)?;
+        let progress = out.progress();
+        let given = SourceMap::open(&Source::new(&self.map), &resources)?;
+        let fitted = fit::fit(&mut given.reporting_to(&progress))?;
+        drop(progress);
         if self.options {
             let (Some(host), Some(path)) = (fitted.host, fitted.path) else {
                 return Err(anyhow::anyhow!("too few depths to fit a law to"))

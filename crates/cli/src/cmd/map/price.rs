@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use waypost_index::input;
-use waypost_io::{Resources, Source};
+use waypost_io::{Progress, Resources, Source};
 use waypost_report::count;
 use waypost_summary::evaluate::{Holdings, Lookups};
 use waypost_summary::holdings::Input;
@@ -33,6 +33,7 @@ impl Priced {
         &self,
         dialect: Dialect,
         resources: &Resources,
+        progress: &Progress,
     ) -> anyhow::Result<Option<Input>> {
         if self.holdings.is_empty() {
             return Ok(None);
@@ -40,6 +41,7 @@ impl Priced {
         Ok(Some(Input {
             dialect,
             resources: resources.clone(),
+            progress: progress.clone(),
             ..Input::new(input::expand(&self.holdings)?.sources)
         }))
     }
@@ -48,6 +50,7 @@ impl Priced {
         &self,
         dialect: Dialect,
         resources: &Resources,
+        progress: &Progress,
         out: &Printer,
     ) -> anyhow::Result<Option<Sample>> {
         let Some(path) = &self.lookups else {
@@ -65,7 +68,7 @@ impl Priced {
                 count(lookups.rejected(false))
             ));
         }
-        let Some(input) = self.holdings(dialect, resources)? else {
+        let Some(input) = self.holdings(dialect, resources, progress)? else {
             return Ok(Some(Sample::new(&lookups, None)));
         };
         let holdings = Holdings { input };

@@ -70,6 +70,7 @@ impl Sweep {
             ("roll-ups", Align::Right),
             ("seconds", Align::Right),
         ]);
+        let progress = out.progress();
         let mut maps = Vec::new();
         let mut row_start = self.map.clone();
         for &wh in &self.wh {
@@ -77,7 +78,8 @@ impl Sweep {
             for (at, &wp) in self.wp.iter().enumerate() {
                 let path = self.output.join(format!("wh{wh}-wp{wp}.ukvs"));
                 let start = Instant::now();
-                let mut given = SourceMap::open(&Source::new(&from), &resources)?;
+                let given = SourceMap::open(&Source::new(&from), &resources)?;
+                let mut given = given.reporting_to(&progress);
                 let papers = Papers {
                     host_weight: wh,
                     path_weight: wp,
@@ -117,6 +119,7 @@ impl Sweep {
                 from = path;
             }
         }
+        drop(progress);
         match self.format {
             Format::Table => write!(out.data(), "{table}")?,
             Format::Json => writeln!(out.data(), "{:#}", serde_json::Value::from(maps))?,

@@ -4,6 +4,8 @@
 //! on these sizes. So a map is chosen on the outline, measured, and chosen again at the measured
 //! prices. The final map was measured with all its rows.
 
+use waypost_io::Phase;
+
 use super::compact::{Filtered, FilteredBudget};
 use super::price::{self, Prices};
 use crate::error::{Error, Result};
@@ -128,6 +130,7 @@ impl<'a> Search<'a> {
             gather
         })?;
         let outline = gather.outline()?;
+        given.progress.begin(Phase::Solving, None);
         let learning = gather.learning.take().filter(|_| prior.is_to_learn());
         let (urirs, has_ports) = (gather.urirs, gather.has_ports);
         Ok(Search {
@@ -292,7 +295,7 @@ impl<'a> Search<'a> {
                 true => self.think(lambda, None)?.bytes,
                 false => self.bytes_at(lambda)?.0,
             };
-            Ok((bytes.max(1.0) / target.max(1.0)).ln())
+            Ok(Some((bytes.max(1.0) / target.max(1.0)).ln()))
         })?;
         Ok(found.low.unwrap_or(range.smallest))
     }
@@ -399,7 +402,7 @@ impl<'a> Search<'a> {
                 if over <= 0.0 && thought.bytes > most {
                     larger = Some(thought);
                 }
-                Ok(over)
+                Ok(Some(over))
             })?;
             if let Some(larger) = larger {
                 best = larger;
@@ -447,7 +450,7 @@ impl<'a> Search<'a> {
                             (value.cost - value.size) / lambda
                         }
                     };
-                    Ok((allowed.max(1e-9) / wrong.max(1e-9)).ln())
+                    Ok(Some((allowed.max(1e-9) / wrong.max(1e-9)).ln()))
                 },
             )?;
             lambda = high.or(low).unwrap_or(range.largest);

@@ -97,7 +97,8 @@ impl Beside {
         if self.slots.len() <= place.slot {
             self.slots.resize(place.slot + 1, [Size::default(); PAIRS]);
         }
-        let mut rolls = [false; WEIGHTS.len()];
+        // Weights ascend: if the node rolls up under one, it does under all before it.
+        let mut rolling = 0;
         let mut rolled = Size::default();
         match own {
             Own::SourceMap(size) => {
@@ -115,43 +116,47 @@ impl Beside {
                     rows: 1.0 + kept,
                     wrong: sums.open,
                 };
-                if sums.counted.holds() {
-                    for (rolls, cuts) in rolls.iter_mut().zip(&self.cuts) {
-                        *rolls = cuts.rolls(place, &sums.counted);
-                    }
+                if sums.counted.has_children() {
+                    let rolls = |cuts: &&Cuts| cuts.rolls(place, &sums.counted);
+                    rolling = self.cuts.iter().take_while(rolls).count();
                 }
             }
         }
-        // The sums of all pairs, in order: hosts roll up by the first weight of a pair.
-        let by_host = place.part == Part::Host;
-        let pair_rolls = |pair: usize| match by_host {
-            true => rolls[pair / WEIGHTS.len()],
-            false => rolls[pair % WEIGHTS.len()],
-        };
-        let differ = sums.differ || rolls.contains(&true);
         let (above, own) = self.slots.split_at_mut(place.slot);
         let own = &mut own[0];
-        let Some(parent) = parent else {
-            self.all = std::array::from_fn(|pair| match pair_rolls(pair) {
-                true => rolled,
-                false => own[pair].plus(sums.alike),
-            });
-            return;
+        let mut root = [Size::default(); PAIRS];
+        let above = match parent {
+            None => &mut root,
+            Some(parent) => {
+                parent.open += sums.open;
+                parent.counted.join(place.part, &sums.counted);
+                if !sums.differ && rolling == 0 {
+                    parent.alike.add(sums.alike);
+                    return;
+                }
+                parent.differ = true;
+                &mut above[place.parent]
+            }
         };
-        parent.open += sums.open;
-        parent.counted.join(place.part, &sums.counted);
-        if !differ {
-            parent.alike.add(sums.alike);
-            return;
+        // Hosts roll up by the first weight of a pair, paths by the second.
+        let side = WEIGHTS.len();
+        let pairs = above.chunks_exact_mut(side).zip(own.chunks_exact_mut(side));
+        for (weight, (sums_above, own)) in pairs.enumerate() {
+            let rolling = match place.part {
+                Part::Host if weight < rolling => side,
+                Part::Host => 0,
+                _ => rolling,
+            };
+            for sum in &mut sums_above[..rolling] {
+                sum.add(rolled);
+            }
+            for (sum, size) in sums_above[rolling..].iter_mut().zip(&own[rolling..]) {
+                sum.add(size.plus(sums.alike));
+            }
+            own.fill(Size::default());
         }
-        parent.differ = true;
-        let above = &mut above[place.parent];
-        for (pair, (sum, size)) in above.iter_mut().zip(own).enumerate() {
-            let size = std::mem::take(size);
-            sum.add(match pair_rolls(pair) {
-                true => rolled,
-                false => size.plus(sums.alike),
-            });
+        if place.slot == 0 {
+            self.all = root;
         }
     }
 

@@ -187,7 +187,7 @@ impl<'a> Choices<'a> {
         Choices {
             table,
             numbers,
-            groups: Some((outline, groups)),
+            groups: (!groups.is_empty()).then_some((outline, groups)),
         }
     }
 

@@ -5,18 +5,20 @@ use super::outline::{BY_POWER, HELD, HOLDS, Node, Own};
 use super::top::Top;
 
 /// Whether parts of a node's own data differ from the defaults.
-const TOP: u16 = 1 << 8;
-const GIVEN: u16 = 1 << 9;
-const ROWS: u16 = 1 << 10;
-const ASKED: u16 = 1 << 11;
-const ASIDE: u16 = 1 << 12;
-const FRESH: u16 = 1 << 13;
-const STRAY: u16 = 1 << 14;
-const STRAY_ASIDE: u16 = 1 << 15;
+const TOP: u32 = 1 << 9;
+const GIVEN: u32 = 1 << 10;
+const ROWS: u32 = 1 << 11;
+const ASKED: u32 = 1 << 12;
+const ASIDE: u32 = 1 << 13;
+const FRESH: u32 = 1 << 14;
+const STRAY: u32 = 1 << 15;
+const STRAY_ASIDE: u32 = 1 << 16;
+const EXPECTED: u32 = 1 << 17;
+const WEIGHTS: u32 = ASKED | ASIDE | FRESH | STRAY | STRAY_ASIDE | EXPECTED;
 
 /// Appends a node's own data.
 pub(super) fn push_own(own: &Own, out: &mut Vec<u8>) {
-    let mut flags = own.flags;
+    let mut flags = u32::from(own.flags);
     for (flag, is) in [
         (TOP, own.top.is_some()),
         (GIVEN, own.given != 0),
@@ -26,10 +28,11 @@ pub(super) fn push_own(own: &Own, out: &mut Vec<u8>) {
         (FRESH, own.fresh != 0.0),
         (STRAY, own.stray != 0.0),
         (STRAY_ASIDE, own.stray_aside != 0.0),
+        (EXPECTED, own.expected != 0.0),
     ] {
         flags |= if is { flag } else { 0 };
     }
-    out.extend_from_slice(&flags.to_le_bytes());
+    push_number(out, u64::from(flags));
     out.push(own.length);
     if let Some(top) = own.top {
         out.push(top as u8);
@@ -44,15 +47,19 @@ pub(super) fn push_own(own: &Own, out: &mut Vec<u8>) {
         push_number(out, own.exact_rows);
         push_number(out, own.wildcard_rows);
     }
-    let weights = [own.asked, own.aside, own.fresh, own.stray, own.stray_aside];
-    for weight in weights {
+    for weight in [
+        own.asked,
+        own.aside,
+        own.fresh,
+        own.stray,
+        own.stray_aside,
+        own.expected,
+    ] {
         if weight != 0.0 {
             out.extend_from_slice(&weight.to_le_bytes());
         }
     }
-    if own.is(BY_POWER) {
-        out.extend_from_slice(&own.expected.to_le_bytes());
-    } else if own.is(HOLDS) {
+    if own.is(HOLDS) && !own.is(BY_POWER) {
         out.extend_from_slice(&own.class.to_le_bytes());
     }
 }
@@ -100,21 +107,12 @@ pub(super) fn push_children(groups: &[(u32, u32)], folded: &Folded, out: &mut Ve
 fn read_children(rest: &mut &[u8], groups: &mut Vec<(u32, u32)>) -> Option<Folded> {
     let shape = number(rest)?;
     let has = |flag: u64| shape & flag != 0;
-    let mut rows = |flag: u64| match has(flag) {
-        true => number(rest),
-        false => Some(0),
-    };
-    let (absent_rows, open_rows) = (rows(ABSENT_ROWS)?, rows(OPEN_ROWS)?);
-    let mut wrong = |flag: u64| match has(flag) {
-        true => bytes(rest).map(f64::from_le_bytes),
-        false => Some(0.0),
-    };
     let folded = Folded {
-        absent_rows,
-        open_rows,
-        absent_wrong: wrong(ABSENT_WRONG)?,
-        open_wrong: wrong(OPEN_WRONG)?,
-        given_wrong: wrong(GIVEN_WRONG)?,
+        absent_rows: number_if(has(ABSENT_ROWS), rest)?,
+        open_rows: number_if(has(OPEN_ROWS), rest)?,
+        absent_wrong: weight_if(has(ABSENT_WRONG), rest)?,
+        open_wrong: weight_if(has(OPEN_WRONG), rest)?,
+        given_wrong: weight_if(has(GIVEN_WRONG), rest)?,
     };
     groups.clear();
     let mut group = 0;
@@ -141,46 +139,47 @@ pub(super) fn read_node(rest: &mut &[u8], last: &mut usize, node: &mut Node) -> 
 
 #[inline]
 fn read_own(rest: &mut &[u8]) -> Option<Own> {
-    let flags = u16::from_le_bytes(bytes(rest)?);
-    let has = |flag: u16| flags & flag != 0;
-    let length = byte(rest)?;
-    let top = match has(TOP) {
-        true => Some(*Top::ALL.get(usize::from(byte(rest)?))?),
-        false => None,
+    let flags = number(rest)? as u32;
+    let has = |flag: u32| flags & flag != 0;
+    let mut own = Own {
+        flags: flags as u16 & (TOP as u16 - 1),
+        length: byte(rest)?,
+        ..Own::default()
     };
-    let held = if has(HELD) { number(rest)? } else { 0 };
-    let given = if has(GIVEN) { number(rest)? } else { 0 };
-    let (exact_rows, wildcard_rows) = match has(ROWS) {
+    if has(TOP) {
+        own.top = Some(*Top::ALL.get(usize::from(byte(rest)?))?);
+    }
+    own.held = number_if(own.is(HELD), rest)?;
+    own.given = number_if(has(GIVEN), rest)?;
+    (own.exact_rows, own.wildcard_rows) = match has(ROWS) {
         true => (number(rest)?, number(rest)?),
-        false => (u64::from(has(HELD)), 1),
+        false => (u64::from(own.is(HELD)), 1),
     };
-    let mut weight = |flag: u16| match has(flag) {
+    if has(WEIGHTS) {
+        own.asked = weight_if(has(ASKED), rest)?;
+        own.aside = weight_if(has(ASIDE), rest)?;
+        own.fresh = weight_if(has(FRESH), rest)?;
+        own.stray = weight_if(has(STRAY), rest)?;
+        own.stray_aside = weight_if(has(STRAY_ASIDE), rest)?;
+        own.expected = weight_if(has(EXPECTED), rest)?;
+    }
+    if own.is(HOLDS) && !own.is(BY_POWER) {
+        own.class = u16::from_le_bytes(bytes(rest)?);
+    }
+    Some(own)
+}
+
+#[inline]
+fn number_if(is: bool, rest: &mut &[u8]) -> Option<u64> {
+    if is { number(rest) } else { Some(0) }
+}
+
+#[inline]
+fn weight_if(is: bool, rest: &mut &[u8]) -> Option<f64> {
+    match is {
         true => bytes(rest).map(f64::from_le_bytes),
         false => Some(0.0),
-    };
-    let (asked, aside, fresh) = (weight(ASKED)?, weight(ASIDE)?, weight(FRESH)?);
-    let (stray, stray_aside) = (weight(STRAY)?, weight(STRAY_ASIDE)?);
-    let expected = weight(BY_POWER)?;
-    let class = match has(HOLDS) && !has(BY_POWER) {
-        true => u16::from_le_bytes(bytes(rest)?),
-        false => 0,
-    };
-    Some(Own {
-        flags: flags & (TOP - 1),
-        top,
-        held,
-        given,
-        exact_rows,
-        wildcard_rows,
-        asked,
-        aside,
-        stray,
-        stray_aside,
-        fresh,
-        class,
-        expected,
-        length,
-    })
+    }
 }
 
 #[inline]
@@ -200,13 +199,22 @@ fn byte(rest: &mut &[u8]) -> Option<u8> {
 /// A variable-length integer: seven bits per byte, lowest first.
 #[inline]
 fn number(rest: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for shift in (0..64).step_by(7) {
+    match byte(rest)? {
+        small @ ..0x80 => Some(u64::from(small)),
+        first => large_number(first, rest),
+    }
+}
+
+fn large_number(first: u8, rest: &mut &[u8]) -> Option<u64> {
+    let mut number = u64::from(first & 0x7f);
+    let mut shift = 7;
+    while shift < 64 {
         let byte = byte(rest)?;
         number |= u64::from(byte & 0x7f) << shift;
         if byte < 0x80 {
             return Some(number);
         }
+        shift += 7;
     }
     None
 }
@@ -229,7 +237,7 @@ mod tests {
         let weight = || prop_oneof![Just(0.0), 0.1..1e9f64];
         (
             (
-                0..256u16,
+                0..512u16,
                 prop::option::of(prop::sample::select(&Top::ALL[..])),
                 any::<u8>(),
             ),

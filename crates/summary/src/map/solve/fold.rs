@@ -6,7 +6,7 @@
 //! the subtree itself is left out. This is possible only where rolling up is all there is to choose:
 //! in maps without filters and without learned voids.
 
-use super::outline::{HELD, HOLDS, Own, ROOT, VOID, VOID_BELOW, WILDCARD};
+use super::outline::{BY_POWER, FOLDED, HELD, HOLDS, Own, ROOT, VOID, VOID_BELOW, WILDCARD};
 
 /// The sum of such subtrees, by what the nearest row above them says.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -31,8 +31,8 @@ impl Folded {
         self.given_wrong += other.given_wrong;
     }
 
-    /// The line of a node whose children have this sum. `misses` are those at the node itself, and
-    /// those expected in addition. `None` if there is something to choose.
+    /// Adds a node whose children have this sum. `misses` are those at the node itself, and those
+    /// expected in addition. `None` if rows of the input map decide about the node.
     #[inline]
     pub(crate) fn with(&self, own: &Own, (asked, prior): (f64, f64)) -> Option<Folded> {
         let bound = own.is(WILDCARD | VOID_BELOW | ROOT);
@@ -52,9 +52,28 @@ impl Folded {
                 folded.absent_wrong += asked;
             }
         }
+        Some(folded)
+    }
+
+    /// Whether a node with this sum, its own included, stays as it is at every price.
+    #[inline]
+    pub(crate) fn stays(&self, own: &Own) -> bool {
         let rolls = own.top.is_some() && own.is(HOLDS);
-        let stays = own.wildcard_rows + folded.open_rows >= folded.absent_rows
-            && folded.open_wrong >= folded.absent_wrong;
-        (stays || !rolls).then_some(folded)
+        !rolls
+            || (own.wildcard_rows + self.open_rows >= self.absent_rows
+                && self.open_wrong >= self.absent_wrong)
+    }
+}
+
+impl Own {
+    /// What is left of a node that was added to a sum: the choice to roll it up.
+    pub(crate) fn folded(&self) -> Own {
+        Own {
+            flags: self.flags & HOLDS | BY_POWER | FOLDED,
+            top: self.top,
+            wildcard_rows: self.wildcard_rows,
+            length: self.length,
+            ..Own::default()
+        }
     }
 }

@@ -167,7 +167,8 @@ impl<'a> Gather<'a> {
                 true => self.prior.expected(class, node.children, place.stem),
                 false => 0.0,
             },
-            length: last_part(place),
+            // All rows of a map without filters have the same price.
+            length: if self.folds { 0 } else { last_part(place) },
         }
     }
 

@@ -41,6 +41,8 @@ pub(crate) const LABELLED: u16 = 32;
 pub(crate) const ROOT: u16 = 64;
 /// Expected misses are given directly, not by class.
 pub(crate) const BY_POWER: u16 = 128;
+/// What the node itself costs is folded; only the choice to roll it up is left.
+pub(crate) const FOLDED: u16 = 256;
 
 /// A node's own data.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -158,18 +160,25 @@ impl Outline {
         &mut self,
         (id, slot, parent): (usize, usize, usize),
         own: &Own,
-        children: Children,
+        mut children: Children,
         misses: Option<(f64, f64)>,
         mut above: Option<&mut Children>,
     ) -> Result<()> {
+        let mut own = *own;
         if let Some(misses) = misses
-            && !children.on_tape
-            && let Some(above) = above.as_deref_mut()
-            && let Some(folded) = children.folded.with(own, misses)
+            && let Some(folded) = children.folded.with(&own, misses)
         {
-            above.folded.add(&folded);
-            return Ok(());
+            if !children.on_tape
+                && folded.stays(&own)
+                && let Some(above) = above.as_deref_mut()
+            {
+                above.folded.add(&folded);
+                return Ok(());
+            }
+            children.folded = folded;
+            own = own.folded();
         }
+        let own = &own;
         let small = misses.is_none()
             && !children.on_tape
             && children.nodes < MOST_NODES

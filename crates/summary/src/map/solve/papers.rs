@@ -203,6 +203,12 @@ impl Counted {
         }
     }
 
+    /// Whether there is anything below the node.
+    #[inline]
+    pub(crate) fn has_children(&self) -> bool {
+        self.children + self.remainders > 0
+    }
+
     /// Adds a child with everything below it.
     #[inline]
     pub(crate) fn join(&mut self, part: Part, child: &Counted) {

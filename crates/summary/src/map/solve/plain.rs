@@ -3,6 +3,8 @@
 //! A higher price of false positives gives a larger map. One pass over the map builds its outline,
 //! on which prices are tried; only the gzipped size of rows is measured on the map itself.
 
+use waypost_io::Phase;
+
 use super::beside::Beside;
 use super::prior::{Learning, Prior};
 use super::search::{Range, search};
@@ -155,6 +157,7 @@ impl<'a> Search<'a> {
 
     pub(crate) fn find(mut self, report: &mut Report) -> Result<(Outline, Solution, bool)> {
         let gathered = self.gather()?;
+        self.given.progress.begin(Phase::Solving, None);
         let outline = gathered.outline;
         let void = if self.least.voids && self.least.sample.is_some() {
             self.void_price(&outline)?
@@ -238,16 +241,18 @@ impl<'a> Search<'a> {
             let terms = self.terms(&At { lambda, ..at });
             Ok(solve(outline, &terms, None, None)?.value)
         };
-        let mut hull = Hull::default();
+        let mut hull = Hull::new(allowed);
         let found = search(RANGE, None, |lambda| {
             let rows = match at.void {
                 // Voids may cost more than the row that they take.
                 VoidPrice::Fixed(_) => solve(lambda)?.size,
                 _ => hull.size(lambda, solve)?,
             };
-            Ok((rows.max(0.5) / allowed).ln())
+            let over = (rows.max(0.5) / allowed).ln();
+            Ok(hull.end(RANGE.spent).is_none().then_some(over))
         })?;
-        Ok(found.low)
+        let end = hull.end(RANGE.spent);
+        Ok(end.map(|end| end * (1.0 - RANGE.near)).or(found.low))
     }
 
     /// The highest price whose gzipped map is no larger than allowed, and its size. The bytes per

@@ -26,12 +26,12 @@ pub(crate) struct Range {
 const TRIES: usize = 64;
 
 /// Searches for the highest price at which `over` is not positive. `over` is the logarithm of how
-/// much the map of a price exceeds the budget, and grows with the price. `near` is the price to
-/// start with.
+/// much the map of a price exceeds the budget, and grows with the price; `None` ends the search.
+/// `near` is the price to start with.
 pub(crate) fn search(
     range: Range,
     near: Option<f64>,
-    mut over: impl FnMut(f64) -> Result<f64>,
+    mut over: impl FnMut(f64) -> Result<Option<f64>>,
 ) -> Result<Bracket> {
     let (smallest, largest) = (range.smallest.ln(), range.largest.ln());
     let mut low: Option<(f64, f64)> = None;
@@ -39,7 +39,9 @@ pub(crate) fn search(
     let mut stride = 0.1;
     let mut next = near.map_or(smallest, |near| near.ln().clamp(smallest, largest));
     for turn in 0..TRIES {
-        let at = over(next.exp())?;
+        let Some(at) = over(next.exp())? else {
+            break;
+        };
         let found = Some((next, at));
         if at <= 0.0 {
             low = found;
@@ -86,7 +88,7 @@ mod tests {
         fn the_largest_price_that_fits_is_found(steps in prop::collection::vec((-20.0..20.0f64, 0.0..3.0f64), 0..20), near in prop::option::of(1e-9..1e9f64), allowed in 0.1..30.0f64) {
             let size = |lambda: f64| 1.0 + steps.iter().filter(|(at, _)| lambda.ln() >= *at).map(|(_, step)| step).sum::<f64>();
             let range = Range { smallest: 1e-12, largest: 1e12, near: 1e-3, spent: 0.0 };
-            let found = search(range, near, |lambda| Ok((size(lambda) / allowed).ln())).unwrap();
+            let found = search(range, near, |lambda| Ok(Some((size(lambda) / allowed).ln()))).unwrap();
             match found.low {
                 Some(low) => {
                     prop_assert!(size(low) <= allowed);

@@ -25,7 +25,7 @@
 
 use super::choice::{CHANCES, Choice, NO_ROW, OPEN, STATES, Table};
 use super::fold::Folded;
-use super::outline::{HELD, HOLDS, Outline, Own, ROOT, Reader, VOID, VOID_BELOW, WILDCARD};
+use super::outline::{FOLDED, HELD, HOLDS, Outline, Own, ROOT, Reader, VOID, VOID_BELOW, WILDCARD};
 use super::solution::Solution;
 use super::tape::Tape;
 use super::terms::{Terms, VoidPrice};
@@ -228,18 +228,21 @@ impl<'a, const N: usize> Solver<'a, N> {
     fn node(&self, own: &Own, below: &mut Below<N>, frozen: Option<&Choice>) -> Chosen<N> {
         let terms = self.terms;
         let lambda = terms.lambda;
-        let (asked, prior) = terms.expects.misses(own);
         let mut chosen = Chosen {
             wildcard: [NONE; N],
             exact: [NONE; N],
             given_wildcard: own.is(WILDCARD),
             given_void: own.is(VOID_BELOW),
         };
+        if own.is(FOLDED) {
+            self.wildcard(own, below, frozen, &mut chosen);
+            return chosen;
+        }
+        let (asked, prior) = terms.expects.misses(own);
         below.misses += asked;
         below.expected += asked + prior;
         below.count += own.held as f64;
         let exact_row = terms.row.of(own, own.exact_rows.max(1));
-        let wildcard_row = terms.row.of(own, own.wildcard_rows);
         // Existing rows below a void or a wildcard.
         let there = u64::from(own.is(HELD) || own.is(VOID))
             + u64::from(own.is(WILDCARD) || own.is(VOID_BELOW));
@@ -270,7 +273,8 @@ impl<'a, const N: usize> Solver<'a, N> {
             below.given.cost += lambda * asked;
         }
         if own.is(WILDCARD) {
-            self.given_wildcard(below, prior, wildcard_row, &mut chosen);
+            let row = terms.row.of(own, own.wildcard_rows);
+            self.given_wildcard(below, prior, row, &mut chosen);
             return chosen;
         }
         // The node itself.
@@ -307,14 +311,29 @@ impl<'a, const N: usize> Solver<'a, N> {
                 values.cost[rank] += lambda * terms.miss * missed * own.fresh;
             }
         }
-        // A row for everything below the node.
-        if let Some(top) = own.top {
-            let opens = own.is(HOLDS) && terms.top >= top;
-            let row = self.row(wildcard_row, opens, !own.is(ROOT), terms.luck(below.misses));
-            let frozen = frozen.map(|frozen| self.frozen(&frozen.wildcard));
-            self.rows(values, &row, frozen.as_ref(), &mut chosen.wildcard);
-        }
+        self.wildcard(own, below, frozen, &mut chosen);
         chosen
+    }
+
+    /// A row for everything at and below a node.
+    #[inline]
+    fn wildcard(
+        &self,
+        own: &Own,
+        below: &mut Below<N>,
+        frozen: Option<&Choice>,
+        chosen: &mut Chosen<N>,
+    ) {
+        let Some(top) = own.top else {
+            return;
+        };
+        let terms = self.terms;
+        let price = terms.row.of(own, own.wildcard_rows);
+        let opens = own.is(HOLDS) && terms.top >= top;
+        let row = self.row(price, opens, !own.is(ROOT), terms.luck(below.misses));
+        let frozen = frozen.map(|frozen| self.frozen(&frozen.wildcard));
+        let (values, chosen) = (&mut below.values, &mut chosen.wildcard);
+        self.rows(values, &row, frozen.as_ref(), chosen);
     }
 
     /// A wildcard of the input map: it gets the best state.

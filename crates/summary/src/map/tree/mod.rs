@@ -150,6 +150,18 @@ impl<N> Walk<N> {
     /// Goes to the node of a key.
     #[inline]
     pub(crate) fn at<V: Visitor<Node = N>>(&mut self, spot: Spot<'_>, visitor: &mut V) -> &mut N {
+        self.at_after(0, spot, visitor)
+    }
+
+    /// Goes to the node of a key on a host that starts like the key before, with at least this many
+    /// bytes.
+    #[inline]
+    pub(crate) fn at_after<V: Visitor<Node = N>>(
+        &mut self,
+        known: usize,
+        spot: Spot<'_>,
+        visitor: &mut V,
+    ) -> &mut N {
         let stem = match spot {
             Spot::Root => return &mut self.stack[0].node,
             Spot::Bare(stem) => return self.at_bare(stem, visitor),
@@ -158,7 +170,9 @@ impl<N> Walk<N> {
         if self.bare.is_some() {
             self.close_bare(visitor);
         }
-        let common = common_prefix(&self.text, stem);
+        // The text starts with the key before.
+        let known = known.min(self.text.len()).min(stem.len());
+        let common = known + common_prefix(&self.text[known..], &stem[known..]);
         while self.top().end > common {
             self.pop(visitor);
         }
@@ -208,10 +222,8 @@ impl<N> Walk<N> {
                 _ if rest[0] == b'?' => (rest.len(), Part::Query, level),
                 _ => {
                     // A leading slash belongs to the segment, a second one does not.
-                    let behind = &rest[1..];
-                    let length =
-                        memchr::memchr2(b'/', b'?', behind).map_or(rest.len(), |at| at + 1);
-                    (length, Part::Path, level + 1)
+                    let is_border = |byte: &u8| matches!(byte, b'/' | b'?');
+                    (part_length(rest, 1, is_border), Part::Path, level + 1)
                 }
             };
             let end = end + length;
@@ -328,7 +340,15 @@ pub(crate) fn is_border(part: Part, next: Option<u8>) -> bool {
 /// The length of the label at the start of `rest`, whose first `skip` bytes are its separator.
 #[inline]
 fn border_of_host(rest: &[u8], skip: usize) -> usize {
-    memchr::memchr3(b',', b':', b')', &rest[skip..]).map_or(rest.len(), |at| at + skip)
+    part_length(rest, skip, |byte| matches!(byte, b',' | b':' | b')'))
+}
+
+/// The length of the label or segment at the start of `rest`, up to the next border. Most are so
+/// short that a vectorised search would take longer.
+#[inline]
+fn part_length(rest: &[u8], skip: usize, is_border: impl Fn(&u8) -> bool) -> usize {
+    let length = rest.iter().skip(skip).position(is_border);
+    length.map_or(rest.len(), |at| at + skip)
 }
 
 /// The length of the common prefix of two texts.

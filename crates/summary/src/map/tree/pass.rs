@@ -39,34 +39,25 @@ pub(crate) fn walk<P: Pass>(
     sample: Option<&Sample>,
     pass: &mut P,
 ) -> Result<Walked> {
-    walk_in(source, sample, Order::Watch, pass)
+    walk_rows(Rows::open(source, Order::Watch)?, sample, pass)
 }
 
-/// Walks over rows that are known to be tidy, without checking their order again.
-pub(crate) fn walk_again<P: Pass>(
-    source: &Source,
+/// Walks over rows and lookups. Whether the rows are tidy is told only if their order is checked.
+pub(crate) fn walk_rows<P: Pass>(
+    mut rows: Rows,
     sample: Option<&Sample>,
     pass: &mut P,
 ) -> Result<Walked> {
-    walk_in(source, sample, Order::Any, pass)
-}
-
-fn walk_in<P: Pass>(
-    source: &Source,
-    sample: Option<&Sample>,
-    order: Order,
-    pass: &mut P,
-) -> Result<Walked> {
-    let mut rows = Rows::open(source, order)?;
     let mut walk = Walk::new(pass);
     let mut asked = sample.map(Sample::iter).into_iter().flatten().peekable();
     let mut count = 0;
     // The length of the last host, up to its parenthesis: keys with this prefix are on the same
-    // host.
-    let mut host = usize::MAX;
+    // host. And the length of the last stem, if the walk is still there.
+    let (mut host, mut last) = (usize::MAX, 0);
     while let Some((row, known)) = rows.next_after_last()? {
         while let Some((key, found)) = asked.next_if(|(key, _)| *key < row.key.as_ref()) {
             ask(&mut walk, key, found, pass);
+            last = 0;
         }
         let (spot, reach) = match row.key.last() {
             Some(b'*' | b'/' | b')') | None => place(&row.key),
@@ -79,7 +70,11 @@ fn walk_in<P: Pass>(
                 _ => usize::MAX,
             };
         }
-        let node = walk.at(spot, pass);
+        let node = walk.at_after(known.min(last), spot, pass);
+        last = match spot {
+            Spot::Host(stem) => stem.len(),
+            Spot::Root | Spot::Bare(_) => 0,
+        };
         pass.row(node, &row, reach)?;
         count += 1;
         if count % 4096 == 0 && (rows.untidy().is_some() || pass.gives_up()) {

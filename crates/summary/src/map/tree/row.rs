@@ -30,18 +30,19 @@ impl<'a> Row<'a> {
     /// If it is not a row of a map.
     #[inline]
     pub fn parse(line: &'a [u8], keys: usize) -> Result<Row<'a>> {
-        Row::parse_from(line, keys, 0)
+        Ok(Row::parse_from(line, keys, 0)?.0)
     }
 
-    /// Parses a line whose first bytes are known to belong to its key.
+    /// Parses a line whose first bytes are known to belong to its key and to have no query. Also
+    /// says whether the key is plain: spelled as in the line, and without a query.
     #[inline]
-    pub(crate) fn parse_from(line: &'a [u8], keys: usize, known: usize) -> Result<Row<'a>> {
+    pub(crate) fn parse_from(line: &'a [u8], keys: usize, known: usize) -> Result<(Row<'a>, bool)> {
         if keys == 1
             && let Some(row) = usual(line, known)
         {
-            return Ok(row);
+            return Ok((row, true));
         }
-        Row::parse_any(line, keys)
+        Ok((Row::parse_any(line, keys)?, false))
     }
 
     #[cold]
@@ -172,11 +173,11 @@ fn text_of(field: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(field)
 }
 
-/// Fast path for `key captures[/urirs]` with a single space and no special characters. The first
-/// `known` bytes belong to the key.
+/// Fast path for `key captures[/urirs]` with a single space, no query and no special characters. The
+/// first `known` bytes belong to the key.
 #[inline]
 fn usual(line: &[u8], known: usize) -> Option<Row<'_>> {
-    let space = known + memchr::memchr2(b' ', b'\t', line.get(known..)?)?;
+    let space = known + memchr::memchr3(b' ', b'\t', b'?', line.get(known..)?)?;
     if line[space] != b' ' || matches!(line[0], b' ' | b'"' | b'\\' | b'{' | b'[') {
         return None;
     }

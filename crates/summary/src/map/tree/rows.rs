@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 
 use waypost_index::kind::{self, FileKind};
-use waypost_io::{Lines, Source, Stream};
+use waypost_io::{Lines, Progress, Source, Stream};
 use waypost_surt::Key;
 
 use super::common_prefix;
@@ -73,9 +73,22 @@ pub(crate) enum Why {
 impl Rows {
     /// Reads the headers.
     pub(crate) fn open(source: &Source, order: Order) -> Result<Rows> {
+        Rows::reporting_to(None, source, order)
+    }
+
+    /// The same, and reports the bytes read.
+    pub(crate) fn reporting_to(
+        progress: Option<&Progress>,
+        source: &Source,
+        order: Order,
+    ) -> Result<Rows> {
         check_kind(source)?;
+        let mut stream = source.open()?;
+        if let Some(progress) = progress {
+            stream = stream.reporting_to(progress);
+        }
         let mut rows = Rows {
-            lines: Lines::new(source.open()?.text()),
+            lines: Lines::new(stream.text()),
             name: source.to_string(),
             headers: Headers::default(),
             keys: 1,
@@ -132,16 +145,12 @@ impl Rows {
             true => common_prefix(line, &self.last),
             false => 0,
         };
-        let row = Row::parse_from(line, self.keys, known)
+        let (row, is_plain) = Row::parse_from(line, self.keys, known)
             .map_err(|error| error.in_file(&self.name).at_line(self.lines.number()))?;
         if self.order == Order::Watch && self.untidy.is_none() {
-            let is_plain = std::ptr::eq(row.key.as_ptr(), line.as_ptr()) && row.second.is_none();
-            let (known, is_plain) = match is_plain {
-                true => (known, memchr::memchr(b'?', &row.key[known..]).is_none()),
-                false => (0, false),
-            };
+            let known = if is_plain { known } else { 0 };
             let ascends = !self.any
-                || match row.key[known..].cmp(&self.last[known..]) {
+                || match order(&row.key[known..], &self.last[known..]) {
                     Ordering::Greater => true,
                     Ordering::Less => false,
                     Ordering::Equal => {
@@ -213,6 +222,15 @@ impl Rows {
             }
             Line::Row(_) => Ok(true),
         }
+    }
+}
+
+/// The order of two texts, which differs at the first byte for most.
+#[inline]
+fn order(a: &[u8], b: &[u8]) -> Ordering {
+    match (a.first(), b.first()) {
+        (Some(a), Some(b)) if a != b => a.cmp(b),
+        _ => a.cmp(b),
     }
 }
 

@@ -2,15 +2,13 @@
 
 use std::fs::File;
 
-use tempfile::NamedTempFile;
-use waypost_io::gzip;
+use waypost_io::{Phase, gzip, temporary};
 
 use super::queue::{Finished, Queue};
 use super::{Style, Summed, Writer};
 use crate::error::{Error, Result};
 use crate::map::compact::SourceMap;
 use crate::map::solve::Choices;
-use crate::map::tree::pass::{Walked, walk_again};
 use crate::map::tree::sample::Sample;
 use crate::map::tree::tidy::write_spooled;
 
@@ -25,12 +23,11 @@ pub(crate) fn measure(
 ) -> Result<(u64, Summed)> {
     let walk = |queue: Queue| {
         let mut writer = Writer::new(choices, style, given.counting, queue);
-        if let Walked::Untidy(untidy) = walk_again(&given.source, sample, &mut writer)? {
-            return Err(untidy.error(&given.source));
-        }
+        given.walk_again(Phase::Solving, sample, &mut writer)?;
+        given.progress.begin(Phase::Solving, None);
         choices.intact()?;
         writer.queue.flush();
-        Ok(writer)
+        Ok::<_, Error>(writer)
     };
     if !has_ports || style == Style::Reference {
         let writer = walk(Queue::to_measure(head, style))?;
@@ -50,9 +47,7 @@ pub(crate) fn measure(
     };
     let folder = &given.room.temporary;
     let failed = |source| Error::io("write", folder, source);
-    let file = NamedTempFile::new_in(folder)
-        .map_err(failed)?
-        .into_temp_path();
+    let file = temporary::file_in(folder)?.into_temp_path();
     write_spooled(spool.finish()?, given.keys, head, &file)?;
     let size = File::open(&file).and_then(gzip::size_of);
     Ok((size.map_err(failed)?, written))
