@@ -83,6 +83,7 @@ fn of_summary(kind: &waypost_summary::ErrorKind) -> Option<&'static str> {
         ErrorKind::PoliciesDiffer { .. } => {
             "merge profiles of the same policy, or convert finer ones to a coarser one with `--policy H3P0`"
         }
+        ErrorKind::SecondKeys => "give --by if and only if the profiles have a second key",
         ErrorKind::Companion(_) => {
             "keep the map and its filter in one folder under their original names, rebuild them with `waypost map compact --filters`, or read the rows alone with --ignore-filter"
         }
@@ -130,6 +131,10 @@ fn of_file(kind: &waypost_io::ErrorKind) -> Option<&'static str> {
         ErrorKind::NotSorted { .. } => "sort it first with `waypost index sort`",
         // Not the limit that is the same for every file.
         ErrorKind::LineTooLong { bytes } if *bytes != LONGEST_LINE => "raise --memory",
+        ErrorKind::NotSearchable { .. } => {
+            "convert it with `waypost index zipnum`, or decompress it"
+        }
+        ErrorKind::TooManyResults => "limit them with --limit",
         ErrorKind::Utf16 => "convert it first: `iconv -f UTF-16 -t UTF-8`",
         ErrorKind::WrongKind { found, wanted } => of_wrong_kind(found, wanted),
         _ => return None,
@@ -150,6 +155,12 @@ fn of_wrong_kind(found: &str, wanted: &str) -> &'static str {
         }
         ("a summary", "a filter") => {
             "use `waypost lookup FILE URI`, which detects the kind of FILE"
+        }
+        ("a summary", "an index or a list") => {
+            "merge summaries with `waypost profile merge` or `waypost map merge`, or name the index that it was built from"
+        }
+        ("a filter", "an index or a list") => {
+            "build filters from a file of hashes with `waypost filter merge`, or name the index that it was built from"
         }
         ("a summary", _) => {
             "use `waypost map lookup` or `waypost profile lookup`, or name the index that it was built from"
@@ -173,6 +184,32 @@ fn of_wrong_kind(found: &str, wanted: &str) -> &'static str {
 mod tests {
     use super::*;
     use anyhow::Context;
+
+    #[test]
+    fn errors_of_the_libraries_have_hints_that_name_options() {
+        let of_file = |kind| of(&waypost_io::Error::new(kind).into()).map(str::to_owned);
+        let too_long = |bytes| of_file(waypost_io::ErrorKind::LineTooLong { bytes });
+        assert_eq!(too_long(1 << 22).as_deref(), Some("raise --memory"));
+        assert_eq!(too_long(LONGEST_LINE), None);
+        let full = waypost_io::ErrorKind::Io {
+            doing: "write",
+            source: io::ErrorKind::StorageFull.into(),
+        };
+        assert!(of_file(full).unwrap().contains("--temporary"));
+        let companion = waypost_summary::ErrorKind::Companion("missing".to_owned());
+        let companion = anyhow::Error::new(waypost_summary::Error::new(companion));
+        assert!(of(&companion).unwrap().contains("--ignore-filter"));
+        // A file below a summary's error, and a better hint that was added by hand.
+        let unsorted = waypost_io::Error::not_sorted(b"b", b"a");
+        let unsorted = anyhow::Error::new(waypost_summary::Error::from(unsorted));
+        assert!(of(&unsorted).unwrap().contains("index sort"));
+        let other = Err::<(), _>(unsorted)
+            .hint_otherwise("something else")
+            .unwrap_err();
+        assert!(of(&other).unwrap().contains("index sort"));
+        let other = Err::<(), _>(other).hint("by hand").unwrap_err();
+        assert_eq!(of(&other), Some("by hand"));
+    }
 
     #[test]
     fn a_hint_is_found_under_context_and_the_causes_are_kept() {

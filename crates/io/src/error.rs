@@ -96,6 +96,15 @@ pub enum ErrorKind {
         /// The limit.
         bytes: usize,
     },
+    /// A compressed file, in which nothing can be searched.
+    #[error("{compression} data cannot be searched")]
+    NotSearchable {
+        /// Its compression.
+        compression: &'static str,
+    },
+    /// More results than can be sorted in memory.
+    #[error("too many results to sort them in memory")]
+    TooManyResults,
     /// A thread has panicked. What it was doing is lost; the run cannot go on.
     #[error("an internal error: a thread has panicked")]
     Panicked,

@@ -49,6 +49,9 @@ pub enum ErrorKind {
         /// Its policy.
         other_policy: String,
     },
+    /// A map can't be built because only it or only a profile has a second key.
+    #[error("the profile and the map must both have a second key, or neither")]
+    SecondKeys,
     /// An option or argument is invalid.
     #[error("{0}")]
     Invalid(String),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use waypost_index::Select;
-use waypost_index::scan::{self, Job, Outcome, Ranges};
+use waypost_index::scan::Ranges;
 use waypost_io::{Progress, Resources, Source};
 use waypost_summary::evaluate::{Holdings, Lookups, truth_of_held};
 use waypost_summary::filter::{self, Hasher, Hashing, Keyer, Keys, Kind, Recipe};
@@ -17,40 +17,6 @@ use waypost_summary::holdings::{Gather, Held, Input, Reading};
 use waypost_summary::profile::{self, Options};
 use waypost_summary::{Archive, By, map};
 use waypost_surt::{Dialect, Policy};
-
-/// Reads files in random ranges, and merges the partials in a random grouping, serialising them in
-/// between.
-fn in_ranges<J: Job>(
-    scan: &Ranges<'_, J>,
-    paths: &[PathBuf],
-    mut random: u64,
-) -> (J::Partial, Outcome) {
-    let mut dice = |sides: u64| {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (random >> 33) % sides.max(1)
-    };
-    let mut pieces = Vec::new();
-    for path in paths {
-        let length = fs::metadata(path).unwrap().len();
-        for range in scan::ranges(path, 1 + dice(length)).unwrap() {
-            pieces.push(scan.read(&range).unwrap());
-        }
-    }
-    while pieces.len() > 1 {
-        let at = dice(pieces.len() as u64 - 1) as usize;
-        let later = pieces.remove(at + 1);
-        let earlier = pieces.remove(at);
-        let merged = scan.merge(earlier, later).unwrap();
-        let merged = match dice(2) {
-            0 => merged,
-            _ => scan.from_bytes(&scan.to_bytes(&merged).unwrap()).unwrap(),
-        };
-        pieces.insert(at, merged);
-    }
-    scan.finish(pieces.pop().unwrap()).unwrap()
-}
 
 fn gzip(text: &[u8], member: usize) -> Vec<u8> {
     let mut out = Vec::new();
@@ -133,7 +99,7 @@ impl World {
         let job = Gather::new(input.dialect, input.by, &input.resources);
         let scan = Ranges::new(&job, Select::default());
         let scan = if self.list { scan.of_lists() } else { scan };
-        let (mut held, outcome) = in_ranges(&scan, paths, self.random);
+        let (mut held, outcome) = scan.read_at_random(paths, self.random).unwrap();
         let reading = Reading::of_ranges(outcome, self.list, &mut held).unwrap();
         (held, reading)
     }
@@ -207,7 +173,7 @@ proptest! {
         let hashing = Hashing::new(keyer, Dialect::Ia, &resources);
         let scan = Ranges::new(&hashing, Select::default());
         let scan = if world.list { scan.of_lists() } else { scan };
-        let (hashed, outcome) = in_ranges(&scan, &paths, world.random);
+        let (hashed, outcome) = scan.read_at_random(&paths, world.random).unwrap();
         let reading = filter::Reading::of_ranges(outcome, world.list, &hashed);
         let keys = Keys::new(Hasher::Public, Dialect::Ia, policy);
         filter::write(&hashing, hashed, &reading, &Select::default(), keys, &recipe, &ranges).unwrap();

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::rejects::Bad;
-use crate::scan::tests::{in_ranges, members};
+use crate::scan::tests::members;
 use waypost_surt::Dialect;
 
 fn check_texts(texts: &[&[u8]], options: Options<'_>) -> Report {
@@ -252,7 +252,7 @@ proptest! {
         let job = Checking::new(true, &resources);
         let scan = scan::Ranges::new(&job, Select::default());
         let paths: Vec<&std::path::Path> = paths.iter().map(|path| &**path).collect();
-        let (part, outcome) = in_ranges(&scan, &paths, random);
+        let (part, outcome) = scan.read_at_random(&paths, random).unwrap();
         let found = job.report(part, outcome).unwrap();
         prop_assert_eq!(summary(&found), summary(&whole));
     }

@@ -431,7 +431,5 @@ fn is_cdxj(line: &[u8]) -> bool {
 }
 
 fn too_many() -> Error {
-    Error::new(ErrorKind::Invalid(
-        "too many captures to order them in memory: give --limit".to_owned(),
-    ))
+    Error::new(ErrorKind::TooManyResults)
 }

@@ -36,12 +36,10 @@ impl Index {
             let map = Mapped::open(path)?;
             let compression = Compression::detect(&map[..map.len().min(16)]);
             if compression != Compression::Plain {
-                let message = format!(
-                    "{} data cannot be searched: make a ZipNum of it with `waypost index zipnum`, \
-                     or a flat file",
-                    compression.name()
-                );
-                return Err(Error::new(ErrorKind::Invalid(message)).in_file(path.display()));
+                let kind = ErrorKind::NotSearchable {
+                    compression: compression.name(),
+                };
+                return Err(Error::new(kind).in_file(path.display()));
             }
             Kind::Flat(map)
         };

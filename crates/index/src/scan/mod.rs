@@ -72,9 +72,11 @@
 //! ```
 
 mod block;
+mod cut;
 mod feed;
 mod fold;
 mod merge;
+mod random;
 mod range;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -82,7 +84,8 @@ pub(crate) mod tests;
 use serde::{Deserialize, Serialize};
 use waypost_io::{Compression, Error, LONGEST_LINE, Progress, Result, Source};
 
-pub use range::{Piece, Range, Ranges, ranges};
+pub use cut::ranges;
+pub use range::{Piece, Range, Ranges};
 
 use crate::capture::{Capture, Fields};
 use crate::layout::{FileLayout, Shape};

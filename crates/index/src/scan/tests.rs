@@ -376,40 +376,6 @@ proptest! {
     }
 }
 
-/// Reads files in ranges that are cut at random, and merges the pieces in a random grouping, sent as
-/// bytes in between.
-pub(crate) fn in_ranges<J: Job>(
-    scan: &Ranges<'_, J>,
-    paths: &[&Path],
-    mut random: u64,
-) -> (J::Partial, Outcome) {
-    let mut dice = |sides: u64| {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (random >> 33) % sides.max(1)
-    };
-    let mut pieces = Vec::new();
-    for path in paths {
-        let length = fs::metadata(path).unwrap().len();
-        for range in ranges(path, 1 + dice(length)).unwrap() {
-            pieces.push(scan.read(&range).unwrap());
-        }
-    }
-    while pieces.len() > 1 {
-        let at = dice(pieces.len() as u64 - 1) as usize;
-        let later = pieces.remove(at + 1);
-        let earlier = pieces.remove(at);
-        let merged = scan.merge(earlier, later).unwrap();
-        let merged = match dice(2) {
-            0 => merged,
-            _ => scan.from_bytes(&scan.to_bytes(&merged).unwrap()).unwrap(),
-        };
-        pieces.insert(at, merged);
-    }
-    scan.finish(pieces.pop().unwrap()).unwrap()
-}
-
 /// A file in gzip members of these many bytes, decompressed.
 pub(crate) fn members(data: &[u8], sizes: &[usize]) -> Vec<u8> {
     let (mut rest, mut out) = (data, Vec::new());
@@ -453,7 +419,7 @@ proptest! {
         let (whole, outcome) = scan(&sources, &Everything, Options::default()).unwrap();
         let ranges = Ranges::new(&Everything, Select::default());
         let paths: Vec<&Path> = paths.iter().map(|path| &**path).collect();
-        let (seen, found) = in_ranges(&ranges, &paths, random);
+        let (seen, found) = ranges.read_at_random(&paths, random).unwrap();
         prop_assert_eq!(seen, whole);
         prop_assert_eq!(&found.tally, &outcome.tally);
         prop_assert_eq!(&found.rejects, &outcome.rejects);

@@ -44,7 +44,7 @@ impl Writer {
     fn create(path: &Path, options: &Options) -> Result<Writer> {
         if options.flavour == Flavour::Wacz && options.shards > 1 {
             return Err(Error::new(ErrorKind::Invalid(
-                "the index of a WACZ has one data file: omit --shards".to_owned(),
+                "the index of a WACZ file cannot have several data files".to_owned(),
             )));
         }
         let folder = AtomicFolder::create(path)?;

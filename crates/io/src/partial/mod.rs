@@ -17,12 +17,14 @@
 //! - [`Spill`]: the temporary file for what exceeds a partial's share of the memory.
 //! - [`Encoder`] and [`Decoder`]: serialisation.
 
+mod block;
 mod bytes;
 mod hashes;
 mod runs;
 mod spill;
 
+pub use block::RowBlock;
 pub use bytes::{Decoder, Encoder, push_number, take_number};
 pub use hashes::Hashes;
-pub use runs::{RowBlock, Runs, RunsReader};
+pub use runs::{Runs, RunsReader};
 pub use spill::Spill;

@@ -179,10 +179,11 @@ fn content(source: &Source) -> Result<(Content, Option<waypost_io::Error>)> {
     match tell(source) {
         Ok(told) => Ok((told.content, told.damage)),
         Err(error) if matches!(error.kind(), ErrorKind::FilterAsHoldings(_)) => {
-            Err(Error::invalid(
-                "already a filter: build another from hashes with `waypost filter merge`",
-            )
-            .in_file(source))
+            let kind = waypost_io::ErrorKind::WrongKind {
+                found: "a filter",
+                wanted: "an index or a list",
+            };
+            Err(Error::new(ErrorKind::Io(kind)).in_file(source))
         }
         Err(error) => Err(error),
     }

@@ -25,7 +25,7 @@ use waypost_io::{Resources, Source};
 use waypost_surt::Dialect;
 
 use crate::about::By;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::profile::records::Counts;
 
 pub(crate) use crate::lookup::escaped;
@@ -146,10 +146,11 @@ pub fn gather(input: &Input, mut rejects: Option<&mut RejectsFile>) -> Result<(H
                 continue;
             }
             Content::Summary => {
-                return Err(Error::invalid(
-                    "this is a summary and not an index: merge profiles with `waypost profile merge`",
-                )
-                .in_file(&sources[0]));
+                let kind = waypost_io::ErrorKind::WrongKind {
+                    found: "a summary",
+                    wanted: "an index or a list",
+                };
+                return Err(Error::new(ErrorKind::Io(kind)).in_file(&sources[0]));
             }
             Content::List => true,
             Content::Index(_) => false,

@@ -14,7 +14,7 @@ use waypost_surt::Surt;
 use super::tree::row::{self, write_exact};
 use super::tree::tidy::{Spool, Spooled, joined, push_tidy};
 use crate::about::{About, Archive, By, Texts};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::frequency::Number;
 use crate::holdings::{self, Content, Held, Input, Pass, Reading, Reduce, Run, reduce};
 use crate::scope::Scopes;
@@ -68,10 +68,7 @@ pub fn build(
     let mut about = about(input, archive, &reading);
     for (source, profile) in &profiles {
         if *profile != keys {
-            return Err(Error::invalid(
-                "a profile with a second key needs --by; one without a second key cannot have it",
-            )
-            .in_file(source));
+            return Err(Error::new(ErrorKind::SecondKeys).in_file(source));
         }
         holdings::check_filters(&input.select, source)?;
         read_profile(source, keys, &input.select, &mut state.rest, &mut about)?;

@@ -100,8 +100,12 @@ pub(crate) fn create_zipnum(
     threads: usize,
 ) -> anyhow::Result<LineWriter> {
     let taken = folder.exists();
-    let created = zipnum::create(folder, &shape.options(), threads);
-    if taken && created.is_err() {
+    let options = shape.options();
+    let created = zipnum::create(folder, &options, threads);
+    if options.flavour == Flavour::Wacz && options.shards > 1 {
+        return created.hint("omit --shards");
+    }
+    if taken {
         return created.hint("name a folder that does not exist yet");
     }
     Ok(created?)

@@ -1,13 +1,13 @@
-//! Measures ways to look up keys in a map, for bench/map:
+//! `cargo bench -p waypost-summary --bench map -- …`, for `bench/map` and `bench/map-quality`:
 //!
 //! ```text
-//! map tune MAP HOLDINGS PRICE JUDGE    how right maps of some sizes are with each setting of the prior:
-//!                        priced by one list of lookups, judged by another
-//! map ways MAP SURTS     our table, the same in one go for each lookup, a finite-state transducer
-//!                        (crate fst), and one binary search for each key that may speak of a lookup
+//! ways MAP SURTS     compares lookups by our table, in batches and one at a time, by a finite-state
+//!                    transducer (crate fst), and by a binary search for each key that covers a lookup;
+//!                    all are built from the same text and must give the same answers
+//! tune MAP HOLDINGS PRICE JUDGE
+//!                    measures the accuracy of maps of some sizes with each setting of the prior, priced
+//!                    by one list of lookups and judged by another
 //! ```
-//!
-//! All are built from the same text and get the same lookups; all answers must be equal.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -33,7 +33,11 @@ use waypost_surt::{Dialect, Surt};
 type Done = Result<(), Box<dyn std::error::Error>>;
 
 fn main() -> Done {
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    // Cargo adds `--bench`.
+    let words: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| word != "--bench")
+        .collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
         ["ways", map, surts] => ways(Path::new(map), Path::new(surts)),
@@ -57,7 +61,7 @@ fn seconds<T>(run: impl FnOnce() -> T) -> (f64, T) {
     ((clock(now) - start) as f64 / 1e9, made)
 }
 
-fn told(name: &str, made: f64, size: u64, opened: f64, asked: usize, took: f64, found: usize) {
+fn report(name: &str, made: f64, size: u64, opened: f64, asked: usize, took: f64, found: usize) {
     println!(
         "{name:<28} made in {made:>6.1} s  {:>6.1} MB  opened in {:>7.1} ms  {:>10.0} lookups/s  {found} found",
         size as f64 / 1e6,
@@ -95,7 +99,7 @@ fn ways(path: &Path, asked: &Path) -> Done {
             });
             count
         });
-        told(
+        report(
             "table, in batches",
             made,
             size,
@@ -111,7 +115,7 @@ fn ways(path: &Path, asked: &Path) -> Done {
             .filter(|lookup| Finder::new(&map).find(lookup, None).is_some());
         found.count()
     });
-    told(
+    report(
         "table, one by one",
         made,
         size,
@@ -229,7 +233,7 @@ fn transducer(path: &Path, surts: &[Surt<'_>]) -> Done {
         });
         present.count()
     });
-    told(
+    report(
         "transducer (fst), each key",
         made,
         size,
@@ -245,7 +249,7 @@ fn transducer(path: &Path, surts: &[Surt<'_>]) -> Done {
             .filter(|surt| walked(map.as_fst(), surt))
             .count()
     });
-    told(
+    report(
         "transducer (fst), one walk",
         made,
         size,
@@ -305,7 +309,7 @@ fn halving(path: &Path, surts: &[Surt<'_>]) -> Done {
         });
         present.count()
     });
-    told(
+    report(
         "binary search, each key",
         0.0,
         0,
