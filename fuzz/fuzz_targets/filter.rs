@@ -35,7 +35,7 @@ fn try_all(bytes: Vec<u8>) {
 
 /// Gives shard and head the checksums that they should have.
 fn seal(bytes: &mut [u8]) {
-    bytes[..10].copy_from_slice(b"WPFILTER\x02\0");
+    bytes[..10].copy_from_slice(b"WPFILTER\x03\0");
     let number = |bytes: &[u8], at: usize| {
         u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]) as usize
     };

@@ -71,7 +71,7 @@ fn filter(bytes: &[u8]) -> Vec<u8> {
     let inside = &rest[6 * described.len()..];
     let pattern = if inside.is_empty() { b"\x5a" } else { inside };
     let mut head = vec![0; 128];
-    head[..13].copy_from_slice(b"WPFILTER\x02\0\x04\x01\x01");
+    head[..13].copy_from_slice(b"WPFILTER\x03\0\x04\x01\x01");
     head[64..68].copy_from_slice(b"URIR");
     head[60..64].copy_from_slice(&(described.len() as u32).to_le_bytes());
     let inner = |shard: &[u8]| {

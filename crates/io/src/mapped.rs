@@ -35,12 +35,22 @@ use crate::source::Source;
 /// Bytes of a mapped file, or in memory.
 #[derive(Debug)]
 pub struct Mapped {
+    /// Where the bytes are: a lookup should not have to find out in which way they are held.
+    start: *const u8,
+    length: usize,
     bytes: Bytes,
 }
+
+// SAFETY: the bytes are never written to while they are shared, and what holds them may be sent and
+// shared itself.
+unsafe impl Send for Mapped {}
+// SAFETY: as above.
+unsafe impl Sync for Mapped {}
 
 #[derive(Debug)]
 enum Bytes {
     Owned(Vec<u8>),
+    Shared(Arc<[u8]>),
     /// Anonymous memory, on large pages if the system has them.
     Loaded(Mmap),
     File(Watched),
@@ -71,6 +81,20 @@ impl Drop for Watched {
 }
 
 impl Mapped {
+    fn new(bytes: Bytes) -> Mapped {
+        let held: &[u8] = match &bytes {
+            Bytes::Owned(bytes) => bytes,
+            Bytes::Shared(bytes) => bytes,
+            Bytes::Loaded(bytes) => bytes,
+            Bytes::File(watched) => &watched.map,
+        };
+        Mapped {
+            start: held.as_ptr(),
+            length: held.len(),
+            bytes,
+        }
+    }
+
     /// Maps a file. A pipe is written to a temporary file first.
     ///
     /// # Errors
@@ -95,14 +119,12 @@ impl Mapped {
         // the length of the map. For files that are truncated meanwhile, see above.
         let map = unsafe { Mmap::map(&*file) }.doing("map", path)?;
         match watch(&map) {
-            Some(region) => Ok(Mapped {
-                bytes: Bytes::File(Watched {
-                    map,
-                    region,
-                    file,
-                    name: path.to_owned(),
-                }),
-            }),
+            Some(region) => Ok(Mapped::new(Bytes::File(Watched {
+                map,
+                region,
+                file,
+                name: path.to_owned(),
+            }))),
             // More maps than can be watched: anonymous memory is safe, too.
             None => Mapped::load_of(source),
         }
@@ -133,9 +155,7 @@ impl Mapped {
         let _ = bytes.advise(memmap2::Advice::HugePage);
         file.read_exact_at(&mut bytes, 0).doing("read", path)?;
         let bytes = bytes.make_read_only().doing("read", path)?;
-        Ok(Mapped {
-            bytes: Bytes::Loaded(bytes),
-        })
+        Ok(Mapped::new(Bytes::Loaded(bytes)))
     }
 
     /// Checks that everything read so far was really in the file.
@@ -321,9 +341,13 @@ fn regular(source: &Source) -> Result<(Arc<File>, u64)> {
 
 impl From<Vec<u8>> for Mapped {
     fn from(bytes: Vec<u8>) -> Mapped {
-        Mapped {
-            bytes: Bytes::Owned(bytes),
-        }
+        Mapped::new(Bytes::Owned(bytes))
+    }
+}
+
+impl From<Arc<[u8]>> for Mapped {
+    fn from(bytes: Arc<[u8]>) -> Mapped {
+        Mapped::new(Bytes::Shared(bytes))
     }
 }
 
@@ -332,11 +356,9 @@ impl Deref for Mapped {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        match &self.bytes {
-            Bytes::Owned(bytes) => bytes,
-            Bytes::Loaded(bytes) => bytes,
-            Bytes::File(watched) => &watched.map,
-        }
+        // SAFETY: these are the bytes that `self.bytes` holds. They are on the heap or mapped, so they
+        // did not move with it, and they stay as long as it does.
+        unsafe { std::slice::from_raw_parts(self.start, self.length) }
     }
 }
 

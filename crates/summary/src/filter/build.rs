@@ -223,10 +223,11 @@ pub(crate) fn ribbons(parts: &[(ribbon::Width, &Run)], recipe: &Recipe) -> Resul
     let hashes = parts.iter().map(|(_, run)| run.count()).sum::<u64>();
     recipe.progress.begin(Phase::Writing, Some(16 * hashes));
     for &(width, run) in parts {
-        let shards = ribbon::shards(run.count());
+        let shards = ribbon::shards(run.count(), width.columns());
+        let buckets = ribbon::buckets(run.count(), shards, width.columns());
         let keys = (run.count() / shards + 1) as usize;
         let hashes: Pool<Vec<Hash>> = Pool::new();
-        let buffers: Pool<(Vec<u8>, Vec<i8>)> = Pool::new();
+        let buffers: Pool<(Vec<u8>, Vec<u8>)> = Pool::new();
         let mut reader = run.reader();
         let mut next = 0..shards;
         let give = || {
@@ -241,8 +242,9 @@ pub(crate) fn ribbons(parts: &[(ribbon::Width, &Run)], recipe: &Recipe) -> Resul
             let mut workshop = Workshop::default();
             let (hashes, buffers) = (&hashes, &buffers);
             move |mut held: Vec<Hash>| {
-                let (mut rows, mut boundaries) = buffers.get();
-                let built = workshop.build(&held, shards, width, &mut rows, &mut boundaries)?;
+                let (mut rows, mut starts) = buffers.get();
+                let counts = (shards, buckets);
+                let built = workshop.build(&held, counts, width, &mut rows, &mut starts)?;
                 let entry = Entry {
                     offset: 0,
                     checksum: 0,
@@ -253,20 +255,20 @@ pub(crate) fn ribbons(parts: &[(ribbon::Width, &Run)], recipe: &Recipe) -> Resul
                 };
                 held.clear();
                 hashes.put(held);
-                Ok((entry, built.rate, rows, boundaries))
+                Ok((entry, built.rate, rows, starts))
             }
         };
         let piece = keys * (16 + usize::from(width.columns()).div_ceil(8) + 1);
         let at_once = Width::within(recipe.resources.memory / 2, keys * WORKSHOP_PER_HASH, piece);
         let mut rates = 0.0;
         pipeline::run(at_once, give, worker, |done| {
-            let (entry, rate, mut rows, mut boundaries) = done;
+            let (entry, rate, mut rows, mut starts) = done;
             recipe.progress.add(16 * u64::from(entry.count));
             rates += rate;
-            writer.ribbon(entry, &rows, &boundaries)?;
+            writer.ribbon(entry, &rows, &starts)?;
             rows.clear();
-            boundaries.clear();
-            buffers.put((rows, boundaries));
+            starts.clear();
+            buffers.put((rows, starts));
             Ok(())
         })?;
         // Hashes are evenly distributed over shards.
@@ -400,7 +402,7 @@ fn blocks_entry(bytes: usize) -> Entry {
 
 /// The run itself: it is read once for the checksums and once for writing.
 fn hashes(run: &Run, head: &Head, recipe: &Recipe, out: &Path) -> Result<u64> {
-    let shards = size::shards(Kind::Hashes, run.count());
+    let shards = size::shards_of_hashes(run.count());
     // Once for the checksums and once for writing.
     recipe
         .progress

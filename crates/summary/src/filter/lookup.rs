@@ -1,17 +1,17 @@
 //! Looking up hashes in an open filter.
 //!
-//! A lookup in memory is a little arithmetic followed by one memory access: three contiguous blocks
-//! of a ribbon filter, or one block of a Bloom filter. So once all shards are verified, lookups do
+//! A lookup in memory is a little arithmetic followed by one memory access: two adjacent blocks of a
+//! ribbon filter, or one block of a Bloom filter. So once all shards are verified, lookups do
 //! nothing else, and batches prefetch what they will need. Everything is forcibly inlined: the
 //! fewer instructions a lookup takes, the more lookups the processor can overlap.
 
 use std::sync::atomic::Ordering;
 
 use super::bloom::{self, BLOCK};
-use super::format::{Kind, Part};
-use super::hash::Hash;
-use super::read::Filter;
-use super::ribbon;
+use super::format::{Kind, Layout, Part};
+use super::hash::{Hash, high, spread};
+use super::read::{Filter, Way};
+use super::ribbon::{self, Place};
 use crate::error::{Error, Result};
 
 /// How many hashes are prefetched ahead.
@@ -23,13 +23,27 @@ impl Filter {
     /// # Errors
     /// If the shard of the hash is damaged or unreadable, or if the filter has several widths, so
     /// that one has to be [named](Filter::contains_at).
-    #[inline]
+    #[inline(always)]
     pub fn contains(&self, hash: Hash) -> Result<bool> {
-        let found = match self.only {
-            Some(part) => self.probe(part, hash),
-            None => Err(self.several()),
-        }?;
-        self.check_quickly()?;
+        let found = match self.way {
+            Way::Ribbon => {
+                self.sound(|| shard_of(&self.only, hash))?;
+                let probe = self.layout.probe(&self.only, hash, |place| place);
+                probe.answer(&self.bytes)
+            }
+            _ => return self.contains_otherwise(hash),
+        };
+        self.bytes.check_quickly()?;
+        Ok(found)
+    }
+
+    #[inline(never)]
+    fn contains_otherwise(&self, hash: Hash) -> Result<bool> {
+        if self.way == Way::Several {
+            return Err(self.several());
+        }
+        let found = self.probe(&self.only, hash)?;
+        self.bytes.check_quickly()?;
         Ok(found)
     }
 
@@ -40,10 +54,10 @@ impl Filter {
     /// If the shard of the hash is damaged or unreadable.
     pub fn contains_at(&self, width: u8, hash: Hash) -> Result<bool> {
         let found = match self.layout.parts.iter().find(|part| part.width == width) {
-            Some(&part) => self.probe(part, hash)?,
+            Some(part) => self.probe(part, hash)?,
             None => false,
         };
-        self.check_quickly()?;
+        self.bytes.check_quickly()?;
         Ok(found)
     }
 
@@ -53,37 +67,43 @@ impl Filter {
     /// # Errors
     /// As [`contains`](Filter::contains).
     pub fn contains_all(&self, hashes: &[Hash], out: &mut Vec<bool>) -> Result<()> {
-        let part = self.only.ok_or_else(|| self.several())?;
+        let (part, bytes) = (self.only, &self.bytes[..]);
         out.reserve(hashes.len());
-        let answered = match (self.layout.head.kind, self.in_memory()) {
-            (Kind::Ribbon, Some(bytes)) if part.shards > 0 => ahead(
-                hashes,
-                out,
-                |hash| {
-                    let probe = self.ribbon_probe(part, bytes, hash)?;
-                    probe.prefetch(bytes);
-                    Ok(probe)
-                },
-                |probe| probe.answer(bytes),
-            ),
-            (Kind::Bloom, Some(bytes)) if part.shards > 0 => ahead(
-                hashes,
-                out,
-                |hash| {
-                    let at = self.block_at(bytes, hash)?;
-                    waypost_io::mapped::prefetch(bytes, at);
-                    Ok((at, hash))
-                },
-                |(at, hash)| in_block(bytes, at, hash),
-            ),
-            _ => {
-                for &hash in hashes {
-                    out.push(self.probe(part, hash)?);
-                }
-                Ok(())
+        match self.way {
+            Way::Ribbon => {
+                self.all_sound(hashes, |hash| shard_of(&part, hash))?;
+                ahead(
+                    hashes,
+                    out,
+                    |hash| {
+                        let probe = self.layout.probe(&part, hash, |place| place);
+                        probe.prefetch(bytes);
+                        probe
+                    },
+                    |probe| probe.answer(bytes),
+                );
             }
-        };
-        answered.and_then(|()| self.check_intact())
+            Way::Bloom => {
+                self.all_sound(hashes, |hash| self.shard_of_block(hash))?;
+                ahead(
+                    hashes,
+                    out,
+                    |hash| {
+                        let at = self.block_at(hash);
+                        waypost_io::mapped::prefetch(bytes, at);
+                        (at, hash)
+                    },
+                    |(at, hash)| in_block(bytes, at, hash),
+                );
+            }
+            Way::Other => {
+                for &hash in hashes {
+                    out.push(self.probe(&part, hash)?);
+                }
+            }
+            Way::Several => return Err(self.several()),
+        }
+        self.check_intact()
     }
 
     #[cold]
@@ -91,87 +111,94 @@ impl Filter {
         Error::invalid("it has filters of several widths: name one").in_file(self.name())
     }
 
-    #[inline(always)]
-    fn probe(&self, part: Part, hash: Hash) -> Result<bool> {
-        match (self.in_memory(), self.layout.head.kind) {
+    #[inline]
+    fn probe(&self, part: &Part, hash: Hash) -> Result<bool> {
+        let bytes = &self.bytes[..];
+        match self.layout.head.kind {
             _ if part.shards == 0 => Ok(false),
-            (Some(bytes), Kind::Ribbon) => Ok(self.ribbon_probe(part, bytes, hash)?.answer(bytes)),
-            (Some(bytes), Kind::Bloom) => Ok(in_block(bytes, self.block_at(bytes, hash)?, hash)),
-            (Some(bytes), Kind::Hashes) => self.probe_hashes(part, bytes, hash),
-            (None, _) => self.probe_by_range(part, hash),
+            _ if !self.is_in_memory() => self.probe_by_range(part, hash),
+            Kind::Ribbon => {
+                self.sound(|| shard_of(part, hash))?;
+                Ok(self.layout.probe(part, hash, |place| place).answer(bytes))
+            }
+            Kind::Bloom => {
+                self.sound(|| self.shard_of_block(hash))?;
+                Ok(in_block(bytes, self.block_at(hash), hash))
+            }
+            Kind::Hashes => {
+                let shard = shard_of(part, hash);
+                self.sound(|| shard)?;
+                Ok(search(self.range(shard), hash))
+            }
         }
-    }
-
-    #[inline(never)]
-    fn probe_hashes(&self, part: Part, bytes: &[u8], hash: Hash) -> Result<bool> {
-        let shard = shard_of(part, hash);
-        self.sound(bytes, shard)?;
-        Ok(search(self.range(bytes, shard), hash))
     }
 
     /// Looks up a hash in a file of which only its shard is read.
     #[inline(never)]
-    fn probe_by_range(&self, part: Part, hash: Hash) -> Result<bool> {
+    fn probe_by_range(&self, part: &Part, hash: Hash) -> Result<bool> {
         if self.layout.head.kind == Kind::Bloom {
-            let block = bloom::block_of(hash, self.layout.blocks);
-            let (shard, block) = (
-                block / self.layout.blocks_per_shard,
-                block % self.layout.blocks_per_shard,
-            );
-            return self.with_shard(shard as usize, |bytes| {
+            let block = bloom::block_of(hash, self.layout.blocks) % self.layout.blocks_per_shard;
+            return self.with_shard(self.shard_of_block(hash), |bytes| {
                 in_block(bytes, block as usize * BLOCK, hash)
             });
         }
-        let (shard, position) = place_of(part, hash);
-        let layout = &self.layout;
-        self.with_shard(shard, |bytes| match layout.places.get(shard) {
-            Some(place) => place
-                .alone()
-                .probe(hash, position, &layout.deviations)
-                .answer(bytes),
-            None => search(bytes, hash),
+        let shard = shard_of(part, hash);
+        let ribbon = self.layout.head.kind == Kind::Ribbon;
+        self.with_shard(shard, |bytes| match ribbon {
+            true => self.layout.probe(part, hash, Place::alone).answer(bytes),
+            false => search(bytes, hash),
         })
-    }
-
-    #[inline(always)]
-    fn ribbon_probe(&self, part: Part, bytes: &[u8], hash: Hash) -> Result<ribbon::Probe> {
-        let (shard, position) = place_of(part, hash);
-        self.sound(bytes, shard)?;
-        let layout = &self.layout;
-        Ok(layout.places[shard].probe(hash, position, &layout.deviations))
     }
 
     /// The offset of the block of a hash: the shards of a Bloom filter are contiguous.
     #[inline(always)]
-    fn block_at(&self, bytes: &[u8], hash: Hash) -> Result<usize> {
+    fn block_at(&self, hash: Hash) -> usize {
         let block = bloom::block_of(hash, self.layout.blocks);
+        self.layout.first_block + block as usize * BLOCK
+    }
+
+    /// The shard of a hash in a Bloom filter.
+    #[inline]
+    fn shard_of_block(&self, hash: Hash) -> usize {
+        (bloom::block_of(hash, self.layout.blocks) / self.layout.blocks_per_shard) as usize
+    }
+
+    /// Verifies the shards of all hashes on first access.
+    fn all_sound(&self, hashes: &[Hash], shard: impl Fn(Hash) -> usize) -> Result<()> {
         if self.unsound.load(Ordering::Relaxed) > 0 {
-            self.ensure(bytes, (block / self.layout.blocks_per_shard) as usize)?;
+            for &hash in hashes {
+                self.ensure(shard(hash))?;
+            }
         }
-        Ok(self.layout.first_block + block as usize * BLOCK)
+        Ok(())
     }
 
     /// Verifies a shard on first access.
     #[inline(always)]
-    fn sound(&self, bytes: &[u8], shard: usize) -> Result<()> {
+    fn sound(&self, shard: impl FnOnce() -> usize) -> Result<()> {
         if self.unsound.load(Ordering::Relaxed) > 0 {
-            self.ensure(bytes, shard)?;
+            self.ensure(shard())?;
         }
         Ok(())
     }
 }
 
-/// The shard of a hash in a part that has shards; not for Bloom filters.
-#[inline]
-pub(super) fn shard_of(part: Part, hash: Hash) -> usize {
-    place_of(part, hash).0
+impl Layout {
+    /// What to check for a hash in a part of a ribbon filter that has shards.
+    #[inline(always)]
+    fn probe(&self, part: &Part, hash: Hash, place: impl Fn(Place) -> Place) -> ribbon::Probe {
+        let position = ribbon::position(hash, part.shards as u64, part.buckets as u64);
+        let shard = position.shard as usize;
+        let start = part.first_start + shard * (part.buckets + 1) + position.bucket as usize;
+        let starts = [self.starts[start], self.starts[start + 1]];
+        place(self.places[part.first + shard]).probe(hash, position, starts, part.width)
+    }
 }
 
-/// The same, with the position of the hash in the shard.
-#[inline(always)]
-fn place_of(part: Part, hash: Hash) -> (usize, u64) {
-    let (shard, position) = ribbon::shard_of(hash, part.shards as u64);
-    (part.first + shard as usize, position)
+/// The shard of a hash in a part that has shards; not for Bloom filters.
+#[inline]
+pub(super) fn shard_of(part: &Part, hash: Hash) -> usize {
+    part.first + spread(high(hash), part.shards as u64) as usize
 }
 
 #[inline]
@@ -181,25 +208,24 @@ fn in_block(bytes: &[u8], at: usize, hash: Hash) -> bool {
 }
 
 /// Answers in order, prefetching for the hashes ahead.
-#[inline]
+#[inline(always)]
 fn ahead<P: Copy + Default>(
     hashes: &[Hash],
     out: &mut Vec<bool>,
-    ask: impl Fn(Hash) -> Result<P>,
+    ask: impl Fn(Hash) -> P,
     answer: impl Fn(P) -> bool,
-) -> Result<()> {
+) {
+    // Each closure is called in one place, so that it is inlined.
     let mut ring = [P::default(); AHEAD];
-    for (asked, &hash) in ring.iter_mut().zip(hashes) {
-        *asked = ask(hash)?;
-    }
-    for number in 0..hashes.len() {
+    for number in 0..hashes.len() + AHEAD {
         let asked = &mut ring[number % AHEAD];
-        out.push(answer(*asked));
-        if let Some(&hash) = hashes.get(number + AHEAD) {
-            *asked = ask(hash)?;
+        if number >= AHEAD {
+            out.push(answer(*asked));
+        }
+        if let Some(&hash) = hashes.get(number) {
+            *asked = ask(hash);
         }
     }
-    Ok(())
 }
 
 /// Whether a hash is among sorted ones. Hashes are evenly distributed, so this starts with

@@ -21,9 +21,13 @@ use waypost_io::Mapped;
 pub struct Filter {
     name: String,
     pub(crate) layout: Layout,
-    bytes: Bytes,
+    /// All of it, unless it is read by range.
+    pub(super) bytes: Mapped,
+    by_range: Option<ByRange>,
+    /// How a hash is looked up if no part is named.
+    pub(super) way: Way,
     /// Its only part, unless it has several widths.
-    pub(super) only: Option<Part>,
+    pub(super) only: Part,
     /// Which shards are verified, and how many are not yet.
     sound: Vec<AtomicBool>,
     pub(super) unsound: AtomicUsize,
@@ -31,11 +35,23 @@ pub struct Filter {
     pub(crate) about: crate::About,
 }
 
-enum Bytes {
-    Map(Mapped),
-    Memory(Vec<u8>),
-    /// Read by range; the last shard is cached.
-    File(File, Mutex<Option<(usize, Vec<u8>)>>),
+/// A file that is read by range; the last shard is cached.
+struct ByRange {
+    file: File,
+    last: Mutex<Option<(usize, Vec<u8>)>>,
+}
+
+/// How a hash is looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// In a ribbon filter in memory that has shards.
+    Ribbon,
+    /// In a Bloom filter in memory that has blocks.
+    Bloom,
+    /// In hashes, or in a file that is read by range, or in a filter that holds nothing.
+    Other,
+    /// Not at all: it has several widths.
+    Several,
 }
 
 impl Filter {
@@ -94,11 +110,7 @@ impl Filter {
             return Err(other.instead_of("a filter").in_file(source).into());
         }
         let layout = whole(&map).map_err(|error| error.in_file(path.display()))?;
-        Ok(Filter::new(
-            path.display().to_string(),
-            layout,
-            Bytes::Map(map),
-        ))
+        Ok(Filter::new(path.display().to_string(), layout, map, None))
     }
 
     /// Opens a file to be read shard by shard, as over a network: first everything before the
@@ -120,29 +132,37 @@ impl Filter {
             Layout::decode(&prefix, length)
         };
         let layout = read().map_err(|error| error.in_file(path.display()))?;
-        Ok(Filter::new(
-            path.display().to_string(),
-            layout,
-            Bytes::File(file, Mutex::default()),
-        ))
+        let by_range = ByRange {
+            file,
+            last: Mutex::default(),
+        };
+        let (name, nothing) = (path.display().to_string(), Mapped::from(Vec::new()));
+        Ok(Filter::new(name, layout, nothing, Some(by_range)))
     }
 
-    /// Opens a filter from bytes.
+    /// Opens a filter from bytes: a `Vec<u8>`, an `Arc<[u8]>` or a [`Mapped`] file.
     ///
     /// # Errors
     /// If they are not a filter, or are damaged.
-    pub fn from_bytes(bytes: Vec<u8>) -> Result<Filter> {
+    pub fn from_bytes(bytes: impl Into<Mapped>) -> Result<Filter> {
+        let bytes = bytes.into();
         let layout = whole(&bytes)?;
-        Ok(Filter::new(String::new(), layout, Bytes::Memory(bytes)))
+        Ok(Filter::new(String::new(), layout, bytes, None))
     }
 
-    fn new(name: String, layout: Layout, bytes: Bytes) -> Filter {
+    fn new(name: String, layout: Layout, bytes: Mapped, by_range: Option<ByRange>) -> Filter {
+        let only = match layout.parts[..] {
+            [part] => part,
+            _ => Part::default(),
+        };
         Filter {
             name,
-            only: match layout.parts[..] {
-                [] => Some(Part::default()),
-                [part] => Some(part),
-                _ => None,
+            only,
+            way: match layout.head.kind {
+                _ if layout.parts.len() > 1 => Way::Several,
+                Kind::Ribbon if by_range.is_none() && only.shards > 0 => Way::Ribbon,
+                Kind::Bloom if by_range.is_none() && only.shards > 0 => Way::Bloom,
+                _ => Way::Other,
             },
             sound: layout.entries.iter().map(|_| false.into()).collect(),
             unsound: layout.entries.len().into(),
@@ -150,6 +170,7 @@ impl Filter {
             about: super::summary::about(&layout),
             layout,
             bytes,
+            by_range,
         }
     }
 
@@ -237,40 +258,22 @@ impl Filter {
         self.layout.blocks
     }
 
-    /// The same with a single load, for single lookups.
-    #[inline]
-    pub(super) fn check_quickly(&self) -> Result<()> {
-        match &self.bytes {
-            Bytes::Map(map) => Ok(map.check_quickly()?),
-            Bytes::Memory(_) | Bytes::File(..) => Ok(()),
-        }
-    }
-
     /// Whether the file is still intact, that is, was not truncated while in use.
     pub(crate) fn check_intact(&self) -> Result<()> {
-        match &self.bytes {
-            Bytes::Map(map) => Ok(map.check()?),
-            Bytes::Memory(_) | Bytes::File(..) => Ok(()),
-        }
+        Ok(self.bytes.check()?)
     }
 
-    #[inline]
-    pub(super) fn in_memory(&self) -> Option<&[u8]> {
-        match &self.bytes {
-            Bytes::Map(map) => Some(map),
-            Bytes::Memory(bytes) => Some(bytes),
-            Bytes::File(..) => None,
-        }
+    pub(super) fn is_in_memory(&self) -> bool {
+        self.by_range.is_none()
     }
 
     /// Reads a shard and passes its verified bytes to `take`.
     pub(crate) fn with_shard<T>(&self, shard: usize, take: impl FnOnce(&[u8]) -> T) -> Result<T> {
-        let Bytes::File(file, kept) = &self.bytes else {
-            let bytes = self.in_memory().unwrap_or_default();
-            self.verify(shard, self.gap(bytes, shard), self.range(bytes, shard))?;
-            return Ok(take(self.range(bytes, shard)));
+        let Some(ByRange { file, last }) = &self.by_range else {
+            self.verify(shard, self.gap(shard), self.range(shard))?;
+            return Ok(take(self.range(shard)));
         };
-        let mut kept = kept
+        let mut kept = last
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         if kept.as_ref().is_none_or(|(number, _)| *number != shard) {
@@ -286,27 +289,27 @@ impl Filter {
     }
 
     /// The range of a shard in the bytes of the file. The table was checked against their length.
-    pub(super) fn range<'a>(&self, bytes: &'a [u8], shard: usize) -> &'a [u8] {
+    pub(super) fn range(&self, shard: usize) -> &[u8] {
         let range = self.layout.range(shard);
-        bytes
+        self.bytes
             .get(range.start as usize..range.end as usize)
             .unwrap_or_default()
     }
 
     /// The padding before a shard.
-    fn gap<'a>(&self, bytes: &'a [u8], shard: usize) -> &'a [u8] {
+    fn gap(&self, shard: usize) -> &[u8] {
         let end = self.layout.range(shard).start as usize;
-        bytes
+        self.bytes
             .get(self.layout.gap(shard) as usize..end)
             .unwrap_or_default()
     }
 
     /// Verifies a shard on first access.
     #[cold]
-    pub(super) fn ensure(&self, bytes: &[u8], shard: usize) -> Result<()> {
+    pub(super) fn ensure(&self, shard: usize) -> Result<()> {
         match self.sound.get(shard) {
             Some(sound) if !sound.load(Ordering::Relaxed) => {
-                self.verify(shard, self.gap(bytes, shard), self.range(bytes, shard))
+                self.verify(shard, self.gap(shard), self.range(shard))
             }
             _ => Ok(()),
         }
@@ -341,11 +344,11 @@ impl Filter {
 
     /// Searching relies on the order of hashes, and on each being in its shard.
     fn verify_order(&self, shard: usize, bytes: &[u8]) -> Result<()> {
-        let part = self.only.unwrap_or_default();
+        let part = self.only;
         let mut last = None;
         let sound = decode(bytes).all(|hash| {
             let larger = last.replace(hash).is_none_or(|last| last < hash);
-            larger && shard_of(part, hash) == shard
+            larger && shard_of(&part, hash) == shard
         });
         if sound {
             Ok(())

@@ -27,13 +27,9 @@ const HASHES_SHARD: u64 = 1 << 16;
 /// Blocks in a shard of a Bloom filter: a mebibyte.
 pub(crate) const BLOOM_SHARD: u64 = 1 << 14;
 
-/// The number of shards for this many keys. At least one.
-pub(crate) fn shards(kind: Kind, keys: u64) -> u64 {
-    match kind {
-        Kind::Ribbon => ribbon::shards(keys),
-        Kind::Hashes => (keys / HASHES_SHARD).max(1),
-        Kind::Bloom => bloom::blocks_for(keys, 8.0).div_ceil(BLOOM_SHARD),
-    }
+/// The number of shards of a file of this many hashes. At least one.
+pub(crate) fn shards_of_hashes(hashes: u64) -> u64 {
+    (hashes / HASHES_SHARD).max(1)
 }
 
 /// The size of a file without metadata and padding, in bytes: exact for hashes and Bloom filters,
@@ -47,14 +43,15 @@ pub fn file_size(kind: Kind, keys: u64, bits: f64) -> u64 {
         Kind::Bloom => bloom_size(bloom::blocks_for(keys, bits)),
         Kind::Hashes => keys
             .saturating_mul(16)
-            .saturating_add(128 + shards(Kind::Hashes, keys) * 32),
+            .saturating_add(128 + shards_of_hashes(keys) * 32),
     }
 }
 
 /// The size of a part of a ribbon filter in bytes: all keys of one width, with their table entries.
 /// A file has 128 bytes more, however many parts it has.
 pub(crate) fn part_size(keys: u64, width: Width) -> u64 {
-    ribbon::bytes(keys, width).saturating_add(ribbon::shards(keys) * 32)
+    ribbon::bytes(keys, width)
+        .saturating_add(ribbon::shards(keys, width.columns()).saturating_mul(32))
 }
 
 /// The same for a Bloom filter with this many blocks.
@@ -217,7 +214,7 @@ mod tests {
     #[test]
     fn sizes_beyond_two_to_the_32_are_right() {
         let keys = 10_000_000_000;
-        assert_eq!(shards(Kind::Ribbon, keys), 305_175);
+        assert_eq!(ribbon::shards(keys, 8), 305_175);
         let size = file_size(Kind::Ribbon, keys, 8.0) as f64;
         assert!((size * 8.0 / keys as f64) < 8.3, "{size}");
         assert_eq!(

@@ -12,7 +12,7 @@ use crate::filter::hash::{Fingerprint, HashFunction};
 /// The magic number.
 pub(crate) const MAGIC: [u8; 8] = *b"WPFILTER";
 /// The version that is written, and the only one that is read.
-pub(crate) const VERSION: u16 = 2;
+pub(crate) const VERSION: u16 = 3;
 /// The length of the head.
 pub(crate) const LENGTH: usize = 128;
 /// The offset of its checksum.
@@ -95,8 +95,8 @@ pub struct Head {
 pub(crate) struct Extent {
     pub(crate) metadata: u32,
     pub(crate) shards: u32,
-    /// The number of boundaries between the buckets of all shards, a byte each.
-    pub(crate) boundaries: u32,
+    /// The size in bytes of the starts of the buckets of all shards.
+    pub(crate) starts: u32,
     pub(crate) padded: bool,
 }
 
@@ -106,13 +106,13 @@ impl Extent {
         LENGTH as u64
             + u64::from(self.metadata)
             + u64::from(self.shards) * super::table::ENTRY as u64
-            + u64::from(self.boundaries)
+            + u64::from(self.starts)
     }
 }
 
 impl Head {
-    /// The bytes of the head. `rest` is metadata, table and boundaries, which the checksum also
-    /// covers.
+    /// The bytes of the head. `rest` is metadata, table and starts of buckets, which the checksum
+    /// also covers.
     pub(crate) fn encode(&self, extent: Extent, rest: &[&[u8]]) -> [u8; LENGTH] {
         let mut bytes = [0; LENGTH];
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
@@ -151,7 +151,7 @@ impl Head {
         put(56, &extent.metadata.to_le_bytes());
         put(60, &extent.shards.to_le_bytes());
         put(64, self.policy.to_string().as_bytes());
-        put(96, &extent.boundaries.to_le_bytes());
+        put(96, &extent.starts.to_le_bytes());
         let checksum = checksum(&bytes, rest);
         bytes[CHECKSUM..].copy_from_slice(&checksum.to_le_bytes());
         bytes
@@ -213,7 +213,7 @@ impl Head {
         let extent = Extent {
             metadata: u32::from_le_bytes(array(bytes, 56)),
             shards: u32::from_le_bytes(array(bytes, 60)),
-            boundaries: u32::from_le_bytes(array(bytes, 96)),
+            starts: u32::from_le_bytes(array(bytes, 96)),
             padded: bytes[13] & 2 != 0,
         };
         if extent.metadata > LONGEST_METADATA {

@@ -1,13 +1,13 @@
 //! The file format of all kinds of filters: writer and reader side by side.
 //!
 //! ```text
-//! head (128 bytes) │ metadata (JSON) │ table (32 bytes a shard) │ boundaries │ shards
+//! head (128 bytes) │ metadata (JSON) │ table (32 bytes a shard) │ starts of buckets │ shards
 //! ```
 //!
 //! Specified byte by byte in docs/formats/filter.md. Numbers are little-endian. A checksum in the
-//! head covers head, metadata, table and boundaries; one in the table covers each shard. The
-//! position of a shard follows from the table, and the shard of a hash from the hash, so a single
-//! shard can be fetched on its own.
+//! head covers everything before the shards; one in the table covers each shard. The position of a
+//! shard follows from the table, and the shard of a hash from the hash, so a single shard can be
+//! fetched on its own.
 
 mod head;
 mod metadata;

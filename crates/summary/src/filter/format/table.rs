@@ -56,11 +56,6 @@ impl Entry {
         })
     }
 
-    /// What lookups need to know about a ribbon shard whose boundaries start at number `first`.
-    fn place(&self, first: u32) -> Place {
-        Place::new(self.count, self.extent, self.width, self.narrow).at(self.offset, first)
-    }
-
     /// The size of the shard in bytes. `None` if the entry is invalid.
     pub(crate) fn length(&self, kind: Kind) -> Option<u64> {
         match kind {
@@ -88,6 +83,10 @@ pub(crate) struct Part {
     pub(crate) first: usize,
     /// How many it has.
     pub(crate) shards: usize,
+    /// Ribbon: the number of buckets in each shard.
+    pub(crate) buckets: usize,
+    /// Ribbon: where its starts of buckets begin in those of the file.
+    pub(crate) first_start: usize,
 }
 
 /// Everything before the shards, parsed and verified.
@@ -99,9 +98,8 @@ pub(crate) struct Layout {
     pub(crate) parts: Vec<Part>,
     /// Ribbon: what lookups need to know about each shard.
     pub(crate) places: Vec<Place>,
-    /// Ribbon: the deviations of bucket boundaries from where they would be if all buckets had the
-    /// same number of keys. For each shard, this includes the first and the last, which are zero.
-    pub(crate) deviations: Vec<i8>,
+    /// Ribbon: for each shard, the first row of each bucket and the end of the last one.
+    pub(crate) starts: Vec<u32>,
     /// Bloom: the number of all blocks, and of those in every shard but the last.
     pub(crate) blocks: u64,
     pub(crate) blocks_per_shard: u64,
@@ -141,7 +139,7 @@ impl Layout {
             ));
         }
         let (metadata, rest) = rest.split_at(extent.metadata as usize);
-        let (table, boundaries) = rest.split_at(rest.len() - extent.boundaries as usize);
+        let (table, starts) = rest.split_at(rest.len() - extent.starts as usize);
         let entries = table
             .chunks(ENTRY)
             .map(Entry::decode)
@@ -150,7 +148,7 @@ impl Layout {
             metadata: Metadata::decode(metadata)?,
             parts: parts(head.kind, &entries)?,
             places: Vec::new(),
-            deviations: Vec::new(),
+            starts: Vec::new(),
             blocks: 0,
             blocks_per_shard: 0,
             first_block: 0,
@@ -161,25 +159,30 @@ impl Layout {
             entries,
         };
         layout.check(extent)?;
-        layout.place(boundaries)?;
+        layout.place(starts)?;
         Ok(layout)
     }
 
     /// Computes what lookups need to know about the shards of a ribbon filter.
-    fn place(&mut self, boundaries: &[u8]) -> Result<()> {
-        let damaged = || Error::format("the boundaries of buckets are damaged");
-        let mut rest = boundaries;
+    fn place(&mut self, stored: &[u8]) -> Result<()> {
+        let damaged = || Error::format("the starts of buckets are damaged");
+        let mut rest = stored;
         if self.head.kind == Kind::Ribbon {
             self.places.reserve(self.entries.len());
-            for entry in &self.entries {
-                let inner = ribbon::boundaries(entry.count.into()) as usize;
-                let (own, others) = rest.split_at_checked(inner).ok_or_else(damaged)?;
-                rest = others;
-                let first = u32::try_from(self.deviations.len()).map_err(|_| damaged())?;
-                self.places.push(entry.place(first));
-                self.deviations.push(0);
-                self.deviations.extend(own.iter().map(|&byte| byte as i8));
-                self.deviations.push(0);
+            for part in &mut self.parts {
+                let entries = &self.entries[part.first..][..part.shards];
+                let keys = entries.iter().map(|entry| u64::from(entry.count)).sum();
+                let buckets = ribbon::buckets(keys, part.shards as u64, part.width);
+                let length = ribbon::bytes_of_starts(buckets) as usize;
+                part.buckets = buckets as usize;
+                part.first_start = self.starts.len();
+                for entry in entries {
+                    let (own, others) = rest.split_at_checked(length).ok_or_else(damaged)?;
+                    rest = others;
+                    ribbon::starts(entry.extent, buckets, own, &mut self.starts);
+                    let place = Place::new(entry.offset, entry.extent, entry.narrow);
+                    self.places.push(place);
+                }
             }
         }
         if rest.is_empty() {
@@ -285,6 +288,7 @@ fn parts(kind: Kind, entries: &[Entry]) -> Result<Vec<Part>> {
                 width: entry.width,
                 first: number,
                 shards: 1,
+                ..Part::default()
             }),
         }
     }
@@ -377,8 +381,8 @@ mod tests {
             seal(&mut bytes);
             assert!(Filter::from_bytes(bytes).is_err(), "{value} at {at}");
         }
-        // Excessive keys and rows, rows that aren't whole bytes, invalid widths, missing
-        // boundaries.
+        // Excessive keys and rows, rows that aren't whole bytes, invalid widths, missing starts of
+        // buckets.
         let entry = LENGTH;
         for (at, value) in [
             (entry + 16, vec![0xff; 4]),

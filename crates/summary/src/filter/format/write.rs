@@ -21,7 +21,7 @@ const IN_MEMORY: usize = 32 << 20;
 /// Takes shards in order and writes the file.
 pub(crate) struct Writer {
     entries: Vec<Entry>,
-    boundaries: Vec<i8>,
+    starts: Vec<u8>,
     aside: BufWriter<SpooledTempFile>,
     folder: PathBuf,
 }
@@ -31,7 +31,7 @@ impl Writer {
     pub(crate) fn new(folder: &Path) -> Writer {
         Writer {
             entries: Vec::new(),
-            boundaries: Vec::new(),
+            starts: Vec::new(),
             aside: BufWriter::with_capacity(1 << 16, SpooledTempFile::new_in(IN_MEMORY, folder)),
             folder: folder.to_owned(),
         }
@@ -46,17 +46,17 @@ impl Writer {
             .map_err(|error| Error::io("write a temporary file in", &self.folder, error))
     }
 
-    /// Adds a shard of a ribbon filter with the boundaries of its buckets.
-    pub(crate) fn ribbon(&mut self, entry: Entry, bytes: &[u8], boundaries: &[i8]) -> Result<()> {
-        self.boundaries.extend_from_slice(boundaries);
+    /// Adds a shard of a ribbon filter with the stored starts of its buckets.
+    pub(crate) fn ribbon(&mut self, entry: Entry, bytes: &[u8], starts: &[u8]) -> Result<()> {
+        self.starts.extend_from_slice(starts);
         self.shard(entry, bytes)
     }
 
     /// The size of the file.
     pub(crate) fn size(&self, kind: Kind, metadata: &Metadata) -> Result<u64> {
         let mut entries = self.entries.clone();
-        let boundaries = self.boundaries.len();
-        Ok(arrange(kind, metadata.encode().len(), boundaries, &mut entries)?.1)
+        let starts = self.starts.len();
+        Ok(arrange(kind, metadata.encode().len(), starts, &mut entries)?.1)
     }
 
     /// Writes the file. Returns its size.
@@ -68,22 +68,15 @@ impl Writer {
             .into_inner()
             .map_err(|error| fail(error.into_error()))?;
         aside.rewind().map_err(fail)?;
-        let (entries, boundaries) = (self.entries, &self.boundaries);
-        write(
-            head,
-            metadata,
-            entries,
-            boundaries,
-            out,
-            |_, length, out| {
-                let copied = io::copy(&mut Read::by_ref(&mut aside).take(length), out)?;
-                if copied == length {
-                    Ok(())
-                } else {
-                    Err(io::ErrorKind::UnexpectedEof.into())
-                }
-            },
-        )
+        let (entries, starts) = (self.entries, &self.starts);
+        write(head, metadata, entries, starts, out, |_, length, out| {
+            let copied = io::copy(&mut Read::by_ref(&mut aside).take(length), out)?;
+            if copied == length {
+                Ok(())
+            } else {
+                Err(io::ErrorKind::UnexpectedEof.into())
+            }
+        })
     }
 }
 
@@ -104,17 +97,17 @@ pub(crate) fn write(
     head: &Head,
     metadata: &Metadata,
     mut entries: Vec<Entry>,
-    boundaries: &[i8],
+    starts: &[u8],
     out: &Path,
     mut shard: impl FnMut(usize, u64, &mut dyn Write) -> io::Result<()>,
 ) -> Result<u64> {
     let metadata = metadata.encode();
-    let (extent, size) = arrange(head.kind, metadata.len(), boundaries.len(), &mut entries)?;
+    let (extent, size) = arrange(head.kind, metadata.len(), starts.len(), &mut entries)?;
     let mut table = Vec::with_capacity(entries.len() * ENTRY);
     for entry in &entries {
         entry.encode(&mut table);
     }
-    table.extend(boundaries.iter().map(|&deviation| deviation as u8));
+    table.extend_from_slice(starts);
     let fail = |error| Error::io("write", out, error);
     let mut file = AtomicFile::create(out)?;
     let mut out = BufWriter::with_capacity(1 << 20, &mut file);
@@ -141,7 +134,7 @@ pub(crate) fn write(
 fn arrange(
     kind: Kind,
     metadata: usize,
-    boundaries: usize,
+    starts: usize,
     entries: &mut [Entry],
 ) -> Result<(Extent, u64)> {
     let too_much = |what: &str| Error::invalid(format!("too much for one filter: {what}"));
@@ -151,7 +144,7 @@ fn arrange(
             .filter(|&length| length <= LONGEST_METADATA)
             .ok_or_else(|| too_much("the metadata"))?,
         shards: u32::try_from(entries.len()).map_err(|_| too_much("the shards"))?,
-        boundaries: u32::try_from(boundaries).map_err(|_| too_much("the buckets"))?,
+        starts: u32::try_from(starts).map_err(|_| too_much("the buckets"))?,
         padded: false,
     };
     let mut place = |padded: bool| -> Result<u64> {
