@@ -27,6 +27,8 @@ mod profile;
 mod snapshots;
 #[path = "command/sorting.rs"]
 mod sorting;
+#[path = "command/warc.rs"]
+mod warc;
 
 use std::path::{Path, PathBuf};
 

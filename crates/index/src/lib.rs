@@ -32,6 +32,7 @@
 //! | [`scan`](mod@scan) | scans on all cores, or in ranges on many machines, into partials that merge in input order |
 //! | [`rekey`](mod@rekey) | replaces keys by the SURTs of their URLs |
 //! | [`check`](mod@check) | reports what an index contains and what is wrong with it |
+//! | [`warc`] | indexes WARC and ARC files |
 //! | [`generate`] | generates indexes for benchmarks and tests |
 //!
 //! Parsers are pure functions over bytes; only [`scan`](mod@scan) and [`input`] use threads and files.
@@ -56,6 +57,7 @@ pub mod scan;
 mod search;
 pub mod select;
 pub mod timestamp;
+pub mod warc;
 pub mod web;
 pub mod zipnum;
 

@@ -1,4 +1,4 @@
-//! `waypost index …`: read, check, sort, merge and search the indexes of archives.
+//! `waypost index …`: make, read, check, sort, merge and search the indexes of archives.
 
 use clap::{Args, Subcommand};
 
@@ -12,9 +12,10 @@ mod lookup;
 mod merge;
 mod sort;
 mod unzip;
+mod warc;
 mod zipnum;
 
-/// Check, sort, merge and search the indexes of archives: CDX, CDXJ, ZipNum
+/// Make, check, sort, merge and search the indexes of archives: CDX, CDXJ, ZipNum
 #[derive(Args)]
 pub(crate) struct Index {
     #[command(subcommand)]
@@ -28,6 +29,7 @@ enum Command {
     Merge(merge::Merge),
     Sort(sort::Sort),
     Unzip(unzip::Unzip),
+    Warc(warc::Warc),
     Zipnum(zipnum::Zipnum),
 }
 
@@ -39,6 +41,7 @@ impl Index {
             Command::Merge(command) => command.run(out),
             Command::Sort(command) => command.run(out),
             Command::Unzip(command) => command.run(out),
+            Command::Warc(command) => command.run(out),
             Command::Zipnum(command) => command.run(out),
         }
     }

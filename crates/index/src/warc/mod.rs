@@ -1,0 +1,390 @@
+//! Indexes of WARC and ARC files, as cdxj-indexer writes them.
+//!
+//! ```text
+//! file ─► units: offset, length, content ─► record: headers ─► entry ─► CDXJ line ─► sorted
+//!          (gzip member, zstd frame,              │              │
+//!           or a record in a plain file)          └ http head    └ post: a request and its response
+//! ```
+//!
+//! Each file is read by one worker. A record is inflated whole to find its end, but only its headers
+//! are looked at, unless they lack the digest of the payload. Damaged records are skipped up to the
+//! next one and reported.
+
+mod entry;
+mod head;
+mod post;
+mod record;
+mod text;
+mod units;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use waypost_io::{Error, ErrorKind, Format, LineWriter, Mapped, Progress, Resources, Result};
+use waypost_surt::{Canonicalizer, Dialect};
+
+use entry::{Entry, Pairs};
+use record::Record;
+use units::Units;
+
+/// What to index, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The types of records to index.
+    pub records: Records,
+    /// Whether the key of a response to a POST or PUT request contains the body of the request.
+    pub post_append: bool,
+    /// Whether to add the SHA-256 of each record as stored.
+    pub digest: bool,
+    /// The dialect of the keys.
+    pub dialect: Dialect,
+    /// The folder to which file names are relative; without it, only the last part of a name is kept.
+    pub root: Option<PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            records: Records::Usual,
+            post_append: false,
+            digest: false,
+            dialect: Dialect::default(),
+            root: None,
+        }
+    }
+}
+
+/// Which records to index, by their type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Records {
+    /// Responses, revisits, resources and metadata, without fields about the crawl
+    /// (`application/warc-fields`).
+    Usual,
+    /// Records of these types.
+    Types(Vec<String>),
+    /// All of them.
+    All,
+}
+
+impl Records {
+    /// The usual types.
+    pub const USUAL: [&str; 4] = ["response", "revisit", "resource", "metadata"];
+
+    /// Parses a list of types with commas between them, or `all`.
+    pub fn parse(list: &str) -> Records {
+        let types: Vec<String> = list.split(',').map(|name| name.trim().to_owned()).collect();
+        match &types[..] {
+            [all] if all == "all" => Records::All,
+            types if types == Records::USUAL => Records::Usual,
+            _ => Records::Types(types),
+        }
+    }
+
+    fn includes(&self, record: &Record<'_>) -> bool {
+        let is = |name: &str| record.kind() == Some(name.as_bytes());
+        match self {
+            Records::All => true,
+            Records::Types(types) => types.iter().any(|name| is(name)),
+            Records::Usual => {
+                let is_about_crawl = record.content_type() == Some(b"application/warc-fields")
+                    && matches!(record.kind(), Some(b"resource" | b"metadata"));
+                Records::USUAL.into_iter().any(is) && !is_about_crawl
+            }
+        }
+    }
+}
+
+/// A record that was skipped, or the rest of a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Damage {
+    /// The place of the file among the inputs.
+    file: usize,
+    /// The offset of the record in the file.
+    pub offset: u64,
+    /// What is wrong.
+    pub kind: DamageKind,
+}
+
+/// What can be wrong with a record.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[non_exhaustive]
+pub enum DamageKind {
+    /// The file ends within the record.
+    #[error("the last record is truncated")]
+    Truncated,
+    /// Something stands where a record should start.
+    #[error("not a record")]
+    NotARecord,
+    /// The compressed data cannot be inflated.
+    #[error("the compressed data is corrupt")]
+    Corrupt,
+    /// The headers lack a length, date or URI, or have an invalid one.
+    #[error("the record has no valid {0}")]
+    BadHeader(&'static str),
+    /// The record is longer than the compressed data.
+    #[error("the record is longer than its compressed data")]
+    TooLong,
+    /// A record is followed by something other than another one.
+    #[error("the record does not end where its Content-Length says")]
+    BadLength,
+    /// Compressed data holds more than one record, so they have no offsets of their own.
+    #[error("several records are compressed together; the rest of the file is skipped")]
+    Together,
+}
+
+/// The result of indexing.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Records read.
+    pub records: u64,
+    /// Lines written.
+    pub lines: u64,
+    /// Damaged records.
+    pub damaged: u64,
+    /// The first damaged records, with file and offset.
+    pub damage: Vec<Error>,
+}
+
+/// Number of damaged records to name.
+const NAMED: usize = 100;
+
+/// What a record may inflate to before only its first part is kept.
+const LARGEST_UNIT: usize = 32 << 20;
+
+/// Indexes files into CDXJ lines, which are written unsorted to `out`.
+///
+/// # Errors
+/// If a file cannot be read or is not a WARC or ARC file, or if `out` cannot be written.
+pub fn index(
+    files: &[PathBuf],
+    options: &Options,
+    resources: &Resources,
+    progress: &Progress,
+    out: &Path,
+) -> Result<Report> {
+    let threads = resources.threads.clamp(1, files.len().max(1));
+    let limit = (resources.memory / 2 / threads).clamp(1 << 20, LARGEST_UNIT);
+    let writer = Mutex::new(LineWriter::create(out, &Format::Plain, 1)?);
+    let next = AtomicUsize::new(0);
+    let outcome = Mutex::new(Ok((Report::default(), Vec::new())));
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let mut worker = Worker::new(options, limit, &writer, progress);
+                loop {
+                    let place = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(path) = files.get(place) else {
+                        break;
+                    };
+                    let result = worker.index(place, path);
+                    let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
+                    if let Err(error) = result
+                        && outcome.is_ok()
+                    {
+                        *outcome = Err(error);
+                    }
+                    if outcome.is_err() {
+                        return;
+                    }
+                }
+                let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Ok((report, damage)) = &mut *outcome {
+                    report.records += worker.records;
+                    report.lines += worker.lines;
+                    report.damaged += worker.damaged;
+                    damage.append(&mut worker.damage);
+                }
+            });
+        }
+    });
+    let (mut report, mut damage) = outcome
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner)?;
+    damage.sort();
+    report.damage = damage
+        .into_iter()
+        .take(NAMED)
+        .map(|damage: Damage| {
+            Error::new(ErrorKind::Format(damage.kind.to_string()))
+                .in_file(files[damage.file].display())
+                .at_byte(damage.offset)
+        })
+        .collect();
+    let writer = writer.into_inner().unwrap_or_else(PoisonError::into_inner);
+    writer.finish()?;
+    Ok(report)
+}
+
+struct Worker<'a> {
+    options: &'a Options,
+    limit: usize,
+    writer: &'a Mutex<LineWriter>,
+    progress: &'a Progress,
+    canonicalizer: Canonicalizer,
+    buffer: Vec<u8>,
+    records: u64,
+    lines: u64,
+    damaged: u64,
+    damage: Vec<Damage>,
+}
+
+impl<'a> Worker<'a> {
+    fn new(
+        options: &'a Options,
+        limit: usize,
+        writer: &'a Mutex<LineWriter>,
+        progress: &'a Progress,
+    ) -> Worker<'a> {
+        Worker {
+            options,
+            limit,
+            writer,
+            progress,
+            canonicalizer: Canonicalizer::new(options.dialect),
+            buffer: Vec::new(),
+            records: 0,
+            lines: 0,
+            damaged: 0,
+            damage: Vec::new(),
+        }
+    }
+
+    fn index(&mut self, file: usize, path: &Path) -> Result<()> {
+        let bytes = Mapped::open(path)?;
+        let mut units = Units::new(&bytes, self.limit).ok_or_else(|| {
+            Error::new(ErrorKind::Format("not a WARC or ARC file".to_owned()))
+                .in_file(path.display())
+        })?;
+        let name = self.name(path);
+        let mut pairs = Pairs::default();
+        let mut done = 0;
+        while let Some(unit) = units.next() {
+            let unit = match unit {
+                Ok(unit) => unit,
+                Err((offset, kind)) => {
+                    self.report(file, offset, kind);
+                    continue;
+                }
+            };
+            if unit.offset - done > 1 << 20 {
+                self.progress.add(unit.offset - done);
+                bytes.release(done as usize..unit.offset as usize);
+                done = unit.offset;
+            }
+            let offset = unit.offset;
+            let record = match Record::parse(&unit) {
+                Ok(Some(record)) => record,
+                Ok(None) => continue,
+                Err(DamageKind::Together) => {
+                    self.report(file, offset, DamageKind::Together);
+                    break;
+                }
+                Err(kind) => {
+                    self.report(file, offset, kind);
+                    continue;
+                }
+            };
+            self.records += 1;
+            let is_included = self.options.records.includes(&record);
+            if !is_included && !self.options.post_append {
+                continue;
+            }
+            match Entry::new(&record, &unit, &bytes, is_included, self.options) {
+                Ok(entry) if self.options.post_append => {
+                    for entry in pairs.push(entry).into_iter().flatten() {
+                        self.write(&entry, &name)?;
+                    }
+                }
+                Ok(entry) => self.write(&entry, &name)?,
+                Err(kind) => self.report(file, offset, kind),
+            }
+        }
+        if let Some(entry) = pairs.finish() {
+            self.write(&entry, &name)?;
+        }
+        self.progress.add(bytes.len() as u64 - done);
+        bytes.check()?;
+        self.flush()
+    }
+
+    fn report(&mut self, file: usize, offset: u64, kind: DamageKind) {
+        self.damaged += 1;
+        if self.damage.len() < NAMED {
+            self.damage.push(Damage { file, offset, kind });
+        }
+    }
+
+    fn write(&mut self, entry: &Entry, name: &str) -> Result<()> {
+        if !entry.is_included {
+            return Ok(());
+        }
+        entry.push_line(name, &mut self.canonicalizer, &mut self.buffer);
+        self.lines += 1;
+        if self.buffer.len() > 1 << 18 {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer.push_lines(&self.buffer)?;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// The name of a file in the index.
+    fn name(&self, path: &Path) -> String {
+        let relative = self.options.root.as_deref().and_then(|root| {
+            let root = root.canonicalize().ok()?;
+            let path = path.canonicalize().ok()?;
+            path.strip_prefix(root).map(Path::to_owned).ok()
+        });
+        match (relative, path.file_name()) {
+            (Some(relative), _) => relative.to_string_lossy().into_owned(),
+            (None, Some(name)) => name.to_string_lossy().into_owned(),
+            (None, None) => path.to_string_lossy().into_owned(),
+        }
+    }
+}
+
+/// The WARC and ARC files that paths stand for: files as they are, folders with all such files in
+/// them and below, in order.
+///
+/// # Errors
+/// If a folder cannot be read.
+pub fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    use waypost_io::IoContext;
+    let mut files = Vec::new();
+    let mut folders = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        folders.push(path.clone());
+        let start = files.len();
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).doing("read", &folder)? {
+                let path = entry.doing("read", &folder)?.path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if is_archive_name(&path) {
+                    files.push(path);
+                }
+            }
+        }
+        files[start..].sort();
+    }
+    Ok(files)
+}
+
+fn is_archive_name(path: &Path) -> bool {
+    let name = path.to_string_lossy().to_ascii_lowercase();
+    let name = [".gz", ".zst"]
+        .iter()
+        .find_map(|end| name.strip_suffix(end))
+        .unwrap_or(&name);
+    name.ends_with(".warc") || name.ends_with(".arc")
+}
