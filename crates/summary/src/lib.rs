@@ -33,6 +33,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! Summaries are read from bytes as well as from files ([`from_bytes`], `Profile::from_bytes`,
+//! `Map::from_bytes`, `Filter::from_bytes`), built from iterators ([`holdings::Gather::collect`],
+//! [`filter::Hashing::collect`]) and written to anything that implements `Write`
+//! ([`profile::write_to`], [`map::write_to`], [`filter::write_to`]).
+//!
 //! The modules, in the order in which data passes through them:
 //!
 //! - [`holdings`]: sorted URI-Rs with their captures, from indexes and lists of any size;
@@ -63,6 +68,6 @@ pub use about::{About, Archive, By, Texts};
 pub use error::{Error, ErrorKind, Result};
 pub use frequency::{Frequency, Number, Sureness};
 pub use lookup::{Lookup, LookupBatch, LookupBuffer, SurtWriter};
-pub use open::{kind_of_file, open, open_with};
+pub use open::{from_bytes, kind_of_file, open, open_with};
 pub use scope::{Scope, Scopes};
 pub use summary::{Answer, Kind, Match, Presence, Size, Summary, combine};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use waypost_io::{Resources, Source};
+use waypost_io::{Mapped, Resources, Source};
 
 use crate::error::{Error, Result};
 use crate::filter::Filter;
@@ -36,12 +36,31 @@ pub fn open_with(path: &Path, ignore_filter: bool) -> Result<Box<dyn Summary>> {
     })
 }
 
+/// Opens a summary from its bytes: a `Vec<u8>`, an `Arc<[u8]>` or a [`Mapped`] file. If rows of a map
+/// have filters, they are ignored.
+///
+/// # Errors
+/// If it is not a summary, or is damaged.
+pub fn from_bytes(bytes: impl Into<Mapped>) -> Result<Box<dyn Summary>> {
+    let bytes = bytes.into();
+    let start = &bytes[..bytes.len().min(START)];
+    Ok(match kind_of(start) {
+        None => return Err(Error::format("this is not a summary")),
+        Some(Kind::Filter) => Box::new(Filter::from_bytes(bytes)?),
+        Some(Kind::Map) => Box::new(Map::from_bytes(bytes)?),
+        Some(Kind::Profile) => Box::new(Profile::from_bytes(bytes)?),
+    })
+}
+
+/// How many bytes tell the kind of a summary.
+const START: usize = 64 << 10;
+
 /// Detects the kind of a summary file. `None` if it is not a summary.
 ///
 /// # Errors
 /// If the file can't be read.
 pub fn kind_of_file(path: &Path) -> Result<Option<Kind>> {
-    let mut start = vec![0; 64 << 10];
+    let mut start = vec![0; START];
     let (length, _) = Source::new(path).open()?.read_full(&mut start);
     Ok(kind_of(&start[..length]))
 }

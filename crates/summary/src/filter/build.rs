@@ -8,7 +8,7 @@ use waypost_surt::{Dialect, Policy};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::bloom::{self, BLOCK};
-use super::format::{self, Entry, Head, Kind, Metadata, Writer};
+use super::format::{self, Destination, Entry, Head, Kind, Metadata, Writer};
 use super::hash::{Hash, HashFunction, Hasher};
 use super::input::{self, Hashed, Hashing, Input, Reading};
 use super::read::Filter;
@@ -138,6 +138,41 @@ pub fn write(
     encode(&hashed.finish(hashing)?, keys, &recipe, out)
 }
 
+/// Builds a filter from hashes, as [`Hashing::collect`] gathers them, and writes it to `out`.
+///
+/// ```
+/// use waypost_io::Resources;
+/// use waypost_summary::filter::{self, Filter, Hasher, Hashing, Keyer, Keys, Recipe};
+/// use waypost_summary::holdings::Counts;
+/// use waypost_surt::{Dialect, Policy, Surt};
+///
+/// let keyer = Keyer::new(Dialect::Ia, Policy::Whole, Hasher::Public);
+/// let hashing = Hashing::new(keyer, Dialect::Ia, &Resources::default());
+/// let held = [(Surt::new(b"com,example)/"), Counts::of_captures(3))];
+/// let hashed = hashing.collect(held)?;
+/// let keys = Keys::new(Hasher::Public, Dialect::Ia, Policy::Whole);
+/// let mut bytes = Vec::new();
+/// filter::write_to(&hashing, hashed, keys, &Recipe::default(), &mut bytes)?;
+///
+/// let filter = Filter::from_bytes(bytes)?;
+/// let mut keyer = Keyer::of(&filter)?;
+/// assert!(filter.contains(keyer.hash(b"http://www.example.com/")?)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// If the filter can't be written, or the recipe is invalid.
+pub fn write_to(
+    hashing: &Hashing,
+    hashed: Hashed,
+    keys: Keys,
+    recipe: &Recipe,
+    mut out: impl io::Write,
+) -> Result<BuildReport> {
+    let run = hashed.finish(hashing)?;
+    encode(&run, keys, recipe, Destination::Writer(&mut out))
+}
+
 /// Fills in metadata from the input where the user gave none: dates come from captures, never from
 /// the clock.
 fn describe(reading: &Reading, scopes: &Scopes, metadata: &mut Metadata) -> Result<()> {
@@ -162,7 +197,12 @@ fn describe_scopes(scopes: &Scopes, metadata: &mut Metadata) -> Result<()> {
 }
 
 /// Writes the filter of a run.
-pub(crate) fn encode(run: &Run, keys: Keys, recipe: &Recipe, out: &Path) -> Result<BuildReport> {
+pub(crate) fn encode<'a>(
+    run: &Run,
+    keys: Keys,
+    recipe: &Recipe,
+    out: impl Into<Destination<'a>>,
+) -> Result<BuildReport> {
     let mut head = keys.head(recipe.kind, run.count());
     let metadata = recipe.metadata.encode().len() as u64;
     let bytes = match recipe.kind {
@@ -401,7 +441,12 @@ fn blocks_entry(bytes: usize) -> Entry {
 }
 
 /// The run itself: it is read once for the checksums and once for writing.
-fn hashes(run: &Run, head: &Head, recipe: &Recipe, out: &Path) -> Result<u64> {
+fn hashes<'a>(
+    run: &Run,
+    head: &Head,
+    recipe: &Recipe,
+    out: impl Into<Destination<'a>>,
+) -> Result<u64> {
     let shards = size::shards_of_hashes(run.count());
     // Once for the checksums and once for writing.
     recipe
@@ -661,7 +706,7 @@ mod tests {
         let mut head = keys.head(Kind::Ribbon, runs.iter().map(|(_, run)| run.count()).sum());
         assert_eq!(rate, 0.5);
         head.rate = rate;
-        let bytes = writer.finish(&head, &Metadata::default(), &out).unwrap();
+        let bytes = writer.finish(&head, &Metadata::default(), &*out).unwrap();
         assert_eq!(bytes, size);
         let filter = Filter::open(&out).unwrap();
         assert_eq!(filter.widths(), [1, 4, 8, 9, 16]);

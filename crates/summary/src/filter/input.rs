@@ -12,14 +12,14 @@ use waypost_index::{Capture, Field, Fields, Select};
 use waypost_io::partial::{Decoder, Encoder};
 use waypost_io::progress::{Phase, Progress};
 use waypost_io::{Resources, Source};
-use waypost_surt::{Dialect, Policy};
+use waypost_surt::{Dialect, Policy, Surt};
 
 use super::hash::{Hash, Hasher};
 use super::partition::Partitions;
 use super::run::Run;
 use super::summary::Keyer;
 use crate::error::{Error, ErrorKind, Result};
-use crate::holdings::{BadUri, Content, Span, check_filters, tell};
+use crate::holdings::{BadUri, Content, Counts, Span, check_filters, tell};
 
 /// What to read, and how.
 pub struct Input<'a> {
@@ -205,6 +205,28 @@ impl Hashing {
             dialect,
             resources: resources.clone(),
         }
+    }
+
+    /// Hashes the keys of URI-Rs.
+    ///
+    /// # Errors
+    /// When a temporary file cannot be written.
+    pub fn collect<'s>(
+        &self,
+        urirs: impl IntoIterator<Item = (Surt<'s>, Counts)>,
+    ) -> Result<Hashed> {
+        let mut hashed = self.empty();
+        let mut keyer = self.keyer.clone();
+        let mut batch = Vec::with_capacity(FEW);
+        for (surt, _) in urirs {
+            batch.push(keyer.hash_surt(surt.as_bytes()));
+            if batch.len() == FEW {
+                hashed.take(self, &batch)?;
+                batch.clear();
+            }
+        }
+        hashed.take(self, &batch)?;
+        Ok(hashed)
     }
 
     fn partitions(&self) -> Partitions {

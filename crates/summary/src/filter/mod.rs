@@ -58,7 +58,7 @@ mod size;
 mod summary;
 
 pub(crate) use build::ribbons;
-pub use build::{BuildReport, Keys, Recipe, add, build, exclude, merge, write};
+pub use build::{BuildReport, Keys, Recipe, add, build, exclude, merge, write, write_to};
 pub use format::{ELEMENTS, Head, Kind, Metadata};
 pub use hash::{Fingerprint, Hash, HashFunction, Hasher, Secret};
 pub use input::{Hashed, Hashing, Input, Reading};

@@ -26,9 +26,9 @@ use waypost_surt::Dialect;
 
 use crate::about::By;
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::records::Counts;
 
 pub(crate) use crate::lookup::escaped;
+pub use crate::profile::records::Counts;
 pub use list::BadUri;
 pub(crate) use list::check_filters;
 pub use partial::{Gather, Held};
@@ -218,6 +218,20 @@ impl Reading {
             ..Reading::default()
         };
         reading.take(outcome, list);
+        reading.finish(held)?;
+        Ok(reading)
+    }
+
+    /// What is known of holdings that were not read from files: see [`Gather::collect`].
+    ///
+    /// # Errors
+    /// When spilled rows cannot be merged.
+    pub fn of_held(held: &mut Held) -> Result<Reading> {
+        let mut reading = Reading {
+            contents: vec![(String::new(), Content::List)],
+            captures: held.captures(),
+            ..Reading::default()
+        };
         reading.finish(held)?;
         Ok(reading)
     }

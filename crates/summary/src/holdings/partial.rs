@@ -13,11 +13,12 @@ use waypost_index::timestamp::Time;
 use waypost_index::{Capture, Fields, Select};
 use waypost_io::Resources;
 use waypost_io::partial::{Decoder, Encoder, Runs, Spill, push_number, take_number};
-use waypost_surt::Dialect;
+use waypost_surt::{Dialect, Surt};
 
 use super::run::{Span, fields_of, second_key};
 use crate::about::By;
 use crate::lookup::{SurtWriter, spelled};
+use crate::profile::records::Counts;
 
 /// Gathers holdings: the scan job behind every profile, map and evaluation.
 ///
@@ -70,6 +71,43 @@ impl Gather {
         }
     }
 
+    /// Gathers URI-Rs in any order; counts of the same URI-R are added up.
+    ///
+    /// ```
+    /// use waypost_io::Resources;
+    /// use waypost_summary::holdings::{Counts, Gather, Input, Reading};
+    /// use waypost_summary::{Archive, map};
+    /// use waypost_surt::{Dialect, Surt};
+    ///
+    /// let gather = Gather::new(Dialect::Ia, None, &Resources::default());
+    /// let urirs = [(b"com,example)/a", 2), (b"com,example)/b", 1)];
+    /// let urirs = urirs.map(|(surt, captures)| (Surt::new(surt), Counts::of_captures(captures)));
+    /// let mut held = gather.collect(urirs)?;
+    /// let reading = Reading::of_held(&mut held)?;
+    /// let mut text = Vec::new();
+    /// let (input, archive) = (Input::new(Vec::new()), Archive::default());
+    /// map::write_to(&mut held, reading, &input, &archive, &mut text)?;
+    /// assert!(text.ends_with(b"com,example)/a 2/1\ncom,example)/b 1/1\n"));
+    /// # Ok::<(), waypost_summary::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When a temporary file cannot be written.
+    pub fn collect<'s>(
+        &self,
+        urirs: impl IntoIterator<Item = (Surt<'s>, Counts)>,
+    ) -> waypost_io::Result<Held> {
+        let mut held = self.empty();
+        let second: &[u8] = if self.by.is_some() { b"-" } else { b"" };
+        let mut payload = Vec::new();
+        for (surt, counts) in urirs {
+            let surt = spelled(surt.as_bytes());
+            held.count(&surt, second, counts.captures, self.source, &mut payload);
+        }
+        self.seal(&mut held)?;
+        Ok(held)
+    }
+
     /// The same for captures of the source with this number, which must be below 64.
     #[must_use]
     pub fn of_source(&self, number: usize) -> Gather {
@@ -86,6 +124,8 @@ impl Gather {
 /// URI-Rs with counts.
 pub struct Held {
     runs: Runs,
+    /// Captures that were added here; not kept in serialised form.
+    captures: u64,
     span: Span,
     /// How the keys of indexes compare with their URLs.
     keys: KeyCheck,
@@ -155,11 +195,29 @@ impl Held {
         &mut self.runs
     }
 
+    /// The number of captures.
+    pub fn captures(&self) -> u64 {
+        self.captures
+    }
+
     #[inline]
     fn add(&mut self, surt: &[u8], second: &[u8], source: u64, payload: &mut Vec<u8>) {
+        self.count(surt, second, 1, source, payload);
+    }
+
+    #[inline]
+    fn count(
+        &mut self,
+        surt: &[u8],
+        second: &[u8],
+        captures: u64,
+        source: u64,
+        payload: &mut Vec<u8>,
+    ) {
+        self.captures += captures;
         let tail = &mut self.tail;
         if tail.captures > 0 && tail.surt == surt && tail.second == second {
-            tail.captures += 1;
+            tail.captures += captures;
             return;
         }
         tail.flush(&mut self.runs, payload);
@@ -167,7 +225,7 @@ impl Held {
         tail.surt.extend_from_slice(surt);
         tail.second.clear();
         tail.second.extend_from_slice(second);
-        (tail.captures, tail.source) = (1, source);
+        (tail.captures, tail.source) = (captures, source);
     }
 }
 
@@ -203,6 +261,7 @@ impl Job for Gather {
     fn empty(&self) -> Held {
         Held {
             runs: Runs::new(self.share, &self.spill),
+            captures: 0,
             span: Span::default(),
             keys: KeyCheck::default(),
             tail: Tail::default(),

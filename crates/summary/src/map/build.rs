@@ -110,6 +110,47 @@ pub fn write_held(
     })
 }
 
+/// The same, to a writer.
+///
+/// # Errors
+/// When the map cannot be written.
+pub fn write_to(
+    held: &mut Held,
+    reading: Reading,
+    input: &Input,
+    archive: &Archive,
+    mut out: impl std::io::Write,
+) -> Result<BuildReport> {
+    let mut state = State::new(&input.resources.with_memory(input.resources.memory / 2))?;
+    state.take(held, input)?;
+    let about = about(input, archive, &reading);
+    let mut head = Vec::new();
+    headers(&about, about.by.map(By::field)).write(&mut head);
+    let keys = 1 + usize::from(input.by.is_some());
+    let fail = |error| Error::io("write", Path::new("the map"), error);
+    let (mut buffer, mut bytes) = (Vec::new(), 0);
+    let (main, rest) = state.finish(&input.progress)?;
+    let rows = write_rows(main, rest, &head, keys, &input.progress, |line| {
+        buffer.extend_from_slice(line);
+        buffer.push(b'\n');
+        bytes += line.len() as u64 + 1;
+        if buffer.len() >= 1 << 16 {
+            out.write_all(&buffer).map_err(fail)?;
+            buffer.clear();
+        }
+        Ok(())
+    })?;
+    out.write_all(&buffer)
+        .and_then(|()| out.flush())
+        .map_err(fail)?;
+    Ok(BuildReport {
+        reading,
+        rows,
+        bytes,
+        profiles: 0,
+    })
+}
+
 /// The number of key fields in the rows of an `HxPx` profile. `None` if it is something else.
 fn profile_keys(source: &Source) -> Result<Option<usize>> {
     let mut start = [0];
@@ -245,23 +286,37 @@ pub(crate) fn headers(about: &About, second: Option<&str>) -> Headers {
     headers
 }
 
-/// Merges the rows that arrived in order with those that had to be sorted.
+/// Writes all rows to a file. Returns how many there are, and its size in bytes.
 fn write(
-    mut main: Spooled,
-    mut rest: Spooled,
+    main: Spooled,
+    rest: Spooled,
     head: &[u8],
     keys: usize,
     progress: &Progress,
     path: &Path,
 ) -> Result<(u64, u64)> {
+    let mut out = LineWriter::create(path, &Format::of_name(path), 1)?;
+    let rows = write_rows(main, rest, head, keys, progress, |line| Ok(out.push(line)?))?;
+    Ok((rows, out.finish()?.bytes_out))
+}
+
+/// Merges the rows that arrived in order with those that had to be sorted, and passes all lines to
+/// `push`.
+fn write_rows(
+    mut main: Spooled,
+    mut rest: Spooled,
+    head: &[u8],
+    keys: usize,
+    progress: &Progress,
+    mut push: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<u64> {
     progress.begin(Phase::Writing, Some(main.size() + rest.size()));
     let mut steps = progress.steps();
-    let mut out = LineWriter::create(path, &Format::of_name(path), 1)?;
     for line in head
         .split(|&byte| byte == b'\n')
         .filter(|line| !line.is_empty())
     {
-        out.push(line)?;
+        push(line)?;
     }
     let mut rows = 0;
     let mut line = Vec::new();
@@ -285,7 +340,7 @@ fn write(
         let second = from.second().or((keys > 1).then_some(&b"-"[..]));
         row::write(&from.key, second, &frequency, None, &mut line);
         line.pop();
-        out.push(&line)?;
+        push(&line)?;
         // A spooled line is two bytes longer.
         steps.add(line.len() as u64 + 2);
         rows += 1;
@@ -296,8 +351,7 @@ fn write(
             more_rest = rest.advance()?;
         }
     }
-    let written = out.finish()?;
-    Ok((rows, written.bytes_out))
+    Ok(rows)
 }
 
 /// Turns URI-Rs into rows.
@@ -328,9 +382,13 @@ impl State {
         progress: &Progress,
         out: &Path,
     ) -> Result<(u64, u64)> {
-        progress.begin(Phase::Sorting, None);
-        let (main, rest) = (self.main.finish()?, self.rest.finish()?);
+        let (main, rest) = self.finish(progress)?;
         write(main, rest, head, keys, progress, out)
+    }
+
+    fn finish(self, progress: &Progress) -> Result<(Spooled, Spooled)> {
+        progress.begin(Phase::Sorting, None);
+        Ok((self.main.finish()?, self.rest.finish()?))
     }
 
     /// Adds the rows of the holdings.

@@ -17,7 +17,7 @@ use super::records::{Counts, Records};
 use super::row::Row;
 use super::rows::Rows;
 use crate::about::{About, Archive, Texts};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::frequency::{Frequency, Number};
 use crate::holdings::{self, Content, Held, Input, Pass, Reading, Reduce, Run, reduce};
 use crate::scope::Scopes;
@@ -126,6 +126,38 @@ pub fn write(
         profiles,
         time: start.elapsed(),
     })
+}
+
+/// Builds the profile of one policy from gathered holdings, and writes it to `out`. The policies and
+/// the folder of `options` are ignored.
+///
+/// # Errors
+/// When the profile cannot be written.
+pub fn write_to(
+    held: &mut Held,
+    reading: Reading,
+    input: &Input,
+    policy: Policy,
+    options: &Options,
+    mut out: impl std::io::Write,
+) -> Result<Report> {
+    let temporary = &input.resources.temporary;
+    let fail = |error| Error::io("write a temporary file in", temporary, error);
+    // A key that arrives late starts the rows anew, so they are not written to `out` at once.
+    let folder = tempfile::tempdir_in(temporary).map_err(fail)?;
+    let options = Options {
+        policies: vec![policy],
+        folder: Some(folder.path().to_owned()),
+        ..options.clone()
+    };
+    let mut report = write(held, reading, input, &options)?;
+    for profile in &mut report.profiles {
+        if let Some(path) = profile.path.take() {
+            let mut file = std::fs::File::open(path).map_err(fail)?;
+            std::io::copy(&mut file, &mut out).map_err(fail)?;
+        }
+    }
+    Ok(report)
 }
 
 fn make_folder(options: &Options) -> Result<Option<OutputFolder>> {

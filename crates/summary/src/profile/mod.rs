@@ -19,7 +19,7 @@ mod row;
 mod rows;
 mod store;
 
-pub use build::{Options, PolicyReport, ProfileSize, Report, build, write};
+pub use build::{Options, PolicyReport, ProfileSize, Report, build, write, write_to};
 pub use growth::{Growth, Heaps, Step, growth};
 pub use merge::{Merged, merge};
 pub use row::Row;

@@ -13,13 +13,26 @@ pub(crate) trait Count: Clone + Send {
     fn decode(bytes: &[u8]) -> Option<Self>;
 }
 
-/// Counts of a profile being built.
+/// The counts of a key, or of one URI-R.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    pub(crate) captures: u64,
-    pub(crate) urirs: u64,
-    /// A bit for each source.
-    pub(crate) sources: u64,
+pub struct Counts {
+    /// Captures.
+    pub captures: u64,
+    /// URI-Rs: one for a URI-R.
+    pub urirs: u64,
+    /// The sources, a bit for each.
+    pub sources: u64,
+}
+
+impl Counts {
+    /// One URI-R of a single source, with this many captures.
+    pub fn of_captures(captures: u64) -> Counts {
+        Counts {
+            captures,
+            urirs: 1,
+            sources: 1,
+        }
+    }
 }
 
 impl Count for Counts {

@@ -1,18 +1,16 @@
 //! A profile that answers lookups.
 //!
-//! Opening reads the profile once: to count its rows, determine its size and verify that it is
-//! sorted, which everything else relies on. Single lookups search plain files in place and
-//! compressed ones in memory; batches are sorted and joined in one pass over the file.
+//! A profile is read from bytes: those of a memory-mapped file, or in memory. Opening reads it once,
+//! to count its rows and to verify that it is sorted, which everything else relies on. Single lookups
+//! are binary searches; batches are sorted and joined in one pass over the rows.
 
-use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use rayon::prelude::*;
 use waypost_index::kind::{self, FileKind};
-use waypost_io::{Compression, FileReader, InputKind, Lines, Source, gzip};
+use waypost_io::{Compression, InputKind, Lines, Mapped, Source, gzip};
 use waypost_surt::Policy;
 
 use super::row::Row;
@@ -23,33 +21,24 @@ use crate::lookup::Lookup;
 use crate::summary::{Answer, Kind, Match, Size, Summary};
 use crate::ukvs::Reader;
 
-/// A profile in a file.
+/// An open profile.
 #[derive(Debug)]
 pub struct Profile {
-    source: Source,
+    /// The name of its file.
+    name: String,
+    text: Mapped,
+    /// Where the rows start in the text.
+    start: usize,
     about: About,
     policy: Policy,
     /// The number of keys in a row.
     fields: usize,
     keys: u64,
-    bytes: u64,
-    compression: Compression,
+    /// The size of its file, if that is compressed.
+    compressed: Option<u64>,
     /// Computed on demand: compressing takes longer than a lookup.
     gzip_bytes: OnceLock<u64>,
-    rows: Rows,
 }
-
-/// Where the rows are.
-#[derive(Debug)]
-enum Rows {
-    /// In a range of a file.
-    File(Arc<File>, u64, u64),
-    /// In memory.
-    Loaded(Vec<u8>),
-}
-
-/// How much is read at a time from a file.
-const PIECE: usize = 4096;
 
 impl Profile {
     /// Opens a profile, plain or compressed.
@@ -70,61 +59,83 @@ impl Profile {
             FileKind::Empty | FileKind::List | FileKind::Summary | FileKind::Text => {}
             other => return Err(other.instead_of("a profile").in_file(source).into()),
         }
-        let (mut reader, compression) = open_rows(source)?;
-        let about = About::from_headers(reader.headers()).map_err(|error| error.in_file(source))?;
+        let name = source.to_string();
+        let stream = source.open()?;
+        let plain = stream.compression() == Compression::Plain;
+        let regular = source.kind()? == InputKind::Regular;
+        if plain && regular {
+            let text = Mapped::of(source)?;
+            // What follows a byte-order mark is loaded, like the rows of a pipe or a compressed file.
+            if !text.starts_with(b"\xef\xbb\xbf") {
+                return Profile::new(name, text);
+            }
+        }
+        let mut text = Vec::new();
+        let mut lines = Lines::new(stream);
+        while lines.advance()? {
+            text.extend_from_slice(lines.line());
+            text.push(b'\n');
+        }
+        let mut profile = Profile::new(name, Mapped::from(text))?;
+        if !plain && regular {
+            profile.compressed = source.file()?.map(|(_, length)| length);
+        }
+        Ok(profile)
+    }
+
+    /// Opens a profile from its text: a `Vec<u8>`, an `Arc<[u8]>` or a [`Mapped`] file.
+    ///
+    /// ```
+    /// use waypost_summary::profile::Profile;
+    /// use waypost_summary::{Lookup, Presence, Summary};
+    ///
+    /// let text = b"!meta {\"type\": \"urikey#H2P0\"}\ncom,example)/ {\"frequency\": 7}\n";
+    /// let profile = Profile::from_bytes(text.to_vec())?;
+    /// let mut buffer = Vec::new();
+    /// let lookup = Lookup::of_surt(b"com,example)/a", &mut buffer);
+    /// assert_eq!(profile.lookup(&lookup)?.presence(), Presence::Present);
+    /// # Ok::<(), waypost_summary::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If it is not a profile, or is not sorted.
+    pub fn from_bytes(text: impl Into<Mapped>) -> Result<Profile> {
+        Profile::new("profile".to_owned(), text.into())
+    }
+
+    fn new(name: String, text: Mapped) -> Result<Profile> {
+        let mut reader = Reader::new(name.clone(), &text[..])?;
+        let about = About::from_headers(reader.headers()).map_err(|error| error.in_file(&name))?;
         let Some(policy) = about.policy else {
             return Err(
                 Error::format("not a profile: no header names the policy of its keys")
-                    .in_file(source),
+                    .in_file(&name),
             );
         };
         let fields = 1 + usize::from(about.by.is_some());
-        // Rows of a pipe, or after a byte-order mark, are kept in memory like those of a compressed
-        // file.
-        let regular = match source.kind()? {
-            InputKind::Regular => source.file()?,
-            InputKind::Pipe | InputKind::Stdin => None,
-        };
-        let plain = match (&regular, compression) {
-            (Some((file, _)), Compression::Plain) if !has_mark(file, source)? => Some(file),
-            _ => None,
-        };
         let mut keys = 0;
         let (mut key, mut before) = (Vec::new(), Vec::new());
-        let mut loaded = Vec::new();
         loop {
             let parsed = match reader.next_line()? {
                 None => break,
-                Some(line) => {
-                    if plain.is_none() {
-                        loaded.extend_from_slice(line);
-                        loaded.push(b'\n');
-                    }
-                    Row::parse(line, fields, &mut key)
-                }
+                Some(line) => Row::parse(line, fields, &mut key),
             };
             parsed.map_err(|error| reader.error(error))?;
             check_order(&before, &key, keys).map_err(|error| reader.error(error))?;
             std::mem::swap(&mut before, &mut key);
             keys += 1;
         }
-        let bytes = regular
-            .as_ref()
-            .map_or(loaded.len() as u64, |(_, length)| *length);
-        let rows = match plain {
-            Some(file) => Rows::File(Arc::clone(file), rows_start(file)?, bytes),
-            None => Rows::Loaded(loaded),
-        };
+        text.check()?;
         Ok(Profile {
-            source: source.clone(),
+            name,
+            start: rows_start(&text),
+            text,
             about,
             policy,
             fields,
             keys,
-            bytes,
-            compression,
+            compressed: None,
             gzip_bytes: OnceLock::new(),
-            rows,
         })
     }
 
@@ -143,62 +154,47 @@ impl Profile {
         self.policy
     }
 
-    /// The file.
-    pub fn path(&self) -> &Path {
-        self.source.path()
+    /// The name of its file.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The frequency of a key, over all its second keys.
     fn find(&self, key: &[u8]) -> Result<Option<Frequency>> {
         let mut at = self.first_not_below(key)?;
-        let mut line = Vec::new();
         let mut found_key = Vec::new();
         let mut sum: Option<Frequency> = None;
-        while self.line_at(at, &mut line)? {
-            at += line.len() as u64;
-            let text = line.strip_suffix(b"\n").unwrap_or(&line);
-            let row = Row::parse(
-                text.strip_suffix(b"\r").unwrap_or(text),
-                self.fields,
-                &mut found_key,
-            )
-            .map_err(|error| error.in_file(&self.source))?;
+        while let Some(line) = self.line_at(at) {
+            at += line.len() + 1;
+            let frequency = self.parse(line, &mut found_key)?;
             if first_key(&found_key, self.fields) != key {
                 break;
             }
             sum = Some(match sum {
-                None => row.frequency,
+                None => frequency,
                 // A URI-R may be under several second keys.
-                Some(sum) => at_most_urirs(sum.plus(row.frequency)),
+                Some(sum) => at_most_urirs(sum.plus(frequency)),
             });
         }
+        self.text.check()?;
         Ok(sum)
     }
 
     /// The offset of the first row whose first key is not less than `key`.
-    fn first_not_below(&self, key: &[u8]) -> Result<u64> {
-        let (mut low, mut high) = match &self.rows {
-            Rows::File(_, start, end) => (*start, *end),
-            Rows::Loaded(bytes) => (0, bytes.len() as u64),
-        };
-        let mut line = Vec::new();
+    fn first_not_below(&self, key: &[u8]) -> Result<usize> {
+        let (mut low, mut high) = (self.start, self.text.len());
         let mut found = Vec::new();
         // The wanted row starts in `low..=high`; `low` is always the start of a row.
         while low < high {
             let middle = low + (high - low) / 2;
-            let start = self.line_start(middle, low)?;
-            if !self.line_at(start, &mut line)? {
+            let before = memchr::memrchr(b'\n', &self.text[low..middle]);
+            let start = before.map_or(low, |at| low + at + 1);
+            let Some(line) = self.line_at(start) else {
                 break;
-            }
-            let text = line.strip_suffix(b"\n").unwrap_or(&line);
-            Row::parse(
-                text.strip_suffix(b"\r").unwrap_or(text),
-                self.fields,
-                &mut found,
-            )
-            .map_err(|error| error.in_file(&self.source))?;
+            };
+            self.parse(line, &mut found)?;
             if first_key(&found, self.fields) < key {
-                low = start + line.len() as u64;
+                low = start + line.len() + 1;
             } else {
                 high = start;
             }
@@ -206,56 +202,19 @@ impl Profile {
         Ok(low)
     }
 
-    /// The start of the line that contains the byte `at`, not before `least`.
-    fn line_start(&self, at: u64, least: u64) -> Result<u64> {
-        let mut end = at;
-        let mut piece = [0; PIECE];
-        while end > least {
-            let from = end.saturating_sub(PIECE as u64).max(least);
-            let length = self.read_at(from, &mut piece[..(end - from) as usize])?;
-            if let Some(feed) = memchr::memrchr(b'\n', &piece[..length]) {
-                return Ok(from + feed as u64 + 1);
-            }
-            end = from;
-        }
-        Ok(least)
+    /// The line that starts at `at`, without its line feed. `None` at the end.
+    fn line_at(&self, at: usize) -> Option<&[u8]> {
+        let rest = self.text.get(at..).filter(|rest| !rest.is_empty())?;
+        Some(&rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())])
     }
 
-    /// The line that starts at `at`, with its terminator. `false` at the end.
-    fn line_at(&self, at: u64, line: &mut Vec<u8>) -> Result<bool> {
-        line.clear();
-        let mut piece = [0; 512];
-        loop {
-            let length = self.read_at(at + line.len() as u64, &mut piece)?;
-            let feed = memchr::memchr(b'\n', &piece[..length]);
-            line.extend_from_slice(&piece[..feed.map_or(length, |feed| feed + 1)]);
-            if feed.is_some() || length == 0 {
-                return Ok(!line.is_empty());
-            }
-        }
-    }
-
-    fn read_at(&self, at: u64, out: &mut [u8]) -> Result<usize> {
-        match &self.rows {
-            Rows::Loaded(bytes) => {
-                let from = (at as usize).min(bytes.len());
-                let length = out.len().min(bytes.len() - from);
-                out[..length].copy_from_slice(&bytes[from..from + length]);
-                Ok(length)
-            }
-            Rows::File(file, _, _) => {
-                let mut length = 0;
-                while length < out.len() {
-                    match file.read_at(&mut out[length..], at + length as u64) {
-                        Ok(0) => break,
-                        Ok(read) => length += read,
-                        Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                        Err(error) => return Err(Error::io("read", self.source.path(), error)),
-                    }
-                }
-                Ok(length)
-            }
-        }
+    /// The frequency of a row. Its keys are written to `key`.
+    fn parse(&self, line: &[u8], key: &mut Vec<u8>) -> Result<Frequency> {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let row = Row::parse(line, self.fields, key);
+        row.map(|row| row.frequency)
+            .or_else(|error| self.text.check().map_err(Error::from).and(Err(error)))
+            .map_err(|error| error.in_file(&self.name))
     }
 }
 
@@ -264,16 +223,6 @@ pub(super) fn open_rows(source: &Source) -> Result<(Reader<impl Read + use<>>, C
     let stream = source.open()?;
     let compression = stream.compression();
     Ok((Reader::new(source.to_string(), stream)?, compression))
-}
-
-/// Whether a regular file starts with a byte-order mark.
-fn has_mark(file: &Arc<File>, source: &Source) -> Result<bool> {
-    let mut start = Vec::new();
-    FileReader::new(Arc::clone(file), 0)
-        .take(3)
-        .read_to_end(&mut start)
-        .map_err(|error| Error::io("read", source.path(), error))?;
-    Ok(start == b"\xef\xbb\xbf")
 }
 
 /// Checks that rows are in ascending order.
@@ -301,17 +250,14 @@ fn at_most_urirs(mut frequency: Frequency) -> Frequency {
     frequency
 }
 
-/// The offset of the rows of a plain file: after the leading headers.
-fn rows_start(file: &Arc<File>) -> Result<u64> {
-    let mut lines = Lines::new(FileReader::new(Arc::clone(file), 0));
+/// The offset of the rows of a text: after the leading headers.
+fn rows_start(text: &[u8]) -> usize {
     let mut start = 0;
-    while lines.advance()? {
-        match lines.line().first() {
-            Some(b'!' | b'@' | b'\r') | None => start += lines.line().len() as u64 + 1,
-            _ => break,
-        }
+    while let Some(b'!' | b'@' | b'\r' | b'\n') = text.get(start) {
+        let line = memchr::memchr(b'\n', &text[start..]).unwrap_or(text.len() - start);
+        start = (start + line + 1).min(text.len());
     }
-    Ok(start)
+    start
 }
 
 impl Summary for Profile {
@@ -324,19 +270,11 @@ impl Summary for Profile {
     }
 
     fn size(&self) -> Size {
-        let gzip_bytes = *self.gzip_bytes.get_or_init(|| {
-            // The file was just read to its end; if it can't be read now, lookups will report that.
-            let size = match &self.rows {
-                _ if self.compression != Compression::Plain => Ok(self.bytes),
-                Rows::Loaded(text) => Ok(gzip::size(text)),
-                Rows::File(file, ..) => gzip::size_of(FileReader::new(Arc::clone(file), 0)),
-            };
-            size.unwrap_or(self.bytes)
-        });
+        let gzip_bytes = || *self.gzip_bytes.get_or_init(|| gzip::size(&self.text));
         Size {
             keys: self.keys,
-            bytes: self.bytes,
-            gzip_bytes,
+            bytes: self.compressed.unwrap_or(self.text.len() as u64),
+            gzip_bytes: self.compressed.unwrap_or_else(gzip_bytes),
         }
     }
 
@@ -356,7 +294,7 @@ impl Summary for Profile {
     fn lookup_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Answer>> {
         let mut sought = Sought::new(self.policy, lookups);
         let mut answers = vec![None; lookups.len()];
-        let (mut reader, _) = open_rows(&self.source)?;
+        let mut reader = Reader::new(self.name.clone(), &self.text[..])?;
         let mut key = Vec::new();
         loop {
             let row = match reader.next_line()? {
@@ -373,6 +311,7 @@ impl Summary for Profile {
                 answers[index] = Some(sum);
             });
         }
+        self.text.check()?;
         let held = |frequency: &Frequency| !frequency.is_void();
         Ok(answers
             .into_iter()

@@ -102,14 +102,18 @@ fn answer_batch_by<'m>(
     let lookups: Vec<waypost_summary::Lookup<'_>> = batch.valid().collect();
     let mut rows = Vec::with_capacity(lookups.len());
     finder.find_all(&lookups, at, |found| rows.push(found));
+    let presences: Vec<waypost_summary::Presence> = lookups
+        .iter()
+        .zip(&rows)
+        .map(|(lookup, found)| map.presence(lookup, found.as_ref()))
+        .collect::<Result<_, _>>()?;
     map.check_intact()?;
-    let mut found = lookups.iter().zip(rows);
+    let mut found = lookups.iter().zip(rows).zip(presences);
     let more = answers.shows_more();
     answer_batch(batch, answers, || {
-        let Some((lookup, found)) = found.next() else {
+        let Some(((lookup, found), presence)) = found.next() else {
             return Ok(Verdict::default());
         };
-        let presence = map.presence(lookup, found.as_ref())?;
         Ok(match found {
             Some(found) => Verdict {
                 presence,

@@ -18,7 +18,7 @@ pub(crate) use head::MAGIC;
 pub use head::{Head, Kind};
 pub use metadata::{ELEMENTS, Metadata};
 pub(crate) use table::{Entry, Layout, Part};
-pub(crate) use write::{Writer, check_place, write};
+pub(crate) use write::{Destination, Writer, check_place, write};
 
 /// Files below this size have no padding. In larger ones the shards of Bloom filters and of hashes
 /// start at multiples of 64 bytes. Those of ribbon filters are contiguous.

@@ -18,6 +18,19 @@ use crate::error::{Error, Result};
 /// Shards up to this total size are buffered in memory.
 const IN_MEMORY: usize = 32 << 20;
 
+/// Where a filter is written.
+pub(crate) enum Destination<'a> {
+    /// A file, which appears whole or not at all.
+    Path(&'a Path),
+    Writer(&'a mut dyn Write),
+}
+
+impl<'a> From<&'a Path> for Destination<'a> {
+    fn from(path: &'a Path) -> Destination<'a> {
+        Destination::Path(path)
+    }
+}
+
 /// Takes shards in order and writes the file.
 pub(crate) struct Writer {
     entries: Vec<Entry>,
@@ -59,8 +72,13 @@ impl Writer {
         Ok(arrange(kind, metadata.encode().len(), starts, &mut entries)?.1)
     }
 
-    /// Writes the file. Returns its size.
-    pub(crate) fn finish(self, head: &Head, metadata: &Metadata, out: &Path) -> Result<u64> {
+    /// Writes the filter. Returns its size.
+    pub(crate) fn finish<'a>(
+        self,
+        head: &Head,
+        metadata: &Metadata,
+        out: impl Into<Destination<'a>>,
+    ) -> Result<u64> {
         let folder = self.folder;
         let fail = |error| Error::io("read a temporary file in", &folder, error);
         let mut aside = self
@@ -91,14 +109,37 @@ pub(crate) fn check_place(out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes a file. `shard` writes the bytes of one shard, given its number and length; shards are
+/// Writes a filter. `shard` writes the bytes of one shard, given its number and length; shards are
 /// requested in order.
-pub(crate) fn write(
+pub(crate) fn write<'a>(
+    head: &Head,
+    metadata: &Metadata,
+    entries: Vec<Entry>,
+    starts: &[u8],
+    out: impl Into<Destination<'a>>,
+    shard: impl FnMut(usize, u64, &mut dyn Write) -> io::Result<()>,
+) -> Result<u64> {
+    let path = match out.into() {
+        Destination::Path(path) => path,
+        Destination::Writer(out) => {
+            let fail = |error| Error::io("write", Path::new("the filter"), error);
+            return write_to(head, metadata, entries, starts, out, &fail, shard);
+        }
+    };
+    let mut file = AtomicFile::create(path)?;
+    let fail = |error| Error::io("write", path, error);
+    let size = write_to(head, metadata, entries, starts, &mut file, &fail, shard)?;
+    file.commit()?;
+    Ok(size)
+}
+
+fn write_to(
     head: &Head,
     metadata: &Metadata,
     mut entries: Vec<Entry>,
     starts: &[u8],
-    out: &Path,
+    out: &mut dyn Write,
+    fail: &dyn Fn(io::Error) -> Error,
     mut shard: impl FnMut(usize, u64, &mut dyn Write) -> io::Result<()>,
 ) -> Result<u64> {
     let metadata = metadata.encode();
@@ -108,9 +149,7 @@ pub(crate) fn write(
         entry.encode(&mut table);
     }
     table.extend_from_slice(starts);
-    let fail = |error| Error::io("write", out, error);
-    let mut file = AtomicFile::create(out)?;
-    let mut out = BufWriter::with_capacity(1 << 20, &mut file);
+    let mut out = BufWriter::with_capacity(1 << 20, out);
     out.write_all(&head.encode(extent, &[&metadata, &table]))
         .map_err(fail)?;
     out.write_all(&metadata).map_err(fail)?;
@@ -124,8 +163,6 @@ pub(crate) fn write(
         at = entry.offset + length;
     }
     out.flush().map_err(fail)?;
-    drop(out);
-    file.commit()?;
     Ok(size)
 }
 

@@ -60,8 +60,19 @@ impl Companion {
             ))
             .in_file(map.display()));
         }
-        let wrong = |why: &str| Error::companion(why.to_owned()).in_file(path.display());
         let filter = Filter::open(&path).map_err(Error::into_companion)?;
+        Companion::new(filter, identity, dialect, widths)
+    }
+
+    /// Checks that a filter is the one with this identity, of a map with this dialect and these
+    /// widths.
+    pub(crate) fn new(
+        filter: Filter,
+        identity: u64,
+        dialect: Dialect,
+        widths: u32,
+    ) -> Result<Companion> {
+        let wrong = |why: &str| Error::companion(why.to_owned()).in_file(filter.name());
         if filter.head().kind != Kind::Ribbon
             || filter.head().policy != Policy::Whole
             || filter.head().fingerprint.is_some()
@@ -96,6 +107,11 @@ impl Companion {
         }
         // Files of hashes have SURTs without this encoding.
         Ok(spelled != surt && self.filter.contains_at(width, Hasher::Public.hash(surt))?)
+    }
+
+    /// Whether its file is still intact, that is, was not truncated while in use.
+    pub(crate) fn check_intact(&self) -> Result<()> {
+        self.filter.check_intact()
     }
 
     /// The size of its file in bytes.

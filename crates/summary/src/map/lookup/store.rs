@@ -17,9 +17,10 @@ use super::find::{Finder, Found};
 use super::table::{self, Table, Tidiness};
 use crate::about::{About, By};
 use crate::error::{Error, ErrorKind, Result};
+use crate::filter::Filter;
 use crate::frequency::Frequency;
 use crate::lookup::Lookup;
-use crate::map::filtered::Companion;
+use crate::map::filtered::{Companion, identity_in};
 use crate::map::tree::row::Row;
 use crate::map::tree::rows::key_fields;
 use crate::map::tree::tidy::{joined, joined_filter, tidied};
@@ -84,6 +85,7 @@ impl Map {
     pub fn rows_of(source: &Source, room: &Resources) -> Result<Map> {
         let path = source.path();
         let name = |error: Error| error.in_file(source);
+        let bytes = |text: &Mapped| source.size().unwrap_or(text.len() as u64);
         crate::map::tree::rows::check_kind(source)?;
         // A pipe can be read only once, and can't be mapped.
         source.keep(&room.temporary)?;
@@ -93,7 +95,8 @@ impl Map {
             // A byte-order mark is removed along with anything else that is not tidy.
             let marked = text.starts_with(b"\xef\xbb\xbf");
             if let Some(table) = table::load(path, &text)? {
-                return Map::new(text, table, source, None).map_err(name);
+                let bytes = bytes(&text);
+                return Map::new(text, table, bytes, None).map_err(name);
             }
             if let Some(table) = (!marked)
                 .then(|| table_of(&text, Tidiness::Check))
@@ -101,7 +104,8 @@ impl Map {
                 .map_err(name)?
                 .flatten()
             {
-                return Map::new(text, table, source, None).map_err(name);
+                let bytes = bytes(&text);
+                return Map::new(text, table, bytes, None).map_err(name);
             }
         }
         let tidy = tidied(source, room)?;
@@ -109,13 +113,53 @@ impl Map {
         let table = table_of(&text, Tidiness::Known)
             .and_then(|table| table.ok_or_else(|| Error::new(ErrorKind::Untidy)))
             .map_err(name)?;
-        Map::new(text, table, source, Some(tidy)).map_err(name)
+        let bytes = bytes(&text);
+        Map::new(text, table, bytes, Some(tidy)).map_err(name)
+    }
+
+    /// Opens a map from its text: a `Vec<u8>`, an `Arc<[u8]>` or a [`Mapped`] file. If rows have
+    /// filters, they are ignored until [`with_filter`](Map::with_filter) adds them.
+    ///
+    /// ```
+    /// use waypost_summary::map::Map;
+    /// use waypost_summary::{Lookup, Presence, Summary};
+    ///
+    /// let map = Map::from_bytes(b"com,example)/* 12/3\ncom,example)/b 0\n".to_vec())?;
+    /// let mut buffer = Vec::new();
+    /// let lookup = Lookup::of_surt(b"com,example)/a", &mut buffer);
+    /// assert_eq!(map.lookup(&lookup)?.presence(), Presence::Present);
+    /// # Ok::<(), waypost_summary::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If a line is malformed, or rows are not in order.
+    pub fn from_bytes(text: impl Into<Mapped>) -> Result<Map> {
+        let text = text.into();
+        let table = table_of(&text, Tidiness::Check)?;
+        let table = table.ok_or_else(|| Error::new(ErrorKind::Untidy))?;
+        let bytes = text.len() as u64;
+        Map::new(text, table, bytes, None)
+    }
+
+    /// Adds the filter of a map whose rows have filters.
+    ///
+    /// # Errors
+    /// If it is damaged, or the filter of another map.
+    pub fn with_filter(mut self, filter: Filter) -> Result<Map> {
+        let (dialect, widths) = (self.about.dialect, self.widths());
+        let Some(identity) = identity_in(&self.headers) else {
+            return Err(Error::companion(
+                "the headers of the map name no filter".to_owned(),
+            ));
+        };
+        self.companion = Some(Companion::new(filter, identity, dialect, widths)?);
+        Ok(self)
     }
 
     fn new(
         text: Mapped,
         table: Table,
-        source: &Source,
+        file_bytes: u64,
         temporary: Option<TempPath>,
     ) -> Result<Map> {
         let headers = headers_of(&text)?;
@@ -123,7 +167,7 @@ impl Map {
             keys: key_fields(&headers)?,
             about: About::from_headers(&headers)?,
             headers,
-            file_bytes: source.size().unwrap_or(text.len() as u64),
+            file_bytes,
             text,
             table,
             gzip_bytes: OnceLock::new(),
@@ -148,14 +192,19 @@ impl Map {
         Finder::new(self).find_surt(surt, at)
     }
 
-    /// Checks that the file was intact during the lookups so far. Call it after finding rows and
-    /// before returning them: in a truncated file, a held URI would be called absent.
+    /// Checks that the map, its table and its filter were intact during the lookups so far. Call it
+    /// after finding and confirming rows and before returning answers: in a truncated file, a held
+    /// URI would be called absent.
     ///
     /// # Errors
     /// If the file was truncated while it was in use.
     pub fn check_intact(&self) -> Result<()> {
         self.text.check()?;
-        self.table.check_intact()
+        self.table.check_intact()?;
+        match &self.companion {
+            Some(companion) => companion.check_intact(),
+            None => Ok(()),
+        }
     }
 
     /// The text and the offsets of its rows.
@@ -219,12 +268,12 @@ impl Map {
     /// Whether the map calls a SURT present.
     #[cfg(test)]
     pub(crate) fn is_present(&self, surt: &Surt<'_>) -> Result<bool> {
-        let found = self.find(surt, None);
+        let present = match self.find(surt, None) {
+            Some(found) => self.confirms(&found, surt)?,
+            None => false,
+        };
         self.check_intact()?;
-        match found {
-            Some(found) => self.confirms(&found, surt),
-            None => Ok(false),
-        }
+        Ok(present)
     }
 
     /// Whether something is held at or below the node of a wildcard key: by a row there, or by a
@@ -450,15 +499,14 @@ impl Summary for Map {
     }
 
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer> {
-        let found = self.find(lookup.surt(), None);
-        self.check_intact()?;
-        let answer = match found {
+        let answer = match self.find(lookup.surt(), None) {
             Some(found) if self.confirms(&found, lookup.surt())? => Answer::Present(Match {
                 key: Some(found.key.into_owned()),
                 frequency: found.frequency,
             }),
             _ => Answer::Absent,
         };
+        self.check_intact()?;
         Ok(self.about.scopes.limit(lookup, answer))
     }
 
@@ -468,8 +516,7 @@ impl Summary for Map {
             .map(|lookups| {
                 let mut found = Vec::with_capacity(lookups.len());
                 Finder::new(self).find_all(lookups, None, |row| found.push(row));
-                self.check_intact()?;
-                found
+                let answers: Result<Vec<Answer>> = found
                     .into_iter()
                     .zip(lookups)
                     .map(|(found, lookup)| {
@@ -482,7 +529,9 @@ impl Summary for Map {
                         let answer = Answer::without_key(frequency);
                         Ok(self.about.scopes.limit(lookup, answer))
                     })
-                    .collect()
+                    .collect();
+                self.check_intact()?;
+                answers
             })
             .collect();
         Ok(parts?.concat())
