@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// Two gigabytes of CDXJ-like lines in no order.
+/// CDXJ-like lines in random order, about `size` bytes of them.
 fn write_lines(path: &Path, size: u64) {
     let mut out = BufWriter::with_capacity(1 << 20, File::create(path).unwrap());
     let tail = format!("\", \"filename\": \"{}\"}}\n", "x".repeat(300));
@@ -70,4 +70,63 @@ fn sorting_two_gigabytes_with_256_megabytes_stays_under_400() {
     assert!(child.wait().unwrap().success());
     assert!(peak > 100 << 20, "the measure works: {peak}");
     assert!(peak < 400_000_000, "{peak} bytes were resident");
+}
+
+/// Runs a command in `folder` and returns whether it succeeded, and its peak memory in bytes.
+fn run(folder: &Path, command: &str) -> (bool, u64) {
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("waypost"))
+        .args(command.split(' '))
+        .current_dir(folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let peak = peak(&mut child);
+    (child.wait().unwrap().success(), peak)
+}
+
+#[test]
+fn every_scan_of_unsorted_input_keeps_to_64_megabytes() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    write_lines(&folder.path().join("in.cdxj"), 200 << 20);
+    for command in [
+        "index check in.cdxj",
+        "profile in.cdxj -o profiles --policy H3P0,HxP1,URIR",
+        "profile in.cdxj -o months --policy HxP1 --by month",
+        "map build in.cdxj -o map.ukvs",
+        "filter build in.cdxj -o in.filter",
+        "index sort in.cdxj -o sorted.cdxj",
+    ] {
+        let (_, peak) = run(
+            folder.path(),
+            &format!("{command} --memory 64M --temporary ."),
+        );
+        // Beside the limit, the program itself and one line of the input per thread.
+        assert!(peak < 96 << 20, "{command}: {peak} bytes were resident");
+    }
+    assert!(folder.path().join("sorted.cdxj").exists());
+}
+
+#[test]
+fn lookups_that_fit_into_the_memory_limit_are_evaluated_within_it_and_others_refused() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let write = |name: &str, lookups: u64| {
+        let mut out = BufWriter::new(File::create(folder.path().join(name)).unwrap());
+        for n in 0..lookups {
+            writeln!(out, "http://www.example{}.com/some/page/{n}", n % 1000).unwrap();
+        }
+        out.flush().unwrap();
+    };
+    write("held.txt", 1000);
+    let (built, _) = run(folder.path(), "map build held.txt -o map.ukvs");
+    assert!(built);
+    let evaluate = "evaluate map.ukvs --holdings held.txt --memory 64M --temporary . --lookups";
+    write("few.txt", 170_000);
+    let (fit, peak) = run(folder.path(), &format!("{evaluate} few.txt"));
+    assert!(fit);
+    assert!(peak < 96 << 20, "{peak} bytes were resident");
+    write("many.txt", 600_000);
+    let (fit, peak) = run(folder.path(), &format!("{evaluate} many.txt"));
+    assert!(!fit, "600,000 lookups were not refused");
+    assert!(peak < 96 << 20, "{peak} bytes were resident");
 }

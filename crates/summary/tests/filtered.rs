@@ -79,3 +79,37 @@ fn filters_of_several_widths_are_still_written_as_they_were() {
 fn filters_of_several_widths_are_still_read() {
     is_still_read("widths.ukvs");
 }
+
+#[test]
+fn a_filter_truncated_while_its_map_is_open_gives_errors_and_never_absent() {
+    let kept = at("tests/golden/widths.ukvs");
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("widths.ukvs");
+    std::fs::copy(&kept, &copy).unwrap();
+    let filter = companion_of(&kept).unwrap().unwrap();
+    let filter_copy = folder.path().join(filter.file_name().unwrap());
+    std::fs::copy(&filter, &filter_copy).unwrap();
+    let map = Map::open(&copy, &Resources::default()).unwrap();
+    let index = std::fs::read_to_string(example()).unwrap();
+    let surts: Vec<&str> = index
+        .lines()
+        .map(|line| line.split(' ').next().unwrap())
+        .collect();
+    let size = std::fs::metadata(&filter_copy).unwrap().len();
+    let file = std::fs::File::options()
+        .write(true)
+        .open(&filter_copy)
+        .unwrap();
+    let mut errors = 0;
+    for length in [size / 2, 0] {
+        file.set_len(length).unwrap();
+        for surt in &surts {
+            let mut buffer = Vec::new();
+            match map.lookup(&Lookup::of_surt(surt.as_bytes(), &mut buffer)) {
+                Ok(answer) => assert_ne!(answer, waypost_summary::Answer::Absent, "{surt}"),
+                Err(_) => errors += 1,
+            }
+        }
+    }
+    assert!(errors > 0, "nothing was found wrong");
+}

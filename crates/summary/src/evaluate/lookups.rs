@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 use waypost_io::pieces::{PIECE, Piece, Pieces};
 use waypost_io::{Source, pieces};
+use waypost_report::count;
 use waypost_surt::Dialect;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -105,8 +106,9 @@ impl Tally {
     fn check_memory(&self, limit: usize, source: &Source) -> Result<()> {
         if self.memory > limit {
             let what = format!(
-                "its first {} different lookups already need more memory than the limit of {limit} bytes",
-                self.times.len()
+                "its first {} different lookups already need more memory than the limit of {} bytes",
+                count(self.times.len() as u64),
+                count(limit as u64)
             );
             return Err(Error::new(ErrorKind::LookupsTooLarge(what)).in_file(source));
         }
