@@ -18,9 +18,13 @@ use waypost_summary::profile::{self, Options};
 use waypost_summary::{Archive, By, map};
 use waypost_surt::{Dialect, Policy};
 
+/// Members of about this size. The first line stays in one piece, because the end of a member ends a
+/// line, and half a line of an index may look like a list of URIs.
 fn gzip(text: &[u8], member: usize) -> Vec<u8> {
     let mut out = Vec::new();
-    for some in text.chunks(member.max(1)) {
+    let line = memchr::memchr(b'\n', text).map_or(text.len(), |end| end + 1);
+    let (first, rest) = text.split_at(line.max(member).min(text.len()));
+    for some in std::iter::once(first).chain(rest.chunks(member.max(1))) {
         let level = flate2::Compression::default();
         let mut one = flate2::write::GzEncoder::new(Vec::new(), level);
         one.write_all(some).unwrap();
