@@ -6,7 +6,7 @@ use tempfile::TempPath;
 
 use super::companion::{self, BuiltCompanion};
 use super::growth::Growth;
-use super::publish::{place, spelled, temporary};
+use super::publish::{gzipped_size, place, spelled, temporary};
 use super::search::{Chosen, Search};
 use crate::error::{Error, Result};
 use crate::holdings::{Input, Reading};
@@ -96,7 +96,7 @@ pub fn compact_filtered(given: &mut SourceMap, filtered: &Filtered, out: &Path) 
                 continue;
             }
         }
-        return made.publish(given, out);
+        return made.publish(out);
     }
     Err(Error::invalid(format!(
         "the map takes {smallest} bytes with its filter, and no smaller one was found"
@@ -112,7 +112,7 @@ struct Unpublished {
     rows: TempPath,
     filter: TempPath,
     made: BuiltCompanion,
-    how: Vec<(String, Value)>,
+    head: Vec<u8>,
 }
 
 impl Unpublished {
@@ -121,11 +121,10 @@ impl Unpublished {
         self.built.row_bytes + self.built.filter_bytes
     }
 
-    fn publish(self, given: &SourceMap, out: &Path) -> Result<Built> {
+    fn publish(self, out: &Path) -> Result<Built> {
         let mut built = self.built;
-        let head = head_of(&given.headers, self.how, self.made.identity());
         (built.report.bytes, built.filter) =
-            place(&self.rows, &self.made, &self.filter, &head, out)?;
+            place(&self.rows, &self.made, &self.filter, &self.head, out)?;
         Ok(built)
     }
 }
@@ -169,13 +168,15 @@ fn make(given: &mut SourceMap, filtered: &Filtered) -> Result<Unpublished> {
     built.filter_keys = made.keys;
     built.reading = std::mem::take(&mut made.reading);
     built.filter_bytes = made.file.map_or(0, |(bytes, _)| bytes);
-    built.row_bytes = chosen.rows;
+    // The headers have the identity of the filter, which is known only now.
+    let head = head_of(&given.headers, how(lambda), made.identity());
+    built.row_bytes = gzipped_size(&rows, &head, room)?;
     Ok(Unpublished {
         built,
         rows,
         filter,
         made,
-        how: how(lambda),
+        head,
     })
 }
 

@@ -157,6 +157,15 @@ pub(crate) fn temporary(room: &Resources) -> Result<TempPath> {
     Ok(waypost_io::temporary::file_in(&room.temporary)?.into_temp_path())
 }
 
+/// The gzipped size of rows below other headers: what a map takes once it is published.
+pub(crate) fn gzipped_size(rows: &Path, head: &[u8], room: &Resources) -> Result<u64> {
+    let file = temporary(room)?;
+    copy(rows, head, &file)?.finish()?;
+    File::open(&file)
+        .and_then(waypost_io::gzip::size_of)
+        .map_err(|error| Error::io("read", &file, error))
+}
+
 /// Copies rows below other headers. The file exists once the writer is finished.
 fn copy(rows: &Path, head: &[u8], out: &Path) -> Result<LineWriter> {
     let mut writer = LineWriter::create(out, &Format::of_name(out), 1)?;

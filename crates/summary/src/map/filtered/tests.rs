@@ -468,7 +468,7 @@ proptest! {
                 Ok(built) => {
                     let size = Map::open(&out, &Resources::default()).unwrap().size().gzip_bytes;
                     prop_assert!(size <= allowed, "{size} of {allowed}");
-                    prop_assert!(size <= built.row_bytes + built.filter_bytes + 16);
+                    prop_assert_eq!(size, built.row_bytes + built.filter_bytes);
                     let wrong = built.report.false_positives.unwrap();
                     // The expectation for the same map differs slightly between prices.
                     prop_assert!(wrong <= 1.02 * before + 0.5, "{wrong} at {allowed}, {before} before");
