@@ -1,6 +1,5 @@
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::Args;
 use waypost_index::lookup::{Index, Lookup as Search, Query, Wanted};
 use waypost_index::range::{Match, ranges};
@@ -69,9 +68,7 @@ impl Lookup {
                 self.lookups.answer_by(&filter, PIECE, out)
             }
             _ => {
-                let index = Index::open(&self.file)
-                    .with_context(|| format!("cannot look anything up in {}", self.file.display()))
-                    .hint("FILE is a sorted index, a ZipNum index, a map, a profile or a filter")?;
+                let index = Index::open(&self.file)?;
                 self.answer_by_index(&index, out)
             }
         }

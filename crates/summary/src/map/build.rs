@@ -95,12 +95,7 @@ pub fn write_held(
     archive: &Archive,
     out: &Path,
 ) -> Result<BuildReport> {
-    let mut state = State::new(&input.resources.with_memory(input.resources.memory / 2))?;
-    state.take(held, input)?;
-    let about = about(input, archive, &reading);
-    let mut head = Vec::new();
-    headers(&about, about.by.map(By::field)).write(&mut head);
-    let keys = 1 + usize::from(input.by.is_some());
+    let (state, head, keys) = prepare(held, &reading, input, archive)?;
     let (rows, bytes) = state.write(&head, keys, &input.progress, out)?;
     Ok(BuildReport {
         reading,
@@ -121,12 +116,7 @@ pub fn write_to(
     archive: &Archive,
     mut out: impl std::io::Write,
 ) -> Result<BuildReport> {
-    let mut state = State::new(&input.resources.with_memory(input.resources.memory / 2))?;
-    state.take(held, input)?;
-    let about = about(input, archive, &reading);
-    let mut head = Vec::new();
-    headers(&about, about.by.map(By::field)).write(&mut head);
-    let keys = 1 + usize::from(input.by.is_some());
+    let (state, head, keys) = prepare(held, &reading, input, archive)?;
     let fail = |error| Error::io("write", Path::new("the map"), error);
     let (mut buffer, mut bytes) = (Vec::new(), 0);
     let (main, rest) = state.finish(&input.progress)?;
@@ -149,6 +139,21 @@ pub fn write_to(
         bytes,
         profiles: 0,
     })
+}
+
+/// The rows of gathered holdings, the headers, and the number of key fields.
+fn prepare(
+    held: &mut Held,
+    reading: &Reading,
+    input: &Input,
+    archive: &Archive,
+) -> Result<(State, Vec<u8>, usize)> {
+    let mut state = State::new(&input.resources.with_memory(input.resources.memory / 2))?;
+    state.take(held, input)?;
+    let about = about(input, archive, reading);
+    let mut head = Vec::new();
+    headers(&about, about.by.map(By::field)).write(&mut head);
+    Ok((state, head, 1 + usize::from(input.by.is_some())))
 }
 
 /// The number of key fields in the rows of an `HxPx` profile. `None` if it is something else.

@@ -31,7 +31,7 @@ pub(super) fn normalized<'a>(path: &'a [u8], buffer: &'a mut Vec<u8>) -> &'a [u8
     out
 }
 
-/// Removes the last segment. If there is none, `..` stays as a segment.
+/// Removes the last segment. At the root, `..` is kept as a segment.
 fn pop_or_keep(out: &mut Vec<u8>) {
     match memchr::memrchr(b'/', out) {
         Some(slash) => out.truncate(slash),

@@ -125,6 +125,12 @@ fn sort(out: &mut Vec<u8>, start: usize, ranges: &mut Vec<(usize, usize)>) {
     }
     // Equal parameters are equal bytes, so an unstable sort, which needs no memory, is enough.
     ranges.sort_unstable_by_key(parameter);
+    reorder(out, start, ranges);
+}
+
+/// Puts the parameters of `out[start..]` in the order of `ranges`, which are relative to `start`.
+pub(super) fn reorder(out: &mut Vec<u8>, start: usize, ranges: &[(usize, usize)]) {
+    let length = out.len() - start;
     out.reserve(length);
     for (i, &(from, to)) in ranges.iter().enumerate() {
         if i > 0 {

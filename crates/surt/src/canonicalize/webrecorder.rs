@@ -12,7 +12,7 @@ use std::net::Ipv6Addr;
 use idna::AsciiDenyList;
 use memchr::{memchr, memchr2, memchr3, memrchr};
 
-use super::{Scratch, host};
+use super::{Scratch, host, query};
 use crate::Error;
 
 pub(super) fn canonicalize(
@@ -351,14 +351,7 @@ fn sort_parameters(out: &mut Vec<u8>, start: usize, ranges: &mut Vec<(usize, usi
         return;
     }
     ranges.sort_unstable_by_key(parameter);
-    out.reserve(length);
-    for (i, &(from, to)) in ranges.iter().enumerate() {
-        if i > 0 {
-            out.push(b'&');
-        }
-        out.extend_from_within(start + from..start + to);
-    }
-    out.drain(start..start + length);
+    query::reorder(out, start, ranges);
 }
 
 #[cfg(test)]

@@ -47,8 +47,7 @@ impl Place {
     ) -> Probe {
         let row = first_row(starts, position.within, self.rows);
         let (block, shift) = (row / 64, row % 64);
-        // Coefficients beyond the last row need not be cleared: where there is no row, zeros are
-        // read.
+        // Coefficients beyond the last row need not be cleared: rows past the end read as zero.
         let coefficients = coefficients(hash);
         let words = u64::from(block) * u64::from(columns) - u64::from(block.min(self.narrow));
         Probe {

@@ -11,8 +11,8 @@ use super::numbers::Numbers;
 use super::outline::Outline;
 use crate::error::Result;
 
-/// The states: what a row says, and what holds where there is no row. Nothing is present, a filter
-/// of this many bits decides, or everything is present.
+/// The states of a node, given by the nearest row at or above it: nothing is present, a filter of
+/// this many bits decides, or everything is present.
 pub(crate) const STATES: usize = 18;
 pub(crate) const ABSENT: usize = 0;
 pub(crate) const OPEN: usize = 17;
