@@ -169,7 +169,7 @@ fn of_wrong_kind(found: &str, wanted: &str) -> &'static str {
         ("the index of a ZipNum", "a map") => {
             "build a map with `waypost map build cluster.idx -o MAP`"
         }
-        ("a WARC file", _) => "index it first, for example with `cdxj-indexer`, and name the index",
+        ("a WARC file", _) => "index it first with `waypost index warc FILE -o OUT`",
         ("a zip archive", _) => {
             "if it is a WACZ file, unzip it and name the index in it: indexes/index.cdx.gz"
         }

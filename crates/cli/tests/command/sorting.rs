@@ -382,3 +382,31 @@ fn the_dialect_of_an_index_is_detected_by_a_lookup() {
         refused.stderr
     );
 }
+
+#[test]
+fn a_lookup_in_a_file_that_is_not_an_index_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let uri = "http://example.com/";
+    for (name, content, what) in [
+        (
+            "a.png",
+            &b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..],
+            "a binary file",
+        ),
+        (
+            "a.warc",
+            b"WARC/1.0\r\nWARC-Type: warcinfo\r\n\r\n",
+            "a WARC file",
+        ),
+        ("a.txt", b"http://example.com/\n", "a list of URIs"),
+    ] {
+        fs::write(at(name), content).unwrap();
+        for lookup in [&["index", "lookup"][..], &["lookup"]] {
+            let found = run(&[lookup, &[&at(name), uri]].concat(), b"");
+            assert_eq!((found.code, &found.stdout[..]), (2, ""), "{name}");
+            let message = format!("this is {what}, not an index");
+            assert!(found.stderr.contains(&message), "{}", found.stderr);
+        }
+    }
+}

@@ -4,8 +4,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use memchr::{memchr, memrchr};
-use waypost_io::{Compression, Error, ErrorKind, Mapped, Result};
+use waypost_io::{Compression, Error, ErrorKind, Mapped, Result, Source};
 
+use crate::kind::{self, FileKind};
 use crate::range::Range;
 use crate::search::lower_bound;
 use crate::zipnum::{Blocks, ZipNum};
@@ -40,6 +41,13 @@ impl Index {
                     compression: compression.name(),
                 };
                 return Err(Error::new(kind).in_file(path.display()));
+            }
+            // Nothing would be found in a file of another kind, and everything called absent.
+            if path.is_file() {
+                match kind::detect(&Source::new(path))?.kind {
+                    FileKind::Index(_) | FileKind::Empty => {}
+                    other => return Err(other.instead_of("an index").in_file(path.display())),
+                }
             }
             Kind::Flat(map)
         };
