@@ -117,7 +117,7 @@ fn of_file(kind: &waypost_io::ErrorKind) -> Option<&'static str> {
             }
             _ => return None,
         },
-        ErrorKind::Truncated { .. } => {
+        ErrorKind::Truncated { .. } | ErrorKind::EndsEarly => {
             "the file was cut while it was written or copied; copy it again"
         }
         ErrorKind::Corrupt { .. } => "copy the file again and compare checksums",

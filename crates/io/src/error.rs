@@ -40,6 +40,17 @@ pub enum ErrorKind {
         /// The error of the operating system.
         source: io::Error,
     },
+    /// A file is shorter than what was to be read from it.
+    #[error("the file ends too early")]
+    EndsEarly,
+    /// A remote file cannot be read.
+    #[error("{detail}")]
+    Remote {
+        /// What kind of problem it is.
+        problem: RemoteProblem,
+        /// What happened.
+        detail: String,
+    },
     /// A compressed file ends in the middle.
     #[error("the {compression} data ends too early")]
     Truncated {
@@ -116,6 +127,26 @@ pub enum ErrorKind {
     Format(String),
 }
 
+/// Why a remote file cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RemoteProblem {
+    /// The server has no such file.
+    Missing,
+    /// The server does not allow access.
+    Denied,
+    /// The file changed while it was in use.
+    Changed,
+    /// The server cannot send a part of the file.
+    NoRanges,
+    /// No connection, or no answer in time, after all attempts.
+    Unreachable,
+    /// The server refused the request because of its load or an error of its own, after all attempts.
+    Busy,
+    /// An answer that makes no sense, or an invalid URL.
+    Invalid,
+}
+
 impl Error {
     /// An error whose place is not known yet; see [`in_file`](Error::in_file).
     pub fn new(kind: ErrorKind) -> Error {
@@ -183,6 +214,15 @@ impl Error {
         *self.inner
     }
 
+    /// Whether there is no such file.
+    pub fn is_missing(&self) -> bool {
+        match self.kind() {
+            ErrorKind::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            ErrorKind::Remote { problem, .. } => *problem == RemoteProblem::Missing,
+            _ => false,
+        }
+    }
+
     /// Whether the compression of a file is damaged. Everything before the damage was read.
     pub fn is_damage(&self) -> bool {
         matches!(
@@ -209,7 +249,7 @@ impl From<Error> for io::Error {
     fn from(error: Error) -> io::Error {
         let kind = match error.kind() {
             ErrorKind::Io { source, .. } => source.kind(),
-            ErrorKind::Truncated { .. } => io::ErrorKind::UnexpectedEof,
+            ErrorKind::Truncated { .. } | ErrorKind::EndsEarly => io::ErrorKind::UnexpectedEof,
             _ => io::ErrorKind::InvalidData,
         };
         io::Error::new(kind, error)

@@ -28,6 +28,7 @@
 //! | module | subject |
 //! |---|---|
 //! | [`source`], [`opened`], [`stream`], [`compression`] | inputs, opened once and decompressed; damage is reported, and everything before it is kept |
+//! | [`ranged`] | files, sections of files and remote files, read at any offset |
 //! | [`members`] | the members of a gzip file, found without inflating it, to inflate them in parallel |
 //! | [`lines`] | lines in a buffer of bounded size |
 //! | [`pieces`] | pieces of whole lines, processed on all cores while the input is read |
@@ -55,6 +56,7 @@ pub mod partial;
 pub mod pieces;
 pub mod pipeline;
 pub mod progress;
+pub mod ranged;
 pub mod resources;
 pub mod sort;
 pub mod source;
@@ -64,12 +66,13 @@ pub mod writer;
 
 pub use atomic::{AtomicFile, AtomicFolder};
 pub use compression::Compression;
-pub use error::{Error, ErrorKind, IoContext, Place, Result};
+pub use error::{Error, ErrorKind, IoContext, Place, RemoteProblem, Result};
 pub use lines::Lines;
 pub use mapped::Mapped;
 pub use opened::{FileReader, InputKind};
 pub use ordered::Ordered;
 pub use progress::{Phase, Progress, Snapshot};
+pub use ranged::{FileRange, RangeRead, Section, Stamp};
 pub use resources::Resources;
 pub use source::{Expanded, Source, expand};
 pub use stream::Stream;

@@ -5,10 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::os::unix::fs::FileExt;
 
 use flate2::read::MultiGzDecoder;
-use waypost_io::{Error, ErrorKind, IoContext, Result};
+use waypost_io::{Error, ErrorKind, RangeRead, Result};
 
 use super::reader::{LARGEST_BLOCK, ZipNum};
 
@@ -61,11 +60,11 @@ impl ZipNum {
     }
 
     fn check_part(&self, part: &[u8], extents: &[Extent]) -> Result<()> {
-        let (file, path) = self.file(part)?;
-        let size = file.metadata().doing("read", &path)?.len();
-        let shown = path.display();
+        let file = self.file(part)?.bytes;
+        let size = file.size()?;
+        let shown = file.name();
         let gap = |from: u64, to: u64| -> Result<()> {
-            if from == to || is_empty(&file, from, to) {
+            if from == to || is_empty(&*file, from, to) {
                 return Ok(());
             }
             let message = format!("no row covers bytes {from} to {to} of {shown}");
@@ -103,12 +102,12 @@ impl ZipNum {
 }
 
 /// Whether these bytes are empty gzip members, which some writers append.
-fn is_empty(file: &std::fs::File, from: u64, to: u64) -> bool {
+fn is_empty(file: &dyn RangeRead, from: u64, to: u64) -> bool {
     if to - from > LARGEST_BLOCK {
         return false;
     }
     let mut packed = vec![0; (to - from) as usize];
-    if file.read_exact_at(&mut packed, from).is_err() {
+    if file.read_at(from, &mut packed).is_err() {
         return false;
     }
     let mut byte = [0];

@@ -1,16 +1,16 @@
 //! Reads ZipNum: finds the blocks of a key range, and inflates their lines.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flate2::read::MultiGzDecoder;
 use libdeflater::Decompressor;
 use waypost_io::{
-    Error, ErrorKind, IoContext, LineWriter, Mapped, Ordered, Phase, Progress, Result, Written,
+    Error, ErrorKind, FileRange, IoContext, LineWriter, Mapped, Ordered, Phase, Progress,
+    RangeRead, Result, Written,
 };
 
 use super::idx::{Flavour, Row};
@@ -23,8 +23,12 @@ pub(super) const LARGEST_BLOCK: u64 = 1 << 30;
 /// Maximum number of open data files.
 const OPEN_FILES: usize = 64;
 
-/// An open data file and its name.
-type DataFile = (Arc<File>, PathBuf);
+/// An open data file.
+#[derive(Clone)]
+pub(super) struct DataFile {
+    pub(super) bytes: Arc<dyn RangeRead>,
+    path: PathBuf,
+}
 
 /// A ZipNum index.
 pub struct ZipNum {
@@ -124,7 +128,7 @@ impl ZipNum {
             }
             at = next;
         }
-        parts.iter().map(|part| Ok(self.file(part)?.1)).collect()
+        parts.iter().map(|part| Ok(self.file(part)?.path)).collect()
     }
 
     /// The offset of the row of the first block that may contain lines not smaller than `start`.
@@ -191,9 +195,8 @@ impl ZipNum {
             .collect();
         parts.sort_unstable();
         parts.into_iter().find_map(|part| {
-            let (_, path) = self.file(part).ok()?;
-            let size = fs::metadata(&path).ok()?.len();
-            (size > 0).then(|| path.display().to_string())
+            let bytes = self.file(part).ok()?.bytes;
+            (bytes.size().ok()? > 0).then(|| bytes.name().to_owned())
         })
     }
 
@@ -238,20 +241,21 @@ impl ZipNum {
 
     pub(super) fn file(&self, part: &[u8]) -> Result<DataFile> {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((file, path)) = files.get(part) {
-            return Ok((Arc::clone(file), path.clone()));
+        if let Some(file) = files.get(part) {
+            return Ok(file.clone());
         }
         let candidates = self.locations.candidates(part);
         let mut answer = None;
         for path in candidates.files {
-            match open_regular(&path) {
+            match FileRange::open(&path) {
                 Ok(file) => {
                     if files.len() >= OPEN_FILES {
                         files.clear();
                     }
-                    let file = Arc::new(file);
-                    files.insert(part.to_vec(), (Arc::clone(&file), path.clone()));
-                    return Ok((file, path));
+                    let bytes = Arc::new(file);
+                    let file = DataFile { bytes, path };
+                    files.insert(part.to_vec(), file.clone());
+                    return Ok(file);
                 }
                 Err(error) => answer = answer.or(Some(error)),
             }
@@ -268,16 +272,6 @@ impl ZipNum {
         };
         Err(Error::new(ErrorKind::Format(message)).in_file(self.path.display()))
     }
-}
-
-/// Opens a data file. Pipes and devices, which would block or never end, are refused.
-fn open_regular(path: &Path) -> Result<File> {
-    let metadata = fs::metadata(path).doing("open", path)?;
-    if !metadata.is_file() {
-        let message = "a data file of a ZipNum index must be a regular file".to_owned();
-        return Err(Error::new(ErrorKind::Format(message)).in_file(path.display()));
-    }
-    File::open(path).doing("open", path)
 }
 
 /// Writes all lines of a ZipNum index. Blocks are inflated on `threads` threads.
@@ -347,23 +341,16 @@ impl Blocks {
         row: &Row<'_>,
         lines: &mut Vec<u8>,
     ) -> Result<()> {
-        let (file, path) = zipnum.file(row.part)?;
+        let file = zipnum.file(row.part)?.bytes;
         if row.length > LARGEST_BLOCK {
             return Err(too_large(row.length).in_file(zipnum.path.display()));
         }
         self.packed.clear();
         self.packed.resize(row.length as usize, 0);
-        file.read_exact_at(&mut self.packed, row.offset)
-            .map_err(|error| match error.kind() {
-                std::io::ErrorKind::UnexpectedEof => Error::new(ErrorKind::Truncated {
-                    compression: "gzip",
-                })
-                .in_file(path.display()),
-                _ => Error::io("read", &path, error),
-            })
+        file.read_at(row.offset, &mut self.packed)
             .and_then(|()| self.inflate(lines))
             .and_then(|()| check_start(lines, row.key))
-            .map_err(|error| error.in_file(path.display()).at_byte(row.offset))
+            .map_err(|error| error.in_file(file.name()).at_byte(row.offset))
     }
 
     fn inflate(&mut self, lines: &mut Vec<u8>) -> Result<()> {
