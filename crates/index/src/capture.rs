@@ -397,9 +397,14 @@ impl<'a> Capture<'a> {
         })
     }
 
+    /// The JSON object of the line, if it has one.
+    pub fn json(&self) -> Option<&'a [u8]> {
+        self.json.map(|at| &self.line[at..])
+    }
+
     /// A member of the line's JSON by its name. Scans the JSON again.
     pub fn other(&self, name: &str) -> Option<Cow<'a, [u8]>> {
-        let object = &self.line[self.json?..];
+        let object = self.json()?;
         let mut found = None;
         json::members(object, false, |member, raw| {
             if member == name.as_bytes() {

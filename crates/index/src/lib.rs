@@ -29,6 +29,7 @@
 //! | [`web`] | rows that are not captures of the Web |
 //! | [`select`] | capture filters |
 //! | [`rejects`] | bad lines |
+//! | [`revisit`] | the captures that revisits repeat |
 //! | [`scan`](mod@scan) | scans on all cores, or in ranges on many machines, into partials that merge in input order |
 //! | [`rekey`](mod@rekey) | replaces keys by the SURTs of their URLs |
 //! | [`check`](mod@check) | reports what an index contains and what is wrong with it |
@@ -52,7 +53,7 @@ pub mod merge;
 pub mod range;
 pub mod rejects;
 pub mod rekey;
-mod revisit;
+pub mod revisit;
 pub mod scan;
 mod search;
 pub mod select;

@@ -12,7 +12,7 @@ use crate::capture::{Capture, Field};
 
 /// The fields that a revisit takes from the capture that it repeats, decoded; empty if missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Original {
+pub struct Original {
     pub(crate) mime: Vec<u8>,
     pub(crate) mime_detected: Vec<u8>,
     pub(crate) status: Vec<u8>,
@@ -23,7 +23,7 @@ pub(crate) struct Original {
 
 impl Original {
     /// Fills the revisit with the fields of the original, and the `orig.*` fields with its location.
-    pub(crate) fn stand_in_for<'b>(&'b self, revisit: &Capture<'b>) -> Capture<'b> {
+    pub fn stand_in_for<'b>(&'b self, revisit: &Capture<'b>) -> Capture<'b> {
         let mut resolved = revisit.clone();
         for (field, value) in [
             (Field::Mime, &self.mime),
@@ -42,7 +42,7 @@ impl Original {
 }
 
 /// The fields needed for this.
-pub(crate) const WANTED: [Field; 7] = [
+pub const WANTED: [Field; 7] = [
     Field::Mime,
     Field::MimeDetected,
     Field::Status,
@@ -54,14 +54,14 @@ pub(crate) const WANTED: [Field; 7] = [
 
 /// Reads captures in order and remembers the originals of the current key.
 #[derive(Debug, Default)]
-pub(crate) struct Resolver {
+pub struct Resolver {
     key: Vec<u8>,
     originals: HashMap<Vec<u8>, Original>,
 }
 
 impl Resolver {
     /// The original of a revisit, if there was one. Captures of other keys are forgotten.
-    pub(crate) fn see(&mut self, capture: &Capture<'_>) -> Option<&Original> {
+    pub fn see(&mut self, capture: &Capture<'_>) -> Option<&Original> {
         if self.key != capture.key() {
             self.key.clear();
             self.key.extend_from_slice(capture.key());

@@ -24,6 +24,15 @@ pub struct Time {
 }
 
 impl Time {
+    /// The earliest time.
+    pub const MIN: Time = Time {
+        digits: 101_000_000_000,
+    };
+    /// The latest time.
+    pub const MAX: Time = Time {
+        digits: 99_991_231_235_959_999,
+    };
+
     /// Parses 4 to 17 digits, or an ISO 8601 date such as `2015-09-03T13:27:52Z`.
     pub fn parse(raw: &[u8]) -> Option<Time> {
         if is_timestamp(raw) {

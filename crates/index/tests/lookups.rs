@@ -3,9 +3,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use proptest::prelude::*;
-use waypost_index::lookup::{Filter, Form, Index, Lookup, Order, Query, Stats, Wanted};
+use waypost_index::lookup::{
+    BlockCache, Cursor, Direction, Filter, Form, Index, Lookup, Order, Query, Stats, Wanted,
+};
 use waypost_index::range::{Match, Range, ranges};
 use waypost_index::timestamp::Time;
 use waypost_index::zipnum::{self, Flavour, ZipNum, unzip};
@@ -149,6 +152,110 @@ proptest! {
         unzip(zipnum, 2, &Progress::default(), out).unwrap();
         let expected: String = lines.iter().map(|line| format!("{line}\n")).collect();
         prop_assert_eq!(String::from_utf8(fs::read(flat).unwrap()).unwrap(), expected);
+    }
+}
+
+#[test]
+fn a_cache_changes_how_much_is_inflated_and_never_the_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = numbered(4000);
+    let path = folder.path().join("zipnum");
+    write_zipnum(
+        &path,
+        &lines,
+        zipnum::Options {
+            lines: 1500,
+            ..Default::default()
+        },
+    );
+    let cache = Arc::new(BlockCache::new(1 << 20));
+    let index = Index::open(&path).unwrap().cached(&cache);
+    let mut cursor = Cursor::new(&index);
+    for times in 0..3 {
+        for (from, to) in [
+            (0, 1),
+            (3, 9),
+            (700, 703),
+            (1499, 1501),
+            (1400, 3100),
+            (3999, 4000),
+            (0, 4000),
+        ] {
+            let range = Range {
+                start: lines[from].clone().into_bytes(),
+                end: lines
+                    .get(to)
+                    .map_or(b"z".to_vec(), |line| line.clone().into_bytes()),
+            };
+            for direction in [Direction::Forward, Direction::Backward] {
+                cursor.seek(range.clone(), direction).unwrap();
+                let mut found = Vec::new();
+                while cursor.advance().unwrap() {
+                    found.push(String::from_utf8(cursor.line().to_vec()).unwrap());
+                }
+                if direction == Direction::Backward {
+                    found.reverse();
+                }
+                assert_eq!(
+                    found,
+                    &lines[from..to],
+                    "{from}..{to}, {direction:?}, {times}"
+                );
+            }
+        }
+    }
+    assert!(cache.hits() > 0 && cache.bytes() > 0);
+}
+
+#[test]
+fn blocks_split_a_range_into_parts_that_are_all_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = numbered(9000);
+    let flat = write_flat(folder.path(), &lines);
+    let path = folder.path().join("zipnum");
+    write_zipnum(
+        &path,
+        &lines,
+        zipnum::Options {
+            lines: 100,
+            ..Default::default()
+        },
+    );
+    let range = Range {
+        start: b"com,site0100".to_vec(),
+        end: b"com,site2000)".to_vec(),
+    };
+    let held: Vec<&String> = lines
+        .iter()
+        .filter(|line| range.contains(line.as_bytes()))
+        .collect();
+    for path in [flat, path] {
+        let index = Index::open(&path).unwrap();
+        let splits = index.splits(&range, 1 << 12).unwrap().unwrap();
+        assert!(splits.is_sorted() && splits.len() > 20, "{}", splits.len());
+        let mut edges = vec![range.start.clone()];
+        edges.extend(splits);
+        edges.push(range.end.clone());
+        let mut cursor = Cursor::new(&index);
+        let mut found = Vec::new();
+        for pair in edges.windows(2) {
+            let part = Range {
+                start: pair[0].clone(),
+                end: pair[1].clone(),
+            };
+            cursor.seek(part, Direction::Forward).unwrap();
+            while cursor.advance().unwrap() {
+                found.push(String::from_utf8(cursor.line().to_vec()).unwrap());
+            }
+        }
+        assert!(found.iter().eq(held.iter().copied()));
+        let nothing = Range {
+            start: b"com,zzz".to_vec(),
+            end: b"com,zzzz".to_vec(),
+        };
+        if index.zipnum().is_none() {
+            assert_eq!(index.splits(&nothing, 4096).unwrap(), None);
+        }
     }
 }
 

@@ -227,7 +227,8 @@ impl Error {
     pub fn is_damage(&self) -> bool {
         matches!(
             self.kind(),
-            ErrorKind::Truncated { .. }
+            ErrorKind::EndsEarly
+                | ErrorKind::Truncated { .. }
                 | ErrorKind::Corrupt { .. }
                 | ErrorKind::TrailingGarbage { .. }
         )

@@ -74,8 +74,42 @@ impl Filter {
         })
     }
 
+    /// Parses a filter of the Wayback Machine's CDX server, `[~][!]FIELD:VALUE`. The whole field must
+    /// match the value as a regular expression, or contain it (`~`); `!` negates the filter. Fields are
+    /// names, or the numbers of columns from 0.
+    ///
+    /// # Errors
+    /// As for [`Filter::parse`].
+    pub fn parse_wayback(text: &str) -> Result<Filter> {
+        let (contains, rest) = match text.strip_prefix('~') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let (negated, rest) = match rest.strip_prefix('!') {
+            Some(rest) => (true, rest),
+            None => (false, rest),
+        };
+        let (subject, value) = match rest.split_once(':') {
+            Some(("", _)) => return Err(invalid(text, "the field has no name")),
+            Some((name, value)) => (Subject::of_wayback(name), value),
+            None => (Subject::Line, rest),
+        };
+        let test = match contains {
+            true => Test::Contains(value.as_bytes().to_vec()),
+            false => Test::Matches(
+                Regex::new(&format!("^(?:{value})$"))
+                    .map_err(|error| invalid(text, &error.to_string()))?,
+            ),
+        };
+        Ok(Filter {
+            negated,
+            subject,
+            test,
+        })
+    }
+
     /// The field that the filter applies to.
-    pub(crate) fn wanted(&self) -> Fields {
+    pub fn wanted(&self) -> Fields {
         match self.subject {
             Subject::Field(field) => field.into(),
             _ => Fields::NONE,
@@ -83,7 +117,7 @@ impl Filter {
     }
 
     /// Whether the capture passes.
-    pub(crate) fn passes(&self, capture: &Capture<'_>) -> bool {
+    pub fn passes(&self, capture: &Capture<'_>) -> bool {
         let value: Cow<'_, [u8]> = match &self.subject {
             Subject::Line => capture.line().into(),
             Subject::Key => capture.key().into(),
@@ -101,6 +135,11 @@ impl Filter {
 }
 
 impl Subject {
+    fn of_wayback(name: &str) -> Subject {
+        let column = name.parse().ok().and_then(|at: usize| WAYBACK.get(at));
+        Subject::of(column.copied().unwrap_or(name))
+    }
+
     fn of(name: &str) -> Subject {
         match name {
             "urlkey" | "key" => Subject::Key,
@@ -112,6 +151,17 @@ impl Subject {
         }
     }
 }
+
+/// The columns of the Wayback Machine's CDX server.
+const WAYBACK: [&str; 7] = [
+    "urlkey",
+    "timestamp",
+    "original",
+    "mimetype",
+    "statuscode",
+    "digest",
+    "length",
+];
 
 /// Detects `status=200`, which would search the line for these bytes and find nothing.
 fn refuse_comparison(text: &str, rest: &str) -> Result<()> {
@@ -176,6 +226,35 @@ mod tests {
             };
             assert!(!passes(&turned), "{turned}");
         }
+    }
+
+    #[test]
+    fn filters_of_the_wayback_machine_match_whole_fields() {
+        let line = b"com,a)/x 20200102030405 http://a.com/x text/html 200 DIGEST 100";
+        let layout = FileLayout::detect(line);
+        for (filter, expected) in [
+            ("statuscode:200", true),
+            ("statuscode:20", false),
+            ("statuscode:2..", true),
+            ("!statuscode:2..", false),
+            ("4:200", true),
+            ("3:text/.*", true),
+            ("~mimetype:html", true),
+            ("~!mimetype:html", false),
+            ("mimetype:html", false),
+            ("original:http://a\\.com/.*", true),
+            ("timestamp:2020.*", true),
+            ("~DIGEST", true),
+        ] {
+            let filter = Filter::parse_wayback(filter).unwrap();
+            match layout.read(line, filter.wanted(), false) {
+                Line::Capture(capture, _) => {
+                    assert_eq!(filter.passes(&capture), expected, "{filter:?}");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(Filter::parse_wayback("statuscode:(").is_err());
     }
 
     #[test]

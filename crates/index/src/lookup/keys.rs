@@ -7,7 +7,7 @@ use memchr::memchr;
 use waypost_io::Result;
 use waypost_surt::Dialect;
 
-use super::walk::Index;
+use super::index::Index;
 use crate::capture::Field;
 use crate::key::{KeyCheck, KeyForm, Rekeyer};
 use crate::layout::{FileLayout, Line};
@@ -26,7 +26,7 @@ impl Index {
     /// # Errors
     /// If the index cannot be read.
     pub fn check_keys(&self, dialect: Dialect) -> Result<KeyCheck> {
-        let layout = FileLayout::detect(&self.sample(FileLayout::SAMPLE)?);
+        let layout = self.layout()?;
         let mut sampler = Sampler {
             layout,
             rekeyer: Rekeyer::new(dialect),

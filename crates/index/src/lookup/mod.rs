@@ -4,11 +4,13 @@
 //! or in the `.idx` file of a ZipNum index; then only the blocks that contain them are inflated. A
 //! list is sorted first, so that every block is inflated once, however many lookups it answers.
 
+mod cache;
+mod cursor;
 mod filter;
+mod index;
 mod keys;
 mod order;
 mod render;
-mod walk;
 
 use std::ops::ControlFlow;
 
@@ -18,14 +20,14 @@ use crate::range::Range;
 use crate::revisit::{self, Resolver};
 use crate::timestamp::Time;
 
+pub use cache::BlockCache;
+pub use cursor::{Cursor, Direction};
 pub use filter::Filter;
+pub use index::Index;
 pub use render::Form;
-pub use walk::Index;
 
 use order::{Found, Kept};
 use waypost_io::{Error, ErrorKind, Result};
-
-use walk::Walker;
 
 /// The order in which captures are returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,7 +83,7 @@ pub struct Stats {
 /// Looks up captures.
 pub struct Lookup<'a> {
     index: &'a Index,
-    walker: Walker<'a>,
+    cursor: Cursor<'a>,
     /// The layout of CDX lines, detected at the first of them.
     layout: Option<FileLayout>,
     wanted: Wanted,
@@ -95,7 +97,7 @@ impl<'a> Lookup<'a> {
     pub fn new(index: &'a Index, wanted: Wanted) -> Lookup<'a> {
         Lookup {
             index,
-            walker: Walker::new(index),
+            cursor: Cursor::new(index),
             layout: None,
             wanted,
             resolver: Resolver::default(),
@@ -111,11 +113,13 @@ impl<'a> Lookup<'a> {
     pub fn one(&mut self, query: &Query, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<u64> {
         let before = self.stats.found;
         match self.wanted.order {
-            Order::Forward => self.as_met(query, false, &mut take)?,
-            Order::Reverse if !self.wanted.resolve => self.as_met(query, true, &mut take)?,
+            Order::Forward => self.as_met(query, Direction::Forward, &mut take)?,
+            Order::Reverse if !self.wanted.resolve => {
+                self.as_met(query, Direction::Backward, &mut take)?
+            }
             Order::Reverse | Order::Closest(_) => self.ordered(query, &mut take)?,
         }
-        self.stats.blocks = self.walker.blocks_read;
+        self.stats.blocks = self.cursor.blocks_read;
         Ok(self.stats.found - before)
     }
 
@@ -149,17 +153,17 @@ impl<'a> Lookup<'a> {
         &self.stats
     }
 
-    /// Passes on captures as they are found, in index order or, if `backward`, in reverse.
+    /// Passes on captures as they are found.
     fn as_met(
         &mut self,
         query: &Query,
-        backward: bool,
+        direction: Direction,
         take: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let mut left = self.wanted.limit.unwrap_or(u64::MAX);
-        let (walker, mut judge) = self.split();
+        let (cursor, mut judge) = self.split();
         let mut ranges: Vec<&Range> = query.ranges.iter().collect();
-        if backward {
+        if direction == Direction::Backward {
             ranges.reverse();
         }
         for range in ranges {
@@ -178,11 +182,7 @@ impl<'a> Lookup<'a> {
                     ControlFlow::Continue(())
                 })
             };
-            if backward {
-                walker.backward(range, visit)?;
-            } else {
-                walker.forward(range, visit)?;
-            }
+            cursor.walk(range, direction, visit)?;
         }
         Ok(())
     }
@@ -190,9 +190,9 @@ impl<'a> Lookup<'a> {
     /// For orders that need all captures of the query before the first can be returned.
     fn ordered(&mut self, query: &Query, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let mut kept = Kept::new(self.wanted.order, self.wanted.limit);
-        let (walker, mut judge) = self.split();
+        let (cursor, mut judge) = self.split();
         for range in &query.ranges {
-            walker.forward(range, |line| {
+            cursor.walk(range, Direction::Forward, |line| {
                 if let Some(found) = judge.judge(line)? {
                     kept.add(&found)?;
                 }
@@ -223,7 +223,7 @@ impl<'a> Lookup<'a> {
         let mut next = 0;
         // Ranges that have started and not ended.
         let mut open: Vec<(&Range, usize)> = Vec::new();
-        let (walker, mut judge) = self.split();
+        let (cursor, mut judge) = self.split();
         while next < ranges.len() && limit > 0 {
             // One walk for all adjacent ranges.
             let mut span = ranges[next].0.clone();
@@ -235,7 +235,7 @@ impl<'a> Lookup<'a> {
                     span.end.clone_from(&range.end);
                 }
             }
-            walker.forward(&span, |line| {
+            cursor.walk(&span, Direction::Forward, |line| {
                 while ranges
                     .get(next)
                     .is_some_and(|(range, _)| line >= &range.start[..])
@@ -270,13 +270,13 @@ impl<'a> Lookup<'a> {
                 next += 1;
             }
         }
-        self.stats.blocks = self.walker.blocks_read;
+        self.stats.blocks = self.cursor.blocks_read;
         let missing = counts.iter().enumerate().filter(|(_, count)| **count == 0);
         self.stats.missing = missing.map(|(at, _)| at).collect();
         Ok(())
     }
 
-    fn split(&mut self) -> (&mut Walker<'a>, Judge<'_>) {
+    fn split(&mut self) -> (&mut Cursor<'a>, Judge<'_>) {
         let judge = Judge {
             index: self.index,
             fields: Wants::of(&self.wanted),
@@ -286,7 +286,7 @@ impl<'a> Lookup<'a> {
             stats: &mut self.stats,
             row: &mut self.row,
         };
-        (&mut self.walker, judge)
+        (&mut self.cursor, judge)
     }
 }
 
@@ -336,7 +336,7 @@ impl Judge<'_> {
         }
         if self.layout.is_none() {
             // CDX needs the header at the start of the index, which is in the first block of ZipNum.
-            *self.layout = Some(FileLayout::detect(&self.index.sample(FileLayout::SAMPLE)?));
+            *self.layout = Some(self.index.layout()?);
         }
         let layout = self.layout.get_or_insert_default();
         let read = layout.read(line, self.fields.others, false);
@@ -394,11 +394,8 @@ impl Judge<'_> {
             self.row.extend_from_slice(line);
             self.row.push(b'\n');
         } else {
-            let json = found.json();
             let original = found.original.as_ref();
-            self.wanted
-                .form
-                .write(&found.capture, json, original, self.row);
+            self.wanted.form.write(&found.capture, original, self.row);
         }
         take(self.row)
     }

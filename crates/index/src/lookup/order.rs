@@ -16,25 +16,6 @@ pub(crate) struct Found<'l> {
     pub(crate) original: Option<Original>,
 }
 
-impl<'l> Found<'l> {
-    /// The JSON of its line, if there is any.
-    pub(crate) fn json(&self) -> Option<&'l [u8]> {
-        let line = self.capture.line();
-        match self.shape {
-            Shape::Cdx(_) => None,
-            Shape::Ndjson => Some(line),
-            // JSON follows the second or third space; keys may contain braces, too.
-            Shape::Cdxj => behind_space(line, 2),
-            Shape::OpenWayback => behind_space(line, 3),
-        }
-    }
-}
-
-fn behind_space(line: &[u8], count: usize) -> Option<&[u8]> {
-    let space = memchr::memchr_iter(b' ', line).nth(count - 1)?;
-    line.get(space + 1..)
-}
-
 /// Maximum number of bytes to keep.
 const MOST: usize = 256 << 20;
 

@@ -33,28 +33,23 @@ const COLUMNS: [Field; 7] = [
 
 impl Form {
     /// The fields needed to format a CDX line.
-    pub(crate) fn wanted(self) -> Fields {
+    pub fn wanted(self) -> Fields {
         match self {
             Form::Text => COLUMNS.into_iter().collect(),
             Form::Cdxj | Form::Json => Fields::ALL,
         }
     }
 
-    /// Appends the capture, with a newline.
-    pub(crate) fn write(
-        self,
-        capture: &Capture<'_>,
-        json: Option<&[u8]>,
-        original: Option<&Original>,
-        out: &mut Vec<u8>,
-    ) {
+    /// Appends the capture, with a newline. If it is a revisit of `original`, with the media type,
+    /// status and location of that.
+    pub fn write(self, capture: &Capture<'_>, original: Option<&Original>, out: &mut Vec<u8>) {
         match self {
             Form::Cdxj => {
                 out.extend_from_slice(capture.key());
                 out.push(b' ');
                 out.extend_from_slice(capture.timestamp());
                 out.extend_from_slice(b" {");
-                members(capture, json, original, out);
+                members(capture, original, out);
                 out.push(b'}');
             }
             Form::Json => {
@@ -64,7 +59,7 @@ impl Form {
                 string(capture.timestamp(), out);
                 let before = out.len();
                 out.extend_from_slice(b", ");
-                members(capture, json, original, out);
+                members(capture, original, out);
                 if out.len() == before + 2 {
                     out.truncate(before);
                 }
@@ -101,12 +96,7 @@ fn places(original: &Original) -> [(Field, &[u8]); 3] {
 }
 
 /// The members of the JSON object, without its braces.
-fn members(
-    capture: &Capture<'_>,
-    object: Option<&[u8]>,
-    original: Option<&Original>,
-    out: &mut Vec<u8>,
-) {
+fn members(capture: &Capture<'_>, original: Option<&Original>, out: &mut Vec<u8>) {
     let mut separator: &[u8] = b"";
     let mut write = |name: &[u8], value: &dyn Fn(&mut Vec<u8>)| {
         out.extend_from_slice(separator);
@@ -122,7 +112,7 @@ fn members(
         _ => None,
     };
     let mut unwritten = vec![Field::Mime, Field::Status];
-    match object {
+    match capture.json() {
         Some(object) => {
             // The layout has parsed this object before, so it is valid JSON.
             let _ = json::members(object, false, |name, raw| {

@@ -20,6 +20,9 @@ use crate::search::{line_around, lower_bound};
 /// Maximum size of an inflated block. A typical block has a megabyte.
 pub(super) const LARGEST_BLOCK: u64 = 1 << 30;
 
+/// How much is inflated at a time if only a part of a block may be needed.
+const PIECE: usize = 32 << 10;
+
 /// Maximum number of open data files.
 const OPEN_FILES: usize = 64;
 
@@ -341,6 +344,59 @@ impl Blocks {
         row: &Row<'_>,
         lines: &mut Vec<u8>,
     ) -> Result<()> {
+        let file = self.fetch(zipnum, row)?;
+        self.inflate(lines)
+            .and_then(|()| check_start(lines, row.key))
+            .map_err(|error| error.in_file(file.name()).at_byte(row.offset))
+    }
+
+    /// Inflates a block into `lines` until there is a line that is not smaller than `end`. Whole lines
+    /// only; all of them if there is no such line.
+    pub(crate) fn read_until(
+        &mut self,
+        zipnum: &ZipNum,
+        row: &Row<'_>,
+        end: &[u8],
+        lines: &mut Vec<u8>,
+    ) -> Result<()> {
+        let file = self.fetch(zipnum, row)?;
+        lines.clear();
+        let mut inflater = MultiGzDecoder::new(&self.packed[..]);
+        // The start of the first line that was not compared yet.
+        let mut seen = 0;
+        let inflated = loop {
+            let before = lines.len();
+            lines.resize(before + PIECE, 0);
+            match inflater.read(&mut lines[before..]) {
+                Ok(0) => {
+                    lines.truncate(before);
+                    break Ok(());
+                }
+                Ok(read) => lines.truncate(before + read),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {
+                    lines.truncate(before);
+                }
+                Err(error) => break Err(not_inflated(&error)),
+            }
+            if lines.len() as u64 > LARGEST_BLOCK {
+                break Err(too_large(lines.len() as u64));
+            }
+            if let Some(newline) = memchr::memrchr(b'\n', &lines[seen..]) {
+                let last = line_around(&lines[..seen + newline], seen + newline).0;
+                seen += newline + 1;
+                if &lines[last..seen - 1] >= end {
+                    lines.truncate(seen);
+                    break Ok(());
+                }
+            }
+        };
+        inflated
+            .and_then(|()| check_start(lines, row.key))
+            .map_err(|error| error.in_file(file.name()).at_byte(row.offset))
+    }
+
+    /// Reads the bytes of a block.
+    fn fetch(&mut self, zipnum: &ZipNum, row: &Row<'_>) -> Result<Arc<dyn RangeRead>> {
         let file = zipnum.file(row.part)?.bytes;
         if row.length > LARGEST_BLOCK {
             return Err(too_large(row.length).in_file(zipnum.path.display()));
@@ -348,9 +404,8 @@ impl Blocks {
         self.packed.clear();
         self.packed.resize(row.length as usize, 0);
         file.read_at(row.offset, &mut self.packed)
-            .and_then(|()| self.inflate(lines))
-            .and_then(|()| check_start(lines, row.key))
-            .map_err(|error| error.in_file(file.name()).at_byte(row.offset))
+            .map_err(|error| error.in_file(file.name()).at_byte(row.offset))?;
+        Ok(file)
     }
 
     fn inflate(&mut self, lines: &mut Vec<u8>) -> Result<()> {
@@ -378,17 +433,20 @@ impl Blocks {
         match read {
             Ok(_) if lines.len() as u64 > LARGEST_BLOCK => Err(too_large(lines.len() as u64)),
             Ok(_) => Ok(()),
-            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-                Err(Error::new(ErrorKind::Truncated {
-                    compression: "gzip",
-                }))
-            }
-            Err(error) => Err(Error::new(ErrorKind::Corrupt {
-                compression: "gzip",
-                detail: error.to_string(),
-            })),
+            Err(error) => Err(not_inflated(&error)),
         }
     }
+}
+
+fn not_inflated(error: &std::io::Error) -> Error {
+    let compression = "gzip";
+    Error::new(match error.kind() {
+        std::io::ErrorKind::UnexpectedEof => ErrorKind::Truncated { compression },
+        _ => ErrorKind::Corrupt {
+            compression,
+            detail: error.to_string(),
+        },
+    })
 }
 
 /// Checks that a block starts with the line given in its row.

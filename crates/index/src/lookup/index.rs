@@ -1,0 +1,177 @@
+//! A sorted index that can be searched.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use waypost_io::{Compression, Error, ErrorKind, Mapped, Result, Source};
+
+use super::cache::BlockCache;
+use super::cursor::cut;
+use crate::kind::{self, FileKind};
+use crate::layout::FileLayout;
+use crate::range::Range;
+use crate::search::line_around;
+use crate::zipnum::{Blocks, ZipNum};
+
+/// A sorted index that can be searched.
+pub struct Index {
+    pub(super) path: PathBuf,
+    pub(super) kind: Kind,
+    /// Inflated blocks, and the number of this index in the cache.
+    pub(super) cache: Option<(Arc<BlockCache>, u64)>,
+}
+
+pub(super) enum Kind {
+    Flat(Mapped),
+    ZipNum(ZipNum),
+}
+
+impl Index {
+    /// Opens a sorted, uncompressed file, or the folder or `.idx` file of a ZipNum index.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is compressed, or the folder is not a ZipNum index.
+    pub fn open(path: &Path) -> Result<Index> {
+        let is_idx = path
+            .extension()
+            .is_some_and(|extension| extension == "idx" || extension == "summary");
+        let kind = if path.is_dir() || is_idx {
+            Kind::ZipNum(ZipNum::open(path)?)
+        } else {
+            let map = Mapped::open(path)?;
+            let compression = Compression::detect(&map[..map.len().min(16)]);
+            if compression != Compression::Plain {
+                let kind = ErrorKind::NotSearchable {
+                    compression: compression.name(),
+                };
+                return Err(Error::new(kind).in_file(path.display()));
+            }
+            // Nothing would be found in a file of another kind, and everything called absent.
+            if path.is_file() {
+                match kind::detect(&Source::new(path))?.kind {
+                    FileKind::Index(_) | FileKind::Empty => {}
+                    other => return Err(other.instead_of("an index").in_file(path.display())),
+                }
+            }
+            Kind::Flat(map)
+        };
+        Ok(Index {
+            path: path.to_owned(),
+            kind,
+            cache: None,
+        })
+    }
+
+    /// Allows ZipNum data files outside the folder of the index.
+    #[must_use]
+    pub fn anywhere(self, anywhere: bool) -> Index {
+        let kind = match self.kind {
+            Kind::ZipNum(zipnum) => Kind::ZipNum(zipnum.anywhere(anywhere)),
+            flat @ Kind::Flat(_) => flat,
+        };
+        Index { kind, ..self }
+    }
+
+    /// Keeps inflated blocks in a cache, which several indexes may share. For servers: blocks that are
+    /// read only once are inflated only as far as needed.
+    #[must_use]
+    pub fn cached(self, cache: &Arc<BlockCache>) -> Index {
+        let cache = Some((Arc::clone(cache), cache.next_index()));
+        Index { cache, ..self }
+    }
+
+    /// The layout of its lines, detected from the first ones.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn layout(&self) -> Result<FileLayout> {
+        Ok(FileLayout::detect(&self.sample(FileLayout::SAMPLE)?))
+    }
+
+    /// The ZipNum index, if it is one.
+    pub fn zipnum(&self) -> Option<&ZipNum> {
+        match &self.kind {
+            Kind::ZipNum(zipnum) => Some(zipnum),
+            Kind::Flat(_) => None,
+        }
+    }
+
+    /// Where a range can be split into parts of about equal size: the first lines of its blocks, or the
+    /// starts of them, without the first block. A flat file has blocks of `size` bytes. `None` if no
+    /// block has lines of the range; a block of a ZipNum index only may have some.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub fn splits(&self, range: &Range, size: usize) -> Result<Option<Vec<Vec<u8>>>> {
+        let mut splits = Vec::new();
+        match &self.kind {
+            Kind::Flat(map) => {
+                let bounds = cut(map, range);
+                map.check()?;
+                let (from, to) = bounds.map_err(|error| error.in_file(self.path.display()))?;
+                if from == to {
+                    return Ok(None);
+                }
+                let mut at = from + size;
+                while at < to {
+                    let (_, end) = line_around(map, at);
+                    let start = end + 1;
+                    if start >= to {
+                        break;
+                    }
+                    let (_, end) = line_around(map, start);
+                    // The same line again would make an empty part.
+                    if splits.last().is_none_or(|last| last != &map[start..end]) {
+                        splits.push(map[start..end].to_vec());
+                    }
+                    at = start + size;
+                }
+                map.check()?;
+            }
+            Kind::ZipNum(zipnum) => {
+                let mut at = zipnum.first_row(&range.start)?;
+                let mut any = false;
+                while let Some((_, next)) = zipnum.row(at) {
+                    let key = zipnum.key(at);
+                    if key >= &range.end[..] {
+                        break;
+                    }
+                    if any && key > &range.start[..] {
+                        splits.push(key.to_vec());
+                    }
+                    any = true;
+                    at = next;
+                }
+                if !any {
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(splits))
+    }
+
+    /// The lines of a flat file; `None` for ZipNum.
+    pub(crate) fn flat(&self) -> &[u8] {
+        match &self.kind {
+            Kind::Flat(map) => map,
+            Kind::ZipNum(_) => &[],
+        }
+    }
+
+    /// The first bytes, to detect the layout.
+    pub(crate) fn sample(&self, size: usize) -> Result<Vec<u8>> {
+        match &self.kind {
+            Kind::Flat(map) => Ok(map[..map.len().min(size)].to_vec()),
+            Kind::ZipNum(zipnum) => {
+                let mut lines = Vec::new();
+                let first = zipnum.bound(b"")?;
+                if let Some((row, _)) = zipnum.row(first) {
+                    let row = zipnum.parse(row, first)?;
+                    Blocks::new().read(zipnum, &row, &mut lines)?;
+                    lines.truncate(size);
+                }
+                Ok(lines)
+            }
+        }
+    }
+}
