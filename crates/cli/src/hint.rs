@@ -169,6 +169,9 @@ fn of_wrong_kind(found: &str, wanted: &str) -> &'static str {
         ("the index of a ZipNum", "a map") => {
             "build a map with `waypost map build cluster.idx -o MAP`"
         }
+        ("an index without a column for keys", _) => {
+            "convert it first with `waypost index convert FILE --to cdxj -o OUT`, and rekey OUT"
+        }
         ("a WARC file", _) => "index it first with `waypost index warc FILE -o OUT`",
         ("a zip archive", _) => {
             "if it is a WACZ file, unzip it and name the index in it: indexes/index.cdx.gz"

@@ -5,6 +5,8 @@
 mod basics;
 #[path = "command/check.rs"]
 mod check;
+#[path = "command/converting.rs"]
+mod converting;
 #[path = "command/examples.rs"]
 mod examples;
 #[path = "command/filter.rs"]

@@ -136,6 +136,8 @@ impl Fields {
     pub const NONE: Fields = Fields(0);
     /// Every field.
     pub const ALL: Fields = Fields((1 << Field::COUNT) - 1);
+    /// Every field, and the columns that are not fields: see [`Capture::columns`].
+    pub const WITH_COLUMNS: Fields = Fields((1 << (Field::COUNT + 1)) - 1);
 
     /// Whether `field` is in the set.
     #[inline]
@@ -147,6 +149,12 @@ impl Fields {
     #[inline]
     pub fn covers(self, other: Fields) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// Whether columns that are not fields are requested.
+    #[inline]
+    pub(crate) fn wants_columns(self) -> bool {
+        self.0 & (1 << Field::COUNT) != 0
     }
 
     /// Whether the set is empty.
@@ -214,6 +222,7 @@ pub struct Capture<'a> {
     escaped: Fields,
     /// The offset of the JSON in the line, if there is any.
     json: Option<usize>,
+    columns: Vec<(&'static str, &'a [u8])>,
 }
 
 impl<'a> Capture<'a> {
@@ -227,6 +236,7 @@ impl<'a> Capture<'a> {
             present: Fields::NONE,
             escaped: Fields::NONE,
             json: None,
+            columns: Vec::new(),
         }
     }
 
@@ -247,6 +257,7 @@ impl<'a> Capture<'a> {
         self.present = Fields::NONE;
         self.escaped = Fields::NONE;
         self.json = None;
+        self.columns.clear();
     }
 
     pub(crate) fn set_key(&mut self, key: Cow<'a, [u8]>) {
@@ -259,6 +270,13 @@ impl<'a> Capture<'a> {
 
     pub(crate) fn set_json(&mut self, at: usize) {
         self.json = Some(at);
+    }
+
+    /// Adds a column that is not a field, unless it is missing.
+    pub(crate) fn push_column(&mut self, name: &'static str, value: &'a [u8]) {
+        if !value.is_empty() && value != b"-" {
+            self.columns.push((name, value));
+        }
     }
 
     /// Sets a field to its raw value; `-` and the empty string mean that it is missing. The first
@@ -309,12 +327,15 @@ impl<'a> Capture<'a> {
         &self.key
     }
 
-    /// The parts of the line before and after the key. `None` if the key is not part of the line, or is
-    /// also the URL.
+    /// The parts of the line before and after the key. `None` if the key is not a column, or is also the
+    /// URL.
     pub(crate) fn around_key(&self) -> Option<(&'a [u8], &'a [u8])> {
         let Cow::Borrowed(key) = self.key else {
             return None;
         };
+        if self.json == Some(0) {
+            return None;
+        }
         let line = self.line;
         let start = key.as_ptr().addr().checked_sub(line.as_ptr().addr())?;
         let behind = line.get(start + key.len()..)?;
@@ -322,6 +343,16 @@ impl<'a> Capture<'a> {
             .raw(Field::Url)
             .is_some_and(|url| url.as_ptr() == key.as_ptr());
         (!is_url).then_some((&line[..start], behind))
+    }
+
+    /// The columns that are not fields, with names, if they were requested.
+    pub fn columns(&self) -> &[(&'static str, &'a [u8])] {
+        &self.columns
+    }
+
+    /// The JSON object of the line, if it has one.
+    pub(crate) fn object(&self) -> Option<&'a [u8]> {
+        self.json.map(|at| &self.line[at..])
     }
 
     /// The timestamp as written in the index.

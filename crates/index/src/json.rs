@@ -250,17 +250,32 @@ fn valid(bytes: &[u8]) -> bool {
     }
 }
 
-/// Decodes the content of a string with escapes.
+/// Decodes the content of a string with escapes. Bytes that are not UTF-8 stay as they are.
 fn decode(bytes: &[u8]) -> Result<Vec<u8>, NotJson> {
-    let mut quoted = Vec::with_capacity(bytes.len() + 2);
-    quoted.push(b'"');
-    quoted.extend_from_slice(bytes);
-    quoted.push(b'"');
-    let text = match std::str::from_utf8(&quoted) {
-        Ok(text) => serde_json::from_str::<String>(text),
-        Err(_) => serde_json::from_str::<String>(&String::from_utf8_lossy(&quoted)),
-    };
-    text.map(String::into_bytes).map_err(|_| NotJson)
+    let mut text = Vec::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        let quoted = format!("\"{}\"", chunk.valid());
+        let valid: String = serde_json::from_str(&quoted).map_err(|_| NotJson)?;
+        text.extend_from_slice(valid.as_bytes());
+        text.extend_from_slice(chunk.invalid());
+    }
+    Ok(text)
+}
+
+/// Appends a string. Bytes that are not UTF-8 stay as they are, which [`members`] accepts.
+pub(crate) fn push_string(text: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    for &byte in text {
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0..0x20 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+            _ => out.push(byte),
+        }
+    }
+    out.push(b'"');
 }
 
 #[cfg(test)]

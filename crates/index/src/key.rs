@@ -22,8 +22,8 @@ use std::fmt;
 
 use memchr::{memchr, memchr2, memchr3};
 
-pub use check::KeyCheck;
-pub use rekey::Rekeyer;
+pub use check::{Different, KeyCheck};
+pub use rekey::{NewKey, Rekeyer};
 pub use usual::usual_form;
 
 /// How a key is written.

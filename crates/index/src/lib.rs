@@ -32,6 +32,7 @@
 //! | [`revisit`] | the captures that revisits repeat |
 //! | [`scan`](mod@scan) | scans on all cores, or in ranges on many machines, into partials that merge in input order |
 //! | [`rekey`](mod@rekey) | replaces keys by the SURTs of their URLs |
+//! | [`convert`](mod@convert) | converts between CDX and CDXJ |
 //! | [`check`](mod@check) | reports what an index contains and what is wrong with it |
 //! | [`warc`] | indexes WARC and ARC files |
 //! | [`generate`] | generates indexes for benchmarks and tests |
@@ -42,6 +43,7 @@
 
 pub mod capture;
 pub mod check;
+pub mod convert;
 pub mod generate;
 pub mod input;
 pub mod json;
@@ -54,6 +56,7 @@ pub mod range;
 pub mod rejects;
 pub mod rekey;
 pub mod revisit;
+mod rewrite;
 pub mod scan;
 mod search;
 pub mod select;

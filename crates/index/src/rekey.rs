@@ -5,159 +5,143 @@
 
 use std::borrow::Cow;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
-use waypost_io::partial::{Decoder, Encoder};
-use waypost_io::{Error, ErrorKind, Format, LineWriter, Progress, Result, Source};
+use serde::{Deserialize, Serialize};
+use waypost_io::{Error, ErrorKind, Result, Source};
 use waypost_surt::Dialect;
 
 use crate::capture::{Capture, Field, Fields};
-use crate::key::{KeyCheck, Rekeyer};
-use crate::scan::{self, At, Job};
+use crate::key::{Different, NewKey, Rekeyer};
+use crate::rejects::printable;
+pub use crate::rewrite::Options;
+use crate::rewrite::{Lines, Rewrite, rewrite};
+use crate::scan::Outcome;
+use crate::select::Select;
+
+/// Number of replaced keys to keep as examples.
+const EXAMPLES: usize = 3;
 
 /// The result of rekeying.
 #[derive(Debug, Default)]
 pub struct Rekeyed {
-    /// The comparison of keys with URLs.
-    pub keys: KeyCheck,
-    /// Number of lines whose key was replaced.
+    /// Number of captures whose key was replaced.
     pub replaced: u64,
-    /// Number of captures without a key column, such as NDJSON.
-    pub without_key: u64,
-    /// Sources with damaged compression; everything before the damage is included.
-    pub damage: Vec<Error>,
+    /// The first keys that were replaced.
+    pub examples: Vec<Different>,
+    /// Number of captures that keep their key because they have no URL.
+    pub without_url: u64,
+    /// Number of captures that keep their key because their URL has no SURT.
+    pub without_surt: u64,
+    /// Number of captures that keep their key because it contains a request that the line does not
+    /// have.
+    pub requests: u64,
+    /// What was read. Bad lines and rows that are not of the Web are copied unchanged, except an
+    /// incomplete last line.
+    pub outcome: Outcome,
 }
 
 /// Writes the lines of `sources` to the file `out`, unsorted, with the SURTs of their URLs under
-/// `dialect` as keys. Captures without a URL and lines that are not captures are copied unchanged.
+/// `dialect` as keys.
 ///
 /// # Errors
-/// If a source cannot be read or the file cannot be written.
+/// If a source cannot be read or has no column for keys, or the file cannot be written.
 pub fn rekey(
     sources: &[Source],
     dialect: Dialect,
-    progress: &Progress,
+    options: Options<'_>,
     out: &Path,
 ) -> Result<Rekeyed> {
-    let job = Rewriting {
-        dialect,
-        out: Mutex::new((LineWriter::create(out, &Format::Plain, 1)?, Ok(()))),
-    };
-    progress.read(sources);
-    let options = scan::Options {
-        progress: progress.clone(),
-        ..scan::Options::default()
-    };
-    let (lines, outcome) = scan::scan(sources, &job, options)?;
-    let (out, written) = job.out.into_inner().unwrap_or_else(PoisonError::into_inner);
-    written?;
-    out.finish()?;
-    if lines.without_key > 0 {
-        return Err(Error::new(ErrorKind::Invalid(format!(
-            "{} lines have no column for a key",
-            lines.without_key
-        ))));
-    }
+    let rule = Rekeying { dialect };
+    let (tally, outcome) = rewrite(sources, rule, Select::new(), options, b"", out)?;
     Ok(Rekeyed {
-        keys: lines.keys,
-        replaced: lines.replaced,
-        without_key: lines.without_key,
-        damage: outcome.damage,
+        replaced: tally.replaced,
+        examples: tally.examples,
+        without_url: tally.without_url,
+        without_surt: tally.without_surt,
+        requests: tally.requests,
+        outcome,
     })
 }
 
-struct Rewriting {
+struct Rekeying {
     dialect: Dialect,
-    out: Mutex<(LineWriter, Result<()>)>,
 }
 
-#[derive(Default)]
-struct Lines {
-    bytes: Vec<u8>,
-    /// The offset of the last line in `bytes`, which a capture may replace.
-    last: usize,
+#[derive(Default, Serialize, Deserialize)]
+struct Tally {
     replaced: u64,
-    without_key: u64,
-    keys: KeyCheck,
-    rekeyer: Option<Rekeyer>,
+    examples: Vec<Different>,
+    without_url: u64,
+    without_surt: u64,
+    requests: u64,
 }
 
-impl Job for Rewriting {
-    type Partial = Lines;
+impl Rewrite for Rekeying {
+    type Tally = Tally;
+    type Tools = Rekeyer;
+
+    const WHOLE: bool = false;
 
     fn fields(&self) -> Fields {
-        Field::Url.into()
+        Field::Url | Field::Mime
     }
 
-    fn empty(&self) -> Lines {
-        Lines::default()
+    fn tools(&self) -> Rekeyer {
+        Rekeyer::new(self.dialect)
     }
 
-    fn line(&self, lines: &mut Lines, line: &[u8], _: At) {
+    fn line(&self, lines: &mut Lines<Tally>, line: &[u8]) {
         lines.last = lines.bytes.len();
         lines.bytes.extend_from_slice(&with_key_column(line));
         lines.bytes.push(b'\n');
     }
 
-    fn add(&self, lines: &mut Lines, capture: &Capture<'_>, _: At) {
-        let rekeyer = lines
-            .rekeyer
-            .get_or_insert_with(|| Rekeyer::new(self.dialect));
-        let surt = rekeyer.surt(capture);
-        if surt == capture.key() {
-            return;
-        }
+    fn capture(
+        &self,
+        lines: &mut Lines<Tally>,
+        rekeyer: &mut Rekeyer,
+        capture: &Capture<'_>,
+    ) -> Result<()> {
+        let tally = &mut lines.tally;
         let Some((before, behind)) = capture.around_key() else {
-            lines.without_key += 1;
-            return;
+            return Err(Error::new(ErrorKind::WrongKind {
+                found: "an index without a column for keys",
+                wanted: "an index with keys",
+            }));
         };
-        lines.bytes.truncate(lines.last);
-        lines.bytes.extend_from_slice(before);
-        lines.bytes.extend_from_slice(surt);
-        lines.bytes.extend_from_slice(behind);
-        lines.bytes.push(b'\n');
-        lines.replaced += 1;
-    }
-
-    fn seal(&self, lines: &mut Lines) -> Result<()> {
-        if let Some(rekeyer) = lines.rekeyer.take() {
-            lines.keys.merge(rekeyer.check());
+        match rekeyer.new_key(capture) {
+            NewKey::Same => {}
+            NewKey::NoUrl => tally.without_url += 1,
+            NewKey::NoSurt => tally.without_surt += 1,
+            NewKey::Request => tally.requests += 1,
+            NewKey::Changed(surt) => {
+                tally.replaced += 1;
+                if tally.examples.len() < EXAMPLES {
+                    tally.examples.push(Different {
+                        key: printable(capture.key()),
+                        surt: printable(surt),
+                        url: printable(&capture.url().unwrap_or_default()),
+                    });
+                }
+                lines.bytes.truncate(lines.last);
+                lines.bytes.extend_from_slice(before);
+                lines.bytes.extend_from_slice(surt);
+                lines.bytes.extend_from_slice(behind);
+                lines.bytes.push(b'\n');
+            }
         }
         Ok(())
     }
 
-    fn merge(&self, earlier: &mut Lines, later: Lines, _: At) -> Result<()> {
+    fn merge(&self, earlier: &mut Tally, later: Tally) {
         earlier.replaced += later.replaced;
-        earlier.without_key += later.without_key;
-        earlier.keys.merge(&later.keys);
-        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
-        let (writer, written) = &mut *out;
-        if written.is_ok() {
-            *written = writer.push_lines(&later.bytes);
-        }
-        Ok(())
-    }
-
-    fn to_bytes(&self, lines: &Lines) -> Result<Vec<u8>> {
-        let mut out = Encoder::new("rekeyed", 1);
-        out.text(&lines.bytes);
-        out.number(lines.replaced);
-        out.number(lines.without_key);
-        out.text(&lines.keys.to_bytes());
-        Ok(out.finish())
-    }
-
-    fn from_bytes(&self, bytes: &[u8]) -> Result<Lines> {
-        let mut from = Decoder::new(bytes, "rekeyed", 1)?;
-        let lines = Lines {
-            bytes: from.text()?.to_vec(),
-            replaced: from.number()?,
-            without_key: from.number()?,
-            keys: KeyCheck::from_bytes(from.text()?)?,
-            ..Lines::default()
-        };
-        from.finish()?;
-        Ok(lines)
+        earlier.without_url += later.without_url;
+        earlier.without_surt += later.without_surt;
+        earlier.requests += later.requests;
+        let room = EXAMPLES.saturating_sub(earlier.examples.len());
+        earlier
+            .examples
+            .extend(later.examples.into_iter().take(room));
     }
 }
 

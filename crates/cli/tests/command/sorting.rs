@@ -255,12 +255,12 @@ fn an_index_with_keys_of_another_spelling_is_refused_by_every_lookup_and_mended(
         for lookup in [&["index", "lookup"][..], &["lookup"]] {
             let found = run(&[lookup, &[&at("odd.cdx"), uri]].concat(), b"");
             assert_eq!((found.code, &found.stdout[..]), (2, ""), "{key}");
-            let hint = "index sort --rekey ia";
-            assert!(found.stderr.contains(hint), "{key}: {}", found.stderr);
+            let hint = format!("index rekey {} --dialect ia -o FILE", at("odd.cdx"));
+            assert!(found.stderr.contains(&hint), "{key}: {}", found.stderr);
         }
         let (odd, mended) = (at("odd.cdx"), at("mended.cdx"));
         let sorted = run(
-            &["index", "sort", "--rekey", "ia", &odd, "-o", &mended],
+            &["index", "rekey", "--dialect", "ia", &odd, "-o", &mended],
             b"",
         );
         assert_eq!(sorted.code, 0, "{key}: {}", sorted.stderr);
@@ -296,7 +296,7 @@ fn an_index_with_foreign_keys_is_refused_and_mended() {
     let expected = "1 of 2 keys sampled from";
     assert!(refused.stderr.contains(expected), "{}", refused.stderr);
     assert!(
-        refused.stderr.contains("index sort --rekey ia"),
+        refused.stderr.contains("index rekey "),
         "{}",
         refused.stderr
     );
@@ -309,8 +309,8 @@ fn an_index_with_foreign_keys_is_refused_and_mended() {
     let mended = run(
         &[
             "index",
-            "sort",
-            "--rekey",
+            "rekey",
+            "--dialect",
             "ia",
             &at("w.cdxj"),
             "-o",
@@ -320,7 +320,7 @@ fn an_index_with_foreign_keys_is_refused_and_mended() {
     );
     assert_eq!(mended.code, 0, "{}", mended.stderr);
     assert!(
-        mended.stderr.contains("replaced 1 key "),
+        mended.stderr.contains("replaced 1 of 2 keys"),
         "{}",
         mended.stderr
     );

@@ -73,6 +73,33 @@ impl Rekeyer {
         }
     }
 
+    /// The key of a capture, computed again from its URL, whatever its key looks like.
+    pub fn new_key<'b>(&'b mut self, capture: &Capture<'_>) -> NewKey<'b> {
+        let key = capture.key();
+        let Some(mut url) = capture.url() else {
+            return NewKey::NoUrl;
+        };
+        if self.canonicalizer.matches(&url, key) {
+            return NewKey::Same;
+        }
+        if has_request(key, &url) {
+            let Some(with_request) = with_request(capture, &url) else {
+                return NewKey::Request;
+            };
+            url = with_request.into();
+        }
+        self.buffer.clear();
+        let result = self.canonicalizer.canonicalize(&url, &mut self.buffer);
+        let is_column = !self.buffer.is_empty() && self.buffer.iter().all(|byte| *byte > b' ');
+        if result.is_err() || !is_column {
+            NewKey::NoSurt
+        } else if self.buffer == key {
+            NewKey::Same
+        } else {
+            NewKey::Changed(&self.buffer)
+        }
+    }
+
     /// The SURT of a URL whose key differs from it.
     #[cold]
     fn computed<'b>(&'b mut self, key: &'b [u8], url: &[u8]) -> &'b [u8] {
@@ -123,6 +150,37 @@ impl Rekeyer {
         }
         result.is_ok()
     }
+}
+
+/// The key of a capture, computed again from its URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewKey<'a> {
+    /// The key is the SURT of the URL.
+    Same,
+    /// The SURT of the URL, which is not the key.
+    Changed(&'a [u8]),
+    /// The capture has no URL.
+    NoUrl,
+    /// The URL has no SURT.
+    NoSurt,
+    /// The key contains a request that is not in the rest of the line.
+    Request,
+}
+
+/// The URL with the method and the body of the request in the JSON, as it was when the key was made.
+#[cold]
+fn with_request(capture: &Capture<'_>, url: &[u8]) -> Option<Vec<u8>> {
+    let (method, body) = (capture.other("method")?, capture.other("requestBody")?);
+    let separator = if url.contains(&b'?') { b'&' } else { b'?' };
+    let mut with_request = url.to_vec();
+    with_request.push(separator);
+    with_request.extend_from_slice(b"__wb_method=");
+    with_request.extend_from_slice(&method);
+    if !body.is_empty() {
+        with_request.push(b'&');
+        with_request.extend_from_slice(&body);
+    }
+    Some(with_request)
 }
 
 /// Whether a key contains the method and body of a request that its URL does not have, as written by

@@ -196,10 +196,15 @@ impl Columns {
         let mut wrong = None;
         capture.begin(split.line, key, timestamp);
         for (place, column) in self.columns.iter().enumerate() {
-            let Column::Field(field) = column else {
-                continue;
-            };
             let value = split.get(place);
+            let field = match column {
+                Column::Field(field) => field,
+                Column::Other if wanted.wants_columns() => {
+                    capture.push_column(name_of(self.letters.as_bytes()[place]), value);
+                    continue;
+                }
+                Column::Other | Column::Key | Column::Timestamp => continue,
+            };
             if let Err(kind) = fits(*field, value) {
                 wrong = Some(match wrong {
                     // Two implausible values: the order of columns is wrong, not the values.
@@ -227,10 +232,54 @@ impl Columns {
     }
 }
 
+/// A name for a column that is not a field of captures.
+fn name_of(letter: u8) -> &'static str {
+    match letter {
+        b'A' => "canonized-url",
+        b'B' => "news-group",
+        b'C' => "rulespace-category",
+        b'D' => "dat-offset",
+        b'F' => "canonized-frame",
+        b'G' => "multi-column-language",
+        b'H' => "canonized-host",
+        b'I' => "canonized-image",
+        b'J' => "canonized-jump-point",
+        b'K' => "fbis-changed",
+        b'L' => "canonized-link",
+        b'P' => "canonized-path",
+        b'Q' => "language",
+        b'R' => "canonized-redirect",
+        b'U' => "uniqueness",
+        b'X' => "canonized-other-href",
+        b'Y' => "canonized-other-src",
+        b'Z' => "canonized-other-script",
+        b'a' => "other-url",
+        b'c' => "old-digest",
+        b'd' => "uncompressed-dat-offset",
+        b'e' => "ip",
+        b'f' => "frame",
+        b'h' => "original-host",
+        b'i' => "image",
+        b'j' => "jump-point",
+        b'l' => "link",
+        b'n' => "document-length",
+        b'o' => "port",
+        b'p' => "original-path",
+        b't' => "title",
+        b'u' => "record-id",
+        b'v' => "uncompressed-offset",
+        b'x' => "other-href",
+        b'y' => "other-src",
+        b'z' => "other-script",
+        b'#' => "comment",
+        _ => "unknown-column",
+    }
+}
+
 /// Whether a value is plausible for `field`. This detects lines whose columns are shifted by a space
 /// in a media type or a redirect.
 #[inline]
-fn fits(field: Field, value: &[u8]) -> Result<(), Bad> {
+pub(crate) fn fits(field: Field, value: &[u8]) -> Result<(), Bad> {
     let digits = || value == b"-" || (!value.is_empty() && value.iter().all(u8::is_ascii_digit));
     match field {
         Field::Status => match value {

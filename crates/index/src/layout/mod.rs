@@ -30,6 +30,7 @@ use crate::rejects::Bad;
 use crate::timestamp::{Time, is_timestamp};
 use crate::web;
 use columns::Split;
+pub(crate) use columns::fits;
 
 /// The shape of one line.
 #[derive(
@@ -338,6 +339,7 @@ fn read_ndjson<'a>(line: &'a [u8], wanted: Fields, whole: bool, capture: &mut Ca
         return Read::Bad(Bad::Json);
     }
     // Some servers omit the key; the URL is then used as the key, as with wget.
+    let key = key.filter(|key| !key.is_empty());
     let Some(key) = key.or_else(|| capture.url()) else {
         return Read::Bad(Bad::Key);
     };
@@ -369,6 +371,9 @@ fn read_open_wayback<'a>(
     capture.begin(split.line(), split.get(0), split.get(1));
     capture.set_timestamp(Cow::Owned(format!("{:014}", time.digits14()).into_bytes()));
     let at = split.get(0).len() + split.get(1).len() + split.get(2).len() + 3;
+    if wanted.wants_columns() {
+        capture.push_column("record-type", split.get(2));
+    }
     Some(read_json(capture, at, wanted, whole))
 }
 

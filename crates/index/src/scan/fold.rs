@@ -140,6 +140,7 @@ impl<P> Fold<P> {
             if !has_end && !context.reading.list {
                 for bad in &mut found.bad {
                     bad.kind = Bad::Cut;
+                    context.reading.job.cut(&mut found.partial);
                 }
             }
             self.absorb(context, found, &pending.bytes)?;

@@ -135,6 +135,11 @@ pub trait Job: Sync {
         let _ = (partial, line, at);
     }
 
+    /// Called after [`line`](Job::line) for the last line of a source if it is incomplete.
+    fn cut(&self, partial: &mut Self::Partial) {
+        let _ = partial;
+    }
+
     /// Called after all lines of a block were added, on the same thread, before merging.
     ///
     /// # Errors

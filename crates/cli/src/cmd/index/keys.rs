@@ -47,7 +47,7 @@ pub(crate) fn dialect_of(
         example.surt
     ))
     .hint(format!(
-        "replace the keys with `waypost index sort --rekey {asked} {name} -o FILE`, or find only the \
+        "replace the keys with `waypost index rekey {name} --dialect {asked} -o FILE`, or find only the \
          captures whose key is the SURT with `waypost index lookup --trust-keys`"
     ))
 }

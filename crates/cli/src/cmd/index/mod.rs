@@ -6,10 +6,12 @@ use crate::exit::Exit;
 use crate::printer::Printer;
 
 mod check;
+mod convert;
 mod destination;
 pub(crate) mod keys;
 mod lookup;
 mod merge;
+mod rekey;
 mod sort;
 mod unzip;
 mod warc;
@@ -25,8 +27,10 @@ pub(crate) struct Index {
 #[derive(Subcommand)]
 enum Command {
     Check(check::Check),
+    Convert(convert::Convert),
     Lookup(lookup::Lookup),
     Merge(merge::Merge),
+    Rekey(rekey::Rekey),
     Sort(sort::Sort),
     Unzip(unzip::Unzip),
     Warc(warc::Warc),
@@ -37,8 +41,10 @@ impl Index {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         match self.command {
             Command::Check(command) => command.run(out),
+            Command::Convert(command) => command.run(out),
             Command::Lookup(command) => command.run(out),
             Command::Merge(command) => command.run(out),
+            Command::Rekey(command) => command.run(out),
             Command::Sort(command) => command.run(out),
             Command::Unzip(command) => command.run(out),
             Command::Warc(command) => command.run(out),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use waypost_index::key::KeyCheck;
+use waypost_index::rejects::Rejects;
 use waypost_index::select::Select;
 use waypost_index::timestamp::Time;
 use waypost_report::count;
@@ -152,29 +153,8 @@ impl Preset {
 pub(crate) fn report_rejects(reading: &Reading, out: &Printer) -> bool {
     let damage = reading.damage.iter();
     out.warn_some(damage.map(|damage| format!("{damage}; everything before it is counted")));
-    for rejects in reading
-        .rejected
-        .iter()
-        .filter(|rejects| rejects.total() > 0)
-    {
-        let kinds: Vec<String> = rejects
-            .kinds()
-            .map(|(kind, n)| format!("{} {}", count(n), kind.name()))
-            .collect();
-        out.warn(format_args!(
-            "{}: {}",
-            plural::of(rejects.total(), "bad line"),
-            kinds.join(", ")
-        ));
-        for example in rejects.examples().iter().take(SHOWN) {
-            out.note(format_args!(
-                "  {} line {}: {}: {}",
-                example.file,
-                count(example.line),
-                example.kind.meaning(),
-                example.start
-            ));
-        }
+    for rejects in &reading.rejected {
+        report_bad_lines(rejects, out);
     }
     if reading.bad_uris.count > 0 {
         out.warn(format_args!(
@@ -187,6 +167,31 @@ pub(crate) fn report_rejects(reading: &Reading, out: &Printer) -> bool {
     }
     report_keys(&reading.keys, out);
     reading.damage.is_empty()
+}
+
+/// Reports bad lines by kind, with the first few, if there are any.
+pub(crate) fn report_bad_lines(rejects: &Rejects, out: &Printer) {
+    if rejects.total() == 0 {
+        return;
+    }
+    let kinds: Vec<String> = rejects
+        .kinds()
+        .map(|(kind, n)| format!("{} {}", count(n), kind.name()))
+        .collect();
+    out.warn(format_args!(
+        "{}: {}",
+        plural::of(rejects.total(), "bad line"),
+        kinds.join(", ")
+    ));
+    for example in rejects.examples().iter().take(SHOWN) {
+        out.note(format_args!(
+            "  {} line {}: {}: {}",
+            example.file,
+            count(example.line),
+            example.kind.meaning(),
+            example.start
+        ));
+    }
 }
 
 /// Reports keys that are not the SURTs of their URLs.
