@@ -15,26 +15,50 @@ pub(crate) fn lower_bound(
     key: impl Fn(&[u8]) -> &[u8],
 ) -> Result<usize> {
     let (mut low, mut high) = (0, lines.len());
-    let (mut below, mut above): (Option<&[u8]>, Option<&[u8]>) = (None, None);
+    let mut bounds = Bounds::default();
     while low < high {
         let middle = low + (high - low) / 2;
         let (start, end) = line_around(lines, middle);
         let found = key(&lines[start..end]);
-        let before = below.filter(|below| found < below);
-        let after = above.filter(|above| found > above);
-        if let Some(larger) = before.or(after.map(|_| found)) {
-            let smaller = after.unwrap_or(found);
-            return Err(Error::not_sorted(larger, smaller).at_byte(start as u64));
-        }
-        if found < target {
-            below = Some(found);
+        if bounds
+            .is_smaller(found, target)
+            .map_err(|error| error.at_byte(start as u64))?
+        {
             low = (end + 1).min(lines.len());
         } else {
-            above = Some(found);
             high = start;
         }
     }
     Ok(low)
+}
+
+/// What a binary search has met: the largest key below the target, and the smallest one above it.
+#[derive(Default)]
+pub(crate) struct Bounds<'a> {
+    below: Option<&'a [u8]>,
+    above: Option<&'a [u8]>,
+}
+
+impl<'a> Bounds<'a> {
+    /// Whether `found`, which lies between those met before, is smaller than `target`.
+    ///
+    /// # Errors
+    /// If it is out of order.
+    #[inline]
+    pub(crate) fn is_smaller(&mut self, found: &'a [u8], target: &[u8]) -> Result<bool> {
+        let before = self.below.filter(|below| found < *below);
+        let after = self.above.filter(|above| found > *above);
+        if let Some(larger) = before.or(after.map(|_| found)) {
+            return Err(Error::not_sorted(larger, after.unwrap_or(found)));
+        }
+        let smaller = found < target;
+        *(if smaller {
+            &mut self.below
+        } else {
+            &mut self.above
+        }) = Some(found);
+        Ok(smaller)
+    }
 }
 
 /// The start and end, without the newline, of the line that contains byte `at`.

@@ -223,6 +223,12 @@ impl Error {
         }
     }
 
+    /// Whether access to a remote file is denied.
+    pub fn is_denied(&self) -> bool {
+        let denied = RemoteProblem::Denied;
+        matches!(self.kind(), ErrorKind::Remote { problem, .. } if *problem == denied)
+    }
+
     /// Whether the compression of a file is damaged. Everything before the damage was read.
     pub fn is_damage(&self) -> bool {
         matches!(

@@ -10,7 +10,7 @@ use super::cache::Cached;
 use super::index::{Index, Kind};
 use crate::range::Range;
 use crate::search::lower_bound;
-use crate::zipnum::{Blocks, ZipNum};
+use crate::zipnum::{Blocks, Extent, Plan, ZipNum};
 
 /// The direction in which lines are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +58,8 @@ pub struct Cursor<'a> {
     /// Whether `line` is a line of `text`, and lines must not be smaller than it.
     started: bool,
     rows: Rows,
+    /// The blocks that will be read, if they are remote.
+    plan: Option<Plan>,
     pub(crate) blocks_read: u64,
 }
 
@@ -101,8 +103,28 @@ impl<'a> Cursor<'a> {
             line: (0, 0),
             started: false,
             rows: Rows::Done,
+            plan: None,
             blocks_read: 0,
         }
+    }
+
+    /// Prepares to read these ranges of a remote index, so that blocks are fetched concurrently.
+    ///
+    /// # Errors
+    /// If the rows of the index cannot be read.
+    pub(crate) fn prepare<'r>(
+        &mut self,
+        ranges: impl Iterator<Item = &'r Range>,
+        extent: Extent,
+    ) -> Result<()> {
+        if let Some(zipnum) = self.index.zipnum()
+            && zipnum.is_remote()
+        {
+            let mut ranges: Vec<&Range> = ranges.collect();
+            ranges.sort();
+            self.plan = Some(zipnum.plan(&ranges, extent)?);
+        }
+        Ok(())
     }
 
     /// Goes before the first line of `range`, or behind the last one if lines are read backward.
@@ -204,12 +226,17 @@ impl<'a> Cursor<'a> {
         let at = match rows {
             Rows::Done => None,
             Rows::From(at) => Some(at),
-            Rows::Before { before, first } => zipnum.row_before(before).filter(|&row| row >= first),
+            Rows::Before { before, first } => {
+                zipnum.row_before(before)?.filter(|&row| row >= first)
+            }
         };
-        let Some((at, (row, next))) = at.and_then(|at| Some((at, zipnum.row(at)?))) else {
+        let Some(at) = at else {
             return Ok(false);
         };
-        if zipnum.key(at) >= &self.range.end[..] {
+        let Some((row, next)) = zipnum.row(at)? else {
+            return Ok(false);
+        };
+        if zipnum.key(at)? >= &self.range.end[..] {
             return Ok(false);
         }
         self.load(zipnum, row, at)?;
@@ -232,6 +259,9 @@ impl<'a> Cursor<'a> {
         }
         self.block = None;
         let row = zipnum.parse(row, at)?;
+        if let Some(plan) = &self.plan {
+            zipnum.fetch_ahead(at, plan)?;
+        }
         let mut lines = match std::mem::replace(&mut self.text, Text::Flat) {
             Text::Own(lines) => lines,
             Text::Flat | Text::Shared(_) => Vec::new(),

@@ -11,7 +11,7 @@ use crate::kind::{self, FileKind};
 use crate::layout::FileLayout;
 use crate::range::Range;
 use crate::search::line_around;
-use crate::zipnum::{Blocks, ZipNum};
+use crate::zipnum::{Opener, Remote, ZipNum};
 
 /// A sorted index that can be searched.
 pub struct Index {
@@ -23,7 +23,7 @@ pub struct Index {
 
 pub(super) enum Kind {
     Flat(Mapped),
-    ZipNum(ZipNum),
+    ZipNum(Box<ZipNum>),
 }
 
 impl Index {
@@ -36,7 +36,7 @@ impl Index {
             .extension()
             .is_some_and(|extension| extension == "idx" || extension == "summary");
         let kind = if path.is_dir() || is_idx {
-            Kind::ZipNum(ZipNum::open(path)?)
+            Kind::ZipNum(Box::new(ZipNum::open(path)?))
         } else {
             let map = Mapped::open(path)?;
             let compression = Compression::detect(&map[..map.len().min(16)]);
@@ -62,11 +62,33 @@ impl Index {
         })
     }
 
+    /// Opens a ZipNum index that is not in a folder.
+    ///
+    /// # Errors
+    /// If its files cannot be read.
+    pub fn remote(remote: Remote<'_>) -> Result<Index> {
+        Ok(Index {
+            path: PathBuf::from(remote.url),
+            kind: Kind::ZipNum(Box::new(ZipNum::remote(remote)?)),
+            cache: None,
+        })
+    }
+
+    /// Reads data files of a ZipNum index that are at URLs, at most `connections` at a time.
+    #[must_use]
+    pub fn with_opener(self, open: Opener, connections: usize) -> Index {
+        let kind = match self.kind {
+            Kind::ZipNum(zipnum) => Kind::ZipNum(Box::new(zipnum.with_opener(open, connections))),
+            flat @ Kind::Flat(_) => flat,
+        };
+        Index { kind, ..self }
+    }
+
     /// Allows ZipNum data files outside the folder of the index.
     #[must_use]
     pub fn anywhere(self, anywhere: bool) -> Index {
         let kind = match self.kind {
-            Kind::ZipNum(zipnum) => Kind::ZipNum(zipnum.anywhere(anywhere)),
+            Kind::ZipNum(zipnum) => Kind::ZipNum(Box::new(zipnum.anywhere(anywhere))),
             flat @ Kind::Flat(_) => flat,
         };
         Index { kind, ..self }
@@ -131,8 +153,8 @@ impl Index {
             Kind::ZipNum(zipnum) => {
                 let mut at = zipnum.first_row(&range.start)?;
                 let mut any = false;
-                while let Some((_, next)) = zipnum.row(at) {
-                    let key = zipnum.key(at);
+                while let Some((_, next)) = zipnum.row(at)? {
+                    let key = zipnum.key(at)?;
                     if key >= &range.end[..] {
                         break;
                     }
@@ -163,13 +185,8 @@ impl Index {
         match &self.kind {
             Kind::Flat(map) => Ok(map[..map.len().min(size)].to_vec()),
             Kind::ZipNum(zipnum) => {
-                let mut lines = Vec::new();
-                let first = zipnum.bound(b"")?;
-                if let Some((row, _)) = zipnum.row(first) {
-                    let row = zipnum.parse(row, first)?;
-                    Blocks::new().read(zipnum, &row, &mut lines)?;
-                    lines.truncate(size);
-                }
+                let mut lines = zipnum.block(zipnum.row_near(0, 1)?)?;
+                lines.truncate(size);
                 Ok(lines)
             }
         }

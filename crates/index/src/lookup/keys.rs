@@ -48,9 +48,11 @@ impl Index {
                 }
             }
             Some(zipnum) => {
-                for place in 0..BLOCKS {
-                    let lines = zipnum.block_near(place, BLOCKS)?;
-                    sampler.see(&lines, usize::MAX);
+                let near = |place| zipnum.row_near(place, BLOCKS);
+                let rows = (0..BLOCKS).map(near).collect::<Result<Vec<usize>>>()?;
+                zipnum.fetch_rows(&rows)?;
+                for row in rows {
+                    sampler.see(&zipnum.block(row)?, usize::MAX);
                 }
             }
         }

@@ -29,6 +29,8 @@ pub use render::Form;
 use order::{Found, Kept};
 use waypost_io::{Error, ErrorKind, Result};
 
+use crate::zipnum::Extent;
+
 /// The order in which captures are returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
@@ -111,6 +113,16 @@ impl<'a> Lookup<'a> {
     /// # Errors
     /// If the index cannot be read or `take` fails.
     pub fn one(&mut self, query: &Query, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<u64> {
+        self.cursor.prepare(query.ranges.iter(), self.extent())?;
+        self.answer(query, &mut take)
+    }
+
+    /// Answers a query for which the walker is prepared.
+    fn answer(
+        &mut self,
+        query: &Query,
+        mut take: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<u64> {
         let before = self.stats.found;
         match self.wanted.order {
             Order::Forward => self.as_met(query, Direction::Forward, &mut take)?,
@@ -134,18 +146,30 @@ impl<'a> Lookup<'a> {
         mut take: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         self.stats.missing.clear();
+        let ranges = queries.iter().flat_map(|query| &query.ranges);
+        self.cursor.prepare(ranges, self.extent())?;
         if self.wanted.order == Order::Forward {
             return self.sweep(queries, &mut take);
         }
         let mut order: Vec<usize> = (0..queries.len()).collect();
         order.sort_by(|&a, &b| queries[a].ranges.cmp(&queries[b].ranges));
         for at in order {
-            if self.one(&queries[at], &mut take)? == 0 {
+            if self.answer(&queries[at], &mut take)? == 0 {
                 self.stats.missing.push(at);
             }
         }
         self.stats.missing.sort_unstable();
         Ok(())
+    }
+
+    /// Which blocks of a range will certainly be read.
+    fn extent(&self) -> Extent {
+        match (self.wanted.limit, self.wanted.order) {
+            (None, _) | (_, Order::Closest(_)) => Extent::All,
+            (Some(_), Order::Reverse) if !self.wanted.resolve => Extent::Last,
+            (Some(_), Order::Reverse) => Extent::All,
+            (Some(_), Order::Forward) => Extent::First,
+        }
     }
 
     /// Statistics so far.

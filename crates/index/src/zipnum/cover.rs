@@ -26,9 +26,10 @@ impl ZipNum {
     pub fn check_rows(&self) -> Result<()> {
         let mut parts: BTreeMap<&[u8], Vec<Extent>> = BTreeMap::new();
         let mut before: Option<&[u8]> = None;
-        let mut line = self.header_lines();
+        let mut line = self.header_lines()?;
         for at in self.row_starts() {
-            let Some((row, _)) = self.row(at) else {
+            let at = at?;
+            let Some((row, _)) = self.row(at)? else {
                 break;
             };
             line += 1;

@@ -11,15 +11,18 @@
 //! files of WACZ, `index.idx` and `index.cdx.gz`, are the same with rows in JSON. See
 //! `docs/formats/zipnum.md`.
 
+mod ahead;
 mod cover;
 mod idx;
 mod location;
 mod reader;
+mod rows;
 mod writer;
 
+pub(crate) use ahead::{Extent, Plan};
 pub use idx::Flavour;
 pub(crate) use reader::Blocks;
-pub use reader::{ZipNum, unzip};
+pub use reader::{Opener, Remote, ZipNum, unzip};
 pub use writer::create;
 
 /// Options for writing a ZipNum index.

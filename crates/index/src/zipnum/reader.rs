@@ -13,9 +13,11 @@ use waypost_io::{
     RangeRead, Result, Written,
 };
 
+use super::ahead::Packed;
 use super::idx::{Flavour, Row};
-use super::location::Locations;
-use crate::search::{line_around, lower_bound};
+use super::location::{Candidate, Locations};
+use super::rows::{PAGE, Rows};
+use crate::search::line_around;
 
 /// Maximum size of an inflated block. A typical block has a megabyte.
 pub(super) const LARGEST_BLOCK: u64 = 1 << 30;
@@ -26,17 +28,37 @@ const PIECE: usize = 32 << 10;
 /// Maximum number of open data files.
 const OPEN_FILES: usize = 64;
 
+/// Maximum size of a `.loc` file.
+const LARGEST_LOCATIONS: u64 = 64 << 20;
+
+/// Opens what is at a URL, or under another name that is not a path.
+pub type Opener = Arc<dyn Fn(&str) -> Result<Arc<dyn RangeRead>> + Send + Sync>;
+
+/// A ZipNum index that is not in a folder: on the Web, or in an archive file.
+pub struct Remote<'a> {
+    /// The URL or name of its `.idx` file. Names of data files are relative to it.
+    pub url: &'a str,
+    /// A copy of the `.idx` file, if there is one.
+    pub copy: Option<&'a Path>,
+    /// Opens its files.
+    pub open: Opener,
+    /// Maximum number of concurrent reads.
+    pub connections: usize,
+}
+
 /// An open data file.
 #[derive(Clone)]
 pub(super) struct DataFile {
     pub(super) bytes: Arc<dyn RangeRead>,
-    path: PathBuf,
+    /// `None` if it is remote.
+    path: Option<PathBuf>,
 }
 
 /// A ZipNum index.
 pub struct ZipNum {
+    /// The path or URL of the `.idx` file.
     path: PathBuf,
-    idx: Mapped,
+    idx: Rows,
     /// The offset of the first row, after header lines.
     rows: usize,
     flavour: Flavour,
@@ -44,6 +66,9 @@ pub struct ZipNum {
     only_part: Vec<u8>,
     locations: Locations,
     files: Mutex<HashMap<Vec<u8>, DataFile>>,
+    open: Option<Opener>,
+    connections: usize,
+    pub(super) packed: Packed,
 }
 
 impl ZipNum {
@@ -57,18 +82,49 @@ impl ZipNum {
         } else {
             path.to_owned()
         };
-        let idx = Mapped::open(&path)?;
+        let idx = Rows::Mapped(Mapped::open(&path)?);
+        let locations = find_locations(&path)?;
+        ZipNum::new(path, idx, locations)
+    }
+
+    /// Opens a ZipNum index that is not in a folder. Its files are read in parts.
+    ///
+    /// # Errors
+    /// If its `.idx` or `.loc` file cannot be read.
+    pub fn remote(remote: Remote<'_>) -> Result<ZipNum> {
+        ZipNum::remote_in_pages(remote, PAGE)
+    }
+
+    /// The same with another size of pages, for tests.
+    #[doc(hidden)]
+    pub fn remote_in_pages(remote: Remote<'_>, page: usize) -> Result<ZipNum> {
+        let idx = match remote.copy {
+            Some(copy) => Rows::Mapped(Mapped::open(copy)?),
+            None => Rows::paged((remote.open)(remote.url)?, page)?,
+        };
+        let mut locations = Locations::beside_url(remote.url);
+        if let Some(text) = read_locations(&remote)? {
+            locations.parse(&text);
+        }
+        let zipnum = ZipNum::new(PathBuf::from(remote.url), idx, locations)?;
+        Ok(zipnum.with_opener(remote.open, remote.connections))
+    }
+
+    fn new(path: PathBuf, idx: Rows, locations: Locations) -> Result<ZipNum> {
+        let in_file = |error: Error| error.in_file(path.display());
         let mut rows = 0;
         let mut only_part = Vec::new();
-        while idx.get(rows) == Some(&b'!') {
-            let (_, end) = line_around(&idx, rows);
-            if let Some(name) = meta_file_name(&idx[rows..end]) {
+        while let Some((line, next)) = idx.line(rows).map_err(in_file)?
+            && line.first() == Some(&b'!')
+        {
+            if let Some(name) = meta_file_name(line) {
                 only_part = name.into_bytes();
             }
-            rows = (end + 1).min(idx.len());
+            rows = next.min(idx.len());
         }
-        let (_, end) = line_around(&idx, rows);
-        let flavour = if rows > 0 || (end > rows && !idx[rows..end].contains(&b'\t')) {
+        let first = idx.line(rows).map_err(in_file)?;
+        let first = first.map_or(&[][..], |(line, _)| line);
+        let flavour = if rows > 0 || (!first.is_empty() && !first.contains(&b'\t')) {
             Flavour::Wacz
         } else {
             Flavour::Cluster
@@ -80,19 +136,39 @@ impl ZipNum {
                 .map_or_else(Vec::new, |name| name.as_encoded_bytes().to_vec());
         }
         let zipnum = ZipNum {
-            locations: find_locations(&path)?,
+            locations,
             path,
             idx,
             rows,
             flavour,
             only_part,
             files: Mutex::default(),
+            open: None,
+            connections: 1,
+            packed: Packed::default(),
         };
         // Detect a file of another kind now, not at the first lookup that reads a row of it.
-        if let Some((row, _)) = zipnum.row(rows) {
+        if let Some((row, _)) = zipnum.row(rows)? {
             zipnum.parse(row, rows)?;
         }
         Ok(zipnum)
+    }
+
+    /// Reads data files that are at URLs through `open`, at most `connections` at a time.
+    #[must_use]
+    pub fn with_opener(mut self, open: Opener, connections: usize) -> ZipNum {
+        self.open = Some(open);
+        self.connections = connections.max(1);
+        self
+    }
+
+    /// Whether some of its files may be remote.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.open.is_some() && self.locations.any_url()
+    }
+
+    pub(super) fn connections(&self) -> usize {
+        self.connections
     }
 
     /// Allows data files outside the folder of the index.
@@ -108,20 +184,22 @@ impl ZipNum {
     }
 
     /// The number of blocks.
-    pub fn blocks(&self) -> u64 {
-        let rows = &self.idx[self.rows..];
-        let newlines = memchr::memchr_iter(b'\n', rows).count() as u64;
-        newlines + u64::from(rows.last().is_some_and(|&last| last != b'\n'))
+    ///
+    /// # Errors
+    /// If the rows cannot be read.
+    pub fn blocks(&self) -> Result<u64> {
+        self.row_starts()
+            .try_fold(0, |count, start| start.map(|_| count + 1))
     }
 
     /// The data files, each once, in the order of their first blocks.
     ///
     /// # Errors
-    /// If a row is invalid or a data file is missing.
+    /// If a row is invalid, or a data file is missing or remote.
     pub fn parts(&self) -> Result<Vec<PathBuf>> {
         let mut parts: Vec<Vec<u8>> = Vec::new();
         let mut at = self.rows;
-        while let Some((row, next)) = self.row(at) {
+        while let Some((row, next)) = self.row(at)? {
             let row = self.parse(row, at)?;
             // The blocks of a part are usually adjacent.
             if parts.last().is_none_or(|last| last != row.part)
@@ -131,7 +209,11 @@ impl ZipNum {
             }
             at = next;
         }
-        parts.iter().map(|part| Ok(self.file(part)?.path)).collect()
+        let local = |part: &Vec<u8>| {
+            let file = self.file(part)?;
+            file.path.ok_or_else(|| only_files(file.bytes.name()))
+        };
+        parts.iter().map(local).collect()
     }
 
     /// The offset of the row of the first block that may contain lines not smaller than `start`.
@@ -140,11 +222,14 @@ impl ZipNum {
         // The block before starts with a smaller line and may extend to ours. A row contains only the
         // start of the first line of its block. If that is also the start of our line, or equal to
         // the row before, the block before that one must be read, too.
-        while let Some(before) = self.row_before(at) {
-            let key = self.key(before);
+        while let Some(before) = self.row_before(at)? {
+            let key = self.key(before)?;
             at = before;
             let unsure = start.starts_with(key)
-                || self.row_before(before).is_some_and(|b| self.key(b) == key);
+                || match self.row_before(before)? {
+                    Some(earlier) => self.key(earlier)? == key,
+                    None => false,
+                };
             if !unsure {
                 break;
             }
@@ -155,33 +240,44 @@ impl ZipNum {
     /// The offset of the row of the first block that starts with `end` or a larger line.
     pub(crate) fn bound(&self, end: &[u8]) -> Result<usize> {
         let flavour = self.flavour;
-        let found = lower_bound(&self.idx[self.rows..], end, |row| flavour.key(row));
-        found
-            .map(|at| self.rows + at)
-            .map_err(|error| error.in_file(self.path.display()))
+        self.idx
+            .lower_bound(self.rows, end, |row| flavour.key(row))
+            .map_err(|error| error.in_file(self.name()))
     }
 
     /// The row at `at`, and the offset of the next one. `None` after the last.
-    pub(crate) fn row(&self, at: usize) -> Option<(&[u8], usize)> {
-        if at >= self.idx.len() {
-            return None;
-        }
-        let (_, end) = line_around(&self.idx, at);
-        Some((&self.idx[at..end], end + 1))
+    pub(crate) fn row(&self, at: usize) -> Result<Option<(&[u8], usize)>> {
+        self.idx
+            .line(at)
+            .map_err(|error| error.in_file(self.name()))
     }
 
-    /// The offsets of the rows, in order.
-    pub(super) fn row_starts(&self) -> impl Iterator<Item = usize> + '_ {
-        let mut at = self.rows;
+    /// The offsets of the rows, in order. Ends after an error.
+    pub(super) fn row_starts(&self) -> impl Iterator<Item = Result<usize>> + '_ {
+        let mut at = Some(self.rows);
         std::iter::from_fn(move || {
-            let (_, next) = self.row(at)?;
-            Some(std::mem::replace(&mut at, next))
+            let start = at?;
+            match self.row(start) {
+                Ok(Some((_, next))) => {
+                    at = Some(next);
+                    Some(Ok(start))
+                }
+                Ok(None) => None,
+                Err(error) => {
+                    at = None;
+                    Some(Err(error))
+                }
+            }
         })
     }
 
     /// The number of lines before the rows.
-    pub(super) fn header_lines(&self) -> u64 {
-        memchr::memchr_iter(b'\n', &self.idx[..self.rows]).count() as u64
+    pub(super) fn header_lines(&self) -> Result<u64> {
+        let (mut at, mut lines) = (0, 0);
+        while let Some((_, next)) = self.row(at)?.filter(|_| at < self.rows) {
+            (at, lines) = (next, lines + 1);
+        }
+        Ok(lines)
     }
 
     /// The name of the `.idx` file.
@@ -204,30 +300,38 @@ impl ZipNum {
     }
 
     /// The offset of the row before the one at `at`.
-    pub(crate) fn row_before(&self, at: usize) -> Option<usize> {
+    pub(crate) fn row_before(&self, at: usize) -> Result<Option<usize>> {
         if at <= self.rows {
-            return None;
+            return Ok(None);
         }
-        Some(line_around(&self.idx, at - 1).0.max(self.rows))
+        let start = self.idx.start_of((at - 1).min(self.idx.len() - 1));
+        let start = start.map_err(|error| error.in_file(self.name()))?;
+        Ok(Some(start.max(self.rows)))
     }
 
-    /// The lines of the block at the fraction `place` / `places` of the index.
-    pub(crate) fn block_near(&self, place: usize, places: usize) -> Result<Vec<u8>> {
+    /// The offset of the row at the fraction `place` / `places` of the index.
+    pub(crate) fn row_near(&self, place: usize, places: usize) -> Result<usize> {
         let bytes = (self.idx.len() - self.rows) as u128;
         let at = self.rows + (bytes * place as u128 / places.max(1) as u128) as usize;
+        let start = self.idx.start_of(at);
+        let start = start.map_err(|error| error.in_file(self.name()))?;
+        Ok(start.max(self.rows))
+    }
+
+    /// The lines of the block of the row at `at`.
+    pub(crate) fn block(&self, at: usize) -> Result<Vec<u8>> {
         let mut lines = Vec::new();
-        let start = line_around(&self.idx, at).0.max(self.rows);
-        if let Some((row, _)) = self.row(start) {
-            let row = self.parse(row, start)?;
+        if let Some((row, _)) = self.row(at)? {
+            let row = self.parse(row, at)?;
             Blocks::new().read(self, &row, &mut lines)?;
         }
         Ok(lines)
     }
 
     /// The start of the first line of a block, according to the row at `at`.
-    pub(crate) fn key(&self, at: usize) -> &[u8] {
-        let (_, end) = line_around(&self.idx, at);
-        self.flavour.key(&self.idx[at..end])
+    pub(crate) fn key(&self, at: usize) -> Result<&[u8]> {
+        let row = self.row(at)?.map_or(&[][..], |(row, _)| row);
+        Ok(self.flavour.key(row))
     }
 
     /// Parses the row `row`, which is at `at`.
@@ -243,37 +347,94 @@ impl ZipNum {
     }
 
     pub(super) fn file(&self, part: &[u8]) -> Result<DataFile> {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = files.get(part) {
+        let files = || self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = files().get(part) {
             return Ok(file.clone());
         }
-        let candidates = self.locations.candidates(part);
-        let mut answer = None;
-        for path in candidates.files {
-            match FileRange::open(&path) {
-                Ok(file) => {
-                    if files.len() >= OPEN_FILES {
-                        files.clear();
-                    }
-                    let bytes = Arc::new(file);
-                    let file = DataFile { bytes, path };
-                    files.insert(part.to_vec(), file.clone());
-                    return Ok(file);
+        // Not locked: a remote file may answer slowly.
+        let file = self.find(part)?;
+        let mut files = files();
+        if files.len() >= OPEN_FILES {
+            files.clear();
+        }
+        // Another thread may have opened it, too. All reads should go through the same one, which
+        // knows the version of a remote file.
+        Ok(files.entry(part.to_vec()).or_insert(file).clone())
+    }
+
+    /// Opens the first of the candidate locations of a part that exists.
+    fn find(&self, part: &[u8]) -> Result<DataFile> {
+        let mut candidates = self.locations.candidates(part);
+        let (mut refused, mut failed) = (None, None);
+        let only = candidates.len() == 1;
+        for candidate in candidates.drain(..) {
+            let opened = match candidate {
+                Candidate::File(path) => FileRange::open(&path).map(|file| DataFile {
+                    bytes: Arc::new(file),
+                    path: Some(path),
+                }),
+                Candidate::Url(url) => match &self.open {
+                    Some(open) => open(&url).and_then(|bytes| {
+                        // Nothing else to try: the first read will tell.
+                        if !only {
+                            bytes.size()?;
+                        }
+                        Ok(DataFile { bytes, path: None })
+                    }),
+                    None => Err(only_files(&url).in_file(self.name())),
+                },
+                Candidate::Refused(name) => {
+                    let message = if self.locations.is_remote() {
+                        format!("a remote index may not name the local file {name}")
+                    } else {
+                        format!("{name} is outside the folder of the index and is not read")
+                    };
+                    let error = Error::new(ErrorKind::Format(message));
+                    refused = refused.or(Some(error.in_file(self.name())));
+                    continue;
                 }
-                Err(error) => answer = answer.or(Some(error)),
+            };
+            match opened {
+                Ok(file) => return Ok(file),
+                Err(error) if error.is_missing() => failed = failed.or(Some(error)),
+                // A message that says more than that there is no such file.
+                Err(error) => refused = refused.or(Some(error)),
             }
         }
-        let message = if let Some(path) = candidates.outside.first() {
-            format!(
-                "{} is outside the folder of the index and is not read",
-                path.display()
-            )
-        } else if let Some(url) = candidates.remote.first() {
-            format!("the data is at {url}, and only files are read")
-        } else {
-            return Err(answer.unwrap_or_else(|| Error::new(ErrorKind::NoIndex)));
-        };
-        Err(Error::new(ErrorKind::Format(message)).in_file(self.path.display()))
+        let error = refused.or(failed);
+        Err(error.unwrap_or_else(|| Error::new(ErrorKind::NoIndex)))
+    }
+}
+
+fn only_files(url: &str) -> Error {
+    let message = format!("the data is at {url}, and only files are read");
+    Error::new(ErrorKind::Format(message))
+}
+
+/// The content of the `.loc` file of a remote index.
+fn read_locations(remote: &Remote<'_>) -> Result<Option<Vec<u8>>> {
+    let (file, query) = match remote.url.find(['?', '#']) {
+        Some(at) => remote.url.split_at(at),
+        None => (remote.url, ""),
+    };
+    let Some((stem, _)) = file.rsplit_once('.') else {
+        return Ok(None);
+    };
+    let read = || -> Result<Vec<u8>> {
+        let file = (remote.open)(&format!("{stem}.loc{query}"))?;
+        let size = file.size()?;
+        if size > LARGEST_LOCATIONS {
+            return Err(too_large(size).in_file(file.name()));
+        }
+        let mut text = vec![0; size as usize];
+        file.read_at(0, &mut text)?;
+        Ok(text)
+    };
+    match read() {
+        Ok(text) => Ok(Some(text)),
+        // Some servers deny access to files that do not exist.
+        Err(error) if error.is_missing() || error.is_denied() => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -289,8 +450,9 @@ pub fn unzip(
     out: LineWriter,
 ) -> Result<Written> {
     zipnum.check_rows()?;
-    let stored = |at| -> Result<u64> {
-        match zipnum.row(at) {
+    let stored = |at: Result<usize>| -> Result<u64> {
+        let at = at?;
+        match zipnum.row(at)? {
             Some((row, _)) => Ok(zipnum.parse(row, at)?.length),
             None => Ok(0),
         }
@@ -306,7 +468,7 @@ pub fn unzip(
             let mut blocks = Blocks::new();
             move |at: usize| -> Result<Vec<u8>> {
                 let mut lines = Vec::new();
-                if let Some((row, _)) = zipnum.row(at) {
+                if let Some((row, _)) = zipnum.row(at)? {
                     let row = zipnum.parse(row, at)?;
                     blocks.read(&zipnum, &row, &mut lines)?;
                     progress.add(row.length);
@@ -318,7 +480,7 @@ pub fn unzip(
         |out, lines: Result<Vec<u8>>| out.push_lines(&lines?),
     )?;
     for at in zipnum.row_starts() {
-        inflating.give(at)?;
+        inflating.give(at?)?;
     }
     inflating.finish()?.finish()
 }
@@ -397,15 +559,8 @@ impl Blocks {
 
     /// Reads the bytes of a block.
     fn fetch(&mut self, zipnum: &ZipNum, row: &Row<'_>) -> Result<Arc<dyn RangeRead>> {
-        let file = zipnum.file(row.part)?.bytes;
-        if row.length > LARGEST_BLOCK {
-            return Err(too_large(row.length).in_file(zipnum.path.display()));
-        }
-        self.packed.clear();
-        self.packed.resize(row.length as usize, 0);
-        file.read_at(row.offset, &mut self.packed)
-            .map_err(|error| error.in_file(file.name()).at_byte(row.offset))?;
-        Ok(file)
+        zipnum.read_packed(row, &mut self.packed)?;
+        Ok(zipnum.file(row.part)?.bytes)
     }
 
     fn inflate(&mut self, lines: &mut Vec<u8>) -> Result<()> {
@@ -463,7 +618,7 @@ fn check_start(lines: &[u8], key: &[u8]) -> Result<()> {
     Err(Error::new(ErrorKind::Format(message.to_owned())))
 }
 
-fn too_large(size: u64) -> Error {
+pub(super) fn too_large(size: u64) -> Error {
     let message =
         format!("a block of {size} bytes or more exceeds the limit of {LARGEST_BLOCK} bytes");
     Error::new(ErrorKind::Format(message))

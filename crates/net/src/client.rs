@@ -1,0 +1,373 @@
+//! The client: a runtime of its own, limits on connections, redirects and time, and errors.
+
+use std::fmt::Display;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue};
+use reqwest::{Response, StatusCode, Url, redirect};
+use tokio::runtime::Runtime;
+use tokio::sync::Semaphore;
+use waypost_io::{Error, ErrorKind, RemoteProblem, Result};
+
+use crate::range::RemoteFile;
+use crate::response::retry_after;
+use crate::retry::{Failure, Pause, Waits};
+
+/// The limits of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientOptions {
+    /// Maximum number of concurrent requests.
+    pub connections: usize,
+    /// Maximum time to connect.
+    pub connect_timeout: Duration,
+    /// Maximum time without a byte from the server.
+    pub stall_timeout: Duration,
+    /// Maximum number of attempts of a request.
+    pub attempts: u32,
+    /// The wait before the second attempt; it doubles with each further one.
+    pub first_wait: Duration,
+    /// Maximum time to wait between the attempts of a request, in total.
+    pub longest_wait: Duration,
+    /// Maximum number of redirects of a request.
+    pub redirects: usize,
+}
+
+impl Default for ClientOptions {
+    fn default() -> ClientOptions {
+        ClientOptions {
+            connections: 4,
+            connect_timeout: Duration::from_secs(15),
+            stall_timeout: Duration::from_secs(30),
+            attempts: 6,
+            first_wait: Duration::from_millis(500),
+            longest_wait: Duration::from_secs(120),
+            redirects: 10,
+        }
+    }
+}
+
+/// What a client has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Number of requests, including repeated ones.
+    pub requests: u64,
+    /// Number of requests that repeated a failed one.
+    pub repeated: u64,
+    /// Number of bytes received in bodies.
+    pub bytes: u64,
+}
+
+/// An HTTP client. Clones share connections and limits.
+#[derive(Clone)]
+pub struct Client {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    http: reqwest::Client,
+    /// `None` only while it is dropped.
+    runtime: Option<Runtime>,
+    slots: Semaphore,
+    pause: Pause,
+    options: ClientOptions,
+    requests: AtomicU64,
+    repeated: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // Does not wait, and does not panic in asynchronous code.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Whether `name` is a URL that a client can open.
+pub fn is_url(name: &str) -> bool {
+    let scheme = |scheme: &str| {
+        name.get(..scheme.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    };
+    scheme("http://") || scheme("https://")
+}
+
+impl Client {
+    /// Creates a client. Proxies are taken from the environment.
+    ///
+    /// # Errors
+    /// If the system provides no threads or no certificates.
+    pub fn new(options: ClientOptions) -> Result<Client> {
+        // Fails if there is a provider already, which is fine.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut headers = HeaderMap::new();
+        // Ranges are those of the file, not of a compressed form of it.
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let http = reqwest::Client::builder()
+            .user_agent(concat!("waypost/", env!("CARGO_PKG_VERSION")))
+            .default_headers(headers)
+            .connect_timeout(options.connect_timeout)
+            .read_timeout(options.stall_timeout)
+            .pool_max_idle_per_host(options.connections)
+            .redirect(follow(options.redirects))
+            .retry(reqwest::retry::never())
+            .build()
+            .map_err(|error| invalid(format!("cannot create an HTTP client: {}", cause(&error))))?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("http")
+            .enable_all()
+            .build()
+            .map_err(|source| {
+                let doing = "start the threads of the HTTP client";
+                Error::new(ErrorKind::Io { doing, source })
+            })?;
+        Ok(Client {
+            shared: Arc::new(Shared {
+                http,
+                runtime: Some(runtime),
+                slots: Semaphore::new(options.connections.max(1)),
+                pause: Pause::default(),
+                options,
+                requests: AtomicU64::new(0),
+                repeated: AtomicU64::new(0),
+                bytes: AtomicU64::new(0),
+            }),
+        })
+    }
+
+    /// A remote file. No request is made yet.
+    ///
+    /// # Errors
+    /// If the URL is invalid.
+    pub fn open(&self, url: &str) -> Result<RemoteFile> {
+        RemoteFile::new(self.clone(), parse(url)?)
+    }
+
+    /// The whole content of a small file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or has more than `most` bytes.
+    pub fn get(&self, url: &str, most: usize) -> Result<Vec<u8>> {
+        let url = parse(url)?;
+        let name = shown(&url);
+        let got = self.run(async || {
+            let mut response = self.send(&url, HeaderMap::new()).await?;
+            if response.status() != StatusCode::OK {
+                return Err(self.refusal(&response));
+            }
+            let expected = response.content_length();
+            let too_large =
+                || Failure::Final(invalid(format!("the file has more than {most} bytes")));
+            if expected.is_some_and(|bytes| bytes > most as u64) {
+                return Err(too_large());
+            }
+            let mut body = Vec::new();
+            while let Some(chunk) = self.chunk(&mut response).await? {
+                if body.len() + chunk.len() > most {
+                    return Err(too_large());
+                }
+                body.extend_from_slice(&chunk);
+            }
+            Ok(body)
+        });
+        got.map_err(|error| error.in_file(name))
+    }
+
+    /// The number of requests that may run at a time.
+    pub fn connections(&self) -> usize {
+        self.shared.options.connections.max(1)
+    }
+
+    /// What was done so far.
+    pub fn stats(&self) -> Stats {
+        let shared = &self.shared;
+        Stats {
+            requests: shared.requests.load(Ordering::Relaxed),
+            repeated: shared.repeated.load(Ordering::Relaxed),
+            bytes: shared.bytes.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(crate) fn options(&self) -> &ClientOptions {
+        &self.shared.options
+    }
+
+    /// Runs attempts until one succeeds or fails for good.
+    pub(crate) fn run<T>(&self, mut attempt: impl AsyncFnMut() -> Result<T, Failure>) -> Result<T> {
+        let shared = &self.shared;
+        let Some(runtime) = &shared.runtime else {
+            return Err(invalid("the HTTP client is closed"));
+        };
+        runtime.block_on(async {
+            let mut waits = Waits::new(&shared.options);
+            loop {
+                shared.pause.wait().await;
+                let done = {
+                    // Closed never.
+                    let _slot = shared.slots.acquire().await;
+                    attempt().await
+                };
+                let (error, after) = match done {
+                    Ok(done) => return Ok(done),
+                    Err(Failure::Final(error)) => return Err(error),
+                    Err(Failure::Again { error, after }) => (error, after),
+                    Err(Failure::Further(error)) => {
+                        waits = Waits::new(&shared.options);
+                        (error, None)
+                    }
+                };
+                let Some(wait) = waits.next(after) else {
+                    return Err(waits.given_up(error));
+                };
+                shared.repeated.fetch_add(1, Ordering::Relaxed);
+                if after.is_some() {
+                    // All requests wait, not only this one.
+                    shared.pause.extend(wait);
+                } else {
+                    tokio::time::sleep(wait).await;
+                }
+            }
+        })
+    }
+
+    /// Sends a request and waits for the head of the answer.
+    pub(crate) async fn send(&self, url: &Url, headers: HeaderMap) -> Result<Response, Failure> {
+        self.shared.requests.fetch_add(1, Ordering::Relaxed);
+        let request = self.shared.http.get(url.clone()).headers(headers);
+        request.send().await.map_err(|error| failure(&error))
+    }
+
+    /// The next bytes of the body.
+    pub(crate) async fn chunk(
+        &self,
+        response: &mut Response,
+    ) -> Result<Option<impl AsRef<[u8]> + std::ops::Deref<Target = [u8]> + use<>>, Failure> {
+        let chunk = response.chunk().await.map_err(|error| failure(&error))?;
+        if let Some(chunk) = &chunk {
+            self.shared
+                .bytes
+                .fetch_add(chunk.len() as u64, Ordering::Relaxed);
+        }
+        Ok(chunk)
+    }
+
+    /// Why an answer with an unexpected status is not used.
+    pub(crate) fn refusal(&self, response: &Response) -> Failure {
+        let status = response.status();
+        match status.as_u16() {
+            404 | 410 => Failure::Final(problem(
+                RemoteProblem::Missing,
+                format!("the server has no such file ({status})"),
+            )),
+            401 | 403 | 407 => Failure::Final(problem(
+                RemoteProblem::Denied,
+                format!("the server denies access ({status})"),
+            )),
+            408 | 425 | 429 | 500 | 502 | 503 | 504 => Failure::Again {
+                error: problem(RemoteProblem::Busy, format!("the server answered {status}")),
+                after: retry_after(response.headers()),
+            },
+            _ => Failure::Final(invalid(format!("the server answered {status}"))),
+        }
+    }
+}
+
+/// Follows so many redirects, and never from HTTPS to HTTP.
+fn follow(most: usize) -> redirect::Policy {
+    redirect::Policy::custom(move |attempt| {
+        let last = attempt.previous().last();
+        if attempt.previous().len() > most {
+            let message = format!("more than {most} redirects, the last to {}", attempt.url());
+            attempt.error(message)
+        } else if last.is_some_and(|last| last.scheme() == "https")
+            && attempt.url().scheme() != "https"
+        {
+            let message = format!("a redirect from HTTPS to {}", attempt.url());
+            attempt.error(message)
+        } else {
+            attempt.follow()
+        }
+    })
+}
+
+pub(crate) fn parse(url: &str) -> Result<Url> {
+    let parsed = if is_url(url) {
+        Url::parse(url).map_err(|error| error.to_string())
+    } else {
+        Err("only http and https are supported".to_owned())
+    };
+    parsed.map_err(|why| invalid(format!("invalid URL: {why}")).in_file(url))
+}
+
+/// A URL for messages, without a password.
+pub(crate) fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    // Only fails for URLs that have neither.
+    let _ = url.set_password(None);
+    let _ = url.set_username("");
+    url.into()
+}
+
+/// Sorts an error of the library: which can be repeated.
+fn failure(error: &reqwest::Error) -> Failure {
+    let cause = cause(error);
+    if error.is_redirect() || error.is_builder() {
+        return Failure::Final(invalid(cause));
+    }
+    let detail = if error.is_timeout() {
+        "the server did not answer in time".to_owned()
+    } else if error.is_connect() {
+        format!("cannot connect: {cause}")
+    } else {
+        format!("the connection failed: {cause}")
+    };
+    let unreachable = problem(RemoteProblem::Unreachable, detail);
+    if is_untrusted(error) {
+        return Failure::Final(unreachable);
+    }
+    Failure::Again {
+        error: unreachable,
+        after: None,
+    }
+}
+
+/// Whether the certificate of the server was refused.
+fn is_untrusted(error: &reqwest::Error) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        // An error of TLS is wrapped in an error of I/O, which hides it from `source`.
+        let inner = error
+            .downcast_ref::<io::Error>()
+            .and_then(|error| error.get_ref());
+        if inner.is_some_and(|inner| inner.is::<rustls::Error>()) || error.is::<rustls::Error>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// The innermost cause, which says most.
+fn cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+pub(crate) fn problem(problem: RemoteProblem, detail: impl Display) -> Error {
+    Error::new(ErrorKind::Remote {
+        problem,
+        detail: detail.to_string(),
+    })
+}
+
+pub(crate) fn invalid(detail: impl Display) -> Error {
+    problem(RemoteProblem::Invalid, detail)
+}
