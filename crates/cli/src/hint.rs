@@ -122,6 +122,7 @@ fn of_file(kind: &waypost_io::ErrorKind) -> Option<&'static str> {
         }
         ErrorKind::Corrupt { .. } => "copy the file again and compare checksums",
         ErrorKind::TrailingGarbage { .. } => "cut the file at that byte, or copy it again",
+        ErrorKind::Remote { problem, .. } => return of_remote(*problem),
         ErrorKind::NoIndex => {
             "name the files themselves; in folders, names like *.cdx, *.cdxj, cdx-*.gz are read"
         }
@@ -137,6 +138,26 @@ fn of_file(kind: &waypost_io::ErrorKind) -> Option<&'static str> {
         ErrorKind::TooManyResults => "limit them with --limit",
         ErrorKind::Utf16 => "convert it first: `iconv -f UTF-16 -t UTF-8`",
         ErrorKind::WrongKind { found, wanted } => of_wrong_kind(found, wanted),
+        _ => return None,
+    })
+}
+
+/// What to do about a remote file.
+fn of_remote(problem: waypost_io::RemoteProblem) -> Option<&'static str> {
+    use waypost_io::RemoteProblem;
+    Some(match problem {
+        RemoteProblem::Missing => "check the URL",
+        RemoteProblem::Denied => {
+            "check the URL; some servers also answer like this when they get too many requests: try again later with --connections 1"
+        }
+        RemoteProblem::Changed => "run the command again",
+        RemoteProblem::NoRanges => {
+            "download the files and use them here, or find a server that supports range requests"
+        }
+        RemoteProblem::Unreachable => {
+            "check the URL and the network; proxies are taken from the environment (HTTPS_PROXY, HTTP_PROXY, NO_PROXY)"
+        }
+        RemoteProblem::Busy => "try again later, with fewer --connections",
         _ => return None,
     })
 }

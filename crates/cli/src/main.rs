@@ -15,6 +15,7 @@ mod overwrite;
 mod plural;
 mod printer;
 mod progress;
+mod remote;
 mod time;
 
 use exit::Exit;

@@ -86,7 +86,9 @@ fn template(now: &Snapshot) -> &'static str {
         Some(_) => {
             "{msg} {bar:30} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec}, {eta} left"
         }
-        None if now.phase == Phase::Reading => "{msg} {spinner} {decimal_bytes} {elapsed}",
+        None if matches!(now.phase, Phase::Reading | Phase::Fetching) => {
+            "{msg} {spinner} {decimal_bytes} {elapsed}"
+        }
         None => "{msg} {spinner} {elapsed}",
     }
 }

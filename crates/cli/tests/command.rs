@@ -25,6 +25,10 @@ mod map;
 mod options;
 #[path = "command/profile.rs"]
 mod profile;
+#[path = "command/remote.rs"]
+mod remote;
+#[path = "../../net/tests/server/mod.rs"]
+mod server;
 #[path = "command/snapshots.rs"]
 mod snapshots;
 #[path = "command/sorting.rs"]

@@ -26,6 +26,8 @@ pub enum Phase {
     /// Reading the input.
     #[default]
     Reading,
+    /// Receiving remote files.
+    Fetching,
     /// Sorting or merging what was read.
     Sorting,
     /// Searching for the best result.
@@ -37,8 +39,9 @@ pub enum Phase {
 }
 
 impl Phase {
-    const ALL: [Phase; 5] = [
+    const ALL: [Phase; 6] = [
         Phase::Reading,
+        Phase::Fetching,
         Phase::Sorting,
         Phase::Solving,
         Phase::LookingUp,
@@ -49,6 +52,7 @@ impl Phase {
     pub fn name(self) -> &'static str {
         match self {
             Phase::Reading => "reading",
+            Phase::Fetching => "fetching",
             Phase::Sorting => "sorting",
             Phase::Solving => "solving",
             Phase::LookingUp => "looking up",

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use reqwest::Url;
-use waypost_io::{AtomicFile, IoContext, Progress, Result};
+use waypost_io::{AtomicFile, IoContext, Result};
 
 use crate::client::{Client, parse, shown};
 use crate::download::{Download, Downloaded, meta_of, read_version, suffixed, write_version};
@@ -37,7 +37,7 @@ impl Cache {
     ///
     /// # Errors
     /// If the server or the folder fails. A partial download stays, and is resumed the next time.
-    pub fn fetch(&self, url: &str, progress: &Progress) -> Result<PathBuf> {
+    pub fn fetch(&self, url: &str) -> Result<PathBuf> {
         let url = parse(url)?;
         let path = self.folder.join(relative(&url));
         if let Some(folder) = path.parent() {
@@ -60,7 +60,6 @@ impl Cache {
             url: &url,
             part: &part,
             known: known.as_ref(),
-            progress,
         };
         let downloaded = download.run().map_err(|error| error.in_file(shown(&url)))?;
         if let Downloaded::Complete(version) = downloaded {

@@ -2,15 +2,15 @@
 
 use std::fmt::Display;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue};
 use reqwest::{Response, StatusCode, Url, redirect};
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
-use waypost_io::{Error, ErrorKind, RemoteProblem, Result};
+use waypost_io::{Error, ErrorKind, Progress, RemoteProblem, Result};
 
 use crate::range::RemoteFile;
 use crate::response::retry_after;
@@ -76,6 +76,7 @@ struct Shared {
     requests: AtomicU64,
     repeated: AtomicU64,
     bytes: AtomicU64,
+    progress: Mutex<Progress>,
 }
 
 impl Drop for Shared {
@@ -136,6 +137,7 @@ impl Client {
                 requests: AtomicU64::new(0),
                 repeated: AtomicU64::new(0),
                 bytes: AtomicU64::new(0),
+                progress: Mutex::default(),
             }),
         })
     }
@@ -176,6 +178,16 @@ impl Client {
             Ok(body)
         });
         got.map_err(|error| error.in_file(name))
+    }
+
+    /// Adds the bytes of all bodies to `progress` from now on, instead of an earlier one.
+    pub fn report_to(&self, progress: &Progress) {
+        *self.progress() = progress.clone();
+    }
+
+    pub(crate) fn progress(&self) -> MutexGuard<'_, Progress> {
+        let progress = self.shared.progress.lock();
+        progress.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The number of requests that may run at a time.
@@ -249,9 +261,9 @@ impl Client {
     ) -> Result<Option<impl AsRef<[u8]> + std::ops::Deref<Target = [u8]> + use<>>, Failure> {
         let chunk = response.chunk().await.map_err(|error| failure(&error))?;
         if let Some(chunk) = &chunk {
-            self.shared
-                .bytes
-                .fetch_add(chunk.len() as u64, Ordering::Relaxed);
+            let bytes = chunk.len() as u64;
+            self.shared.bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.progress().add(bytes);
         }
         Ok(chunk)
     }

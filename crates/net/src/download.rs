@@ -12,7 +12,7 @@ use reqwest::header::{
     HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE,
 };
 use reqwest::{Response, StatusCode, Url};
-use waypost_io::{IoContext, Phase, Progress, Result};
+use waypost_io::{IoContext, Phase, Result};
 
 use crate::client::{Client, invalid};
 use crate::response::{ContentRange, Version, check_encoding};
@@ -37,7 +37,6 @@ pub(crate) struct Download<'a> {
     pub(crate) part: &'a Path,
     /// A version that need not be downloaded.
     pub(crate) known: Option<&'a Version>,
-    pub(crate) progress: &'a Progress,
 }
 
 impl Download<'_> {
@@ -132,8 +131,9 @@ impl Download<'_> {
         };
         let file = begin().map_err(Failure::Final)?;
         let mut out = std::io::BufWriter::with_capacity(1 << 18, AtEnd::new(file, have));
-        self.progress.begin(Phase::Reading, version.size);
-        self.progress.add(have);
+        let progress = self.client.progress().clone();
+        progress.begin(Phase::Fetching, version.size);
+        progress.add(have);
         let mut at = have;
         let failed = loop {
             let chunk = match self.client.chunk(&mut response).await {
@@ -144,7 +144,6 @@ impl Download<'_> {
             let written = out.write_all(&chunk).doing("write", self.part);
             written.map_err(Failure::Final)?;
             at += chunk.len() as u64;
-            self.progress.add(chunk.len() as u64);
         };
         out.flush()
             .doing("write", self.part)

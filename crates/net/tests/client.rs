@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use server::{Files, Reply, Request, Server};
-use waypost_io::{Error, ErrorKind, Progress, RangeRead, RemoteProblem};
+use waypost_io::{Error, ErrorKind, RangeRead, RemoteProblem};
 use waypost_net::{Cache, Client, ClientOptions};
 
 /// A client that does not wait long.
@@ -354,7 +354,7 @@ fn small_files_are_read_whole_up_to_a_limit() {
 /// The file in the cache.
 fn cached(folder: &std::path::Path, server: &Server) -> Result<Vec<u8>, Error> {
     let cache = Cache::new(client(), folder);
-    let path = cache.fetch(&server.at("/dir/file.idx"), &Progress::default())?;
+    let path = cache.fetch(&server.at("/dir/file.idx"))?;
     assert!(path.ends_with("dir/file.idx"), "{path:?}");
     Ok(std::fs::read(path).unwrap())
 }
@@ -375,7 +375,7 @@ fn a_file_is_downloaded_once_and_again_when_it_has_changed() {
     assert_eq!(cached(folder.path(), &server).unwrap(), content(2000));
     // Somebody cut the file, or its version is lost.
     let path = Cache::new(client(), folder.path())
-        .fetch(&server.at("/dir/file.idx"), &Progress::default())
+        .fetch(&server.at("/dir/file.idx"))
         .unwrap();
     std::fs::write(&path, b"cut").unwrap();
     assert_eq!(cached(folder.path(), &server).unwrap(), content(2000));

@@ -19,6 +19,7 @@ use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::lookups::{Answers, Lookups, Verdict, answer_batch};
 use crate::printer::Printer;
+use crate::remote::{RemoteArgs, as_url};
 
 /// Look up URIs in an index or in a summary of any kind
 ///
@@ -33,7 +34,7 @@ use crate::printer::Printer;
     frequency. A lookup is unknown if the summary was not made from all captures that it asks for.\n\
     Exit code 1: everything is absent or rejected.")]
 pub(crate) struct Lookup {
-    /// The index or summary
+    /// The index or summary, or the URL of the .idx file of a ZipNum index
     file: PathBuf,
     #[command(flatten)]
     lookups: Lookups,
@@ -44,12 +45,14 @@ pub(crate) struct Lookup {
     key_file: KeyFile,
     #[command(flatten)]
     resources: ResourceArgs,
+    #[command(flatten)]
+    remote: RemoteArgs,
 }
 
 impl Lookup {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let resources = self.resources.resources(None)?;
-        let kind = match self.file.is_dir() {
+        let kind = match self.file.is_dir() || as_url(&self.file).is_some() {
             true => None,
             false => kind_of_file(&self.file)?,
         };
@@ -68,7 +71,8 @@ impl Lookup {
                 self.lookups.answer_by(&filter, PIECE, out)
             }
             _ => {
-                let index = Index::open(&self.file)?;
+                let files = self.remote.files();
+                let index = self.remote.open(&files, &self.file, out)?;
                 self.answer_by_index(&index, out)
             }
         }
@@ -99,16 +103,19 @@ fn count_captures(
     batch: LookupBatch<'_>,
     answers: &mut Answers<'_>,
 ) -> anyhow::Result<()> {
-    let mut lookups = batch.valid();
+    let queries: Vec<Query> = batch
+        .valid()
+        .map(|lookup| Query {
+            ranges: ranges(lookup.uri(), lookup.surt().as_bytes(), Match::Exact),
+        })
+        .collect();
+    let counts = search.count_each(&queries)?;
+    let mut lookups = batch.valid().zip(counts);
     answer_batch(batch, answers, || {
-        let Some(lookup) = lookups.next() else {
+        let Some((lookup, captures)) = lookups.next() else {
             return Ok(Verdict::default());
         };
         let surt = lookup.surt().as_bytes();
-        let query = Query {
-            ranges: ranges(lookup.uri(), surt, Match::Exact),
-        };
-        let captures = search.one(&query, |_| Ok(()))?;
         if captures == 0 {
             return Ok(Verdict::default());
         }

@@ -11,7 +11,7 @@ use crate::kind::{self, FileKind};
 use crate::layout::FileLayout;
 use crate::range::Range;
 use crate::search::line_around;
-use crate::zipnum::{Opener, Remote, ZipNum};
+use crate::zipnum::{Opener, ZipNum};
 
 /// A sorted index that can be searched.
 pub struct Index {
@@ -19,6 +19,17 @@ pub struct Index {
     pub(super) kind: Kind,
     /// Inflated blocks, and the number of this index in the cache.
     pub(super) cache: Option<(Arc<BlockCache>, u64)>,
+}
+
+/// A ZipNum index that was opened in another way.
+impl From<ZipNum> for Index {
+    fn from(zipnum: ZipNum) -> Index {
+        Index {
+            path: zipnum.path().to_owned(),
+            kind: Kind::ZipNum(Box::new(zipnum)),
+            cache: None,
+        }
+    }
 }
 
 pub(super) enum Kind {
@@ -58,18 +69,6 @@ impl Index {
         Ok(Index {
             path: path.to_owned(),
             kind,
-            cache: None,
-        })
-    }
-
-    /// Opens a ZipNum index that is not in a folder.
-    ///
-    /// # Errors
-    /// If its files cannot be read.
-    pub fn remote(remote: Remote<'_>) -> Result<Index> {
-        Ok(Index {
-            path: PathBuf::from(remote.url),
-            kind: Kind::ZipNum(Box::new(ZipNum::remote(remote)?)),
             cache: None,
         })
     }

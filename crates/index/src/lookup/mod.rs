@@ -117,19 +117,15 @@ impl<'a> Lookup<'a> {
         self.answer(query, &mut take)
     }
 
-    /// Answers a query for which the walker is prepared.
-    fn answer(
-        &mut self,
-        query: &Query,
-        mut take: &mut dyn FnMut(&[u8]) -> Result<()>,
-    ) -> Result<u64> {
+    /// Answers a query for which the cursor is prepared.
+    fn answer(&mut self, query: &Query, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<u64> {
         let before = self.stats.found;
         match self.wanted.order {
-            Order::Forward => self.as_met(query, Direction::Forward, &mut take)?,
+            Order::Forward => self.as_met(query, Direction::Forward, take)?,
             Order::Reverse if !self.wanted.resolve => {
-                self.as_met(query, Direction::Backward, &mut take)?
+                self.as_met(query, Direction::Backward, take)?
             }
-            Order::Reverse | Order::Closest(_) => self.ordered(query, &mut take)?,
+            Order::Reverse | Order::Closest(_) => self.ordered(query, take)?,
         }
         self.stats.blocks = self.cursor.blocks_read;
         Ok(self.stats.found - before)
@@ -151,15 +147,35 @@ impl<'a> Lookup<'a> {
         if self.wanted.order == Order::Forward {
             return self.sweep(queries, &mut take);
         }
+        let counts = self.in_key_order(queries, &mut take)?;
+        let missing = counts.iter().enumerate().filter(|(_, count)| **count == 0);
+        self.stats.missing = missing.map(|(at, _)| at).collect();
+        Ok(())
+    }
+
+    /// The number of captures of each query, reading each block once.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub fn count_each(&mut self, queries: &[Query]) -> Result<Vec<u64>> {
+        let ranges = queries.iter().flat_map(|query| &query.ranges);
+        self.cursor.prepare(ranges, self.extent())?;
+        self.in_key_order(queries, &mut |_| Ok(()))
+    }
+
+    /// Answers queries one by one, in the order of their keys, and counts the captures of each.
+    fn in_key_order(
+        &mut self,
+        queries: &[Query],
+        take: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<Vec<u64>> {
         let mut order: Vec<usize> = (0..queries.len()).collect();
         order.sort_by(|&a, &b| queries[a].ranges.cmp(&queries[b].ranges));
+        let mut counts = vec![0; queries.len()];
         for at in order {
-            if self.answer(&queries[at], &mut take)? == 0 {
-                self.stats.missing.push(at);
-            }
+            counts[at] = self.answer(&queries[at], take)?;
         }
-        self.stats.missing.sort_unstable();
-        Ok(())
+        Ok(counts)
     }
 
     /// Which blocks of a range will certainly be read.

@@ -17,13 +17,13 @@ use super::reader::{LARGEST_BLOCK, ZipNum, too_large};
 use crate::range::Range as KeyRange;
 
 /// How much is fetched ahead.
-const AHEAD: u64 = 16 << 20;
+const AHEAD: u64 = 8 << 20;
 
 /// How much of adjacent blocks is fetched in one request.
 const JOINED: u64 = 2 << 20;
 
 /// How many compressed bytes are kept.
-const KEPT: usize = 64 << 20;
+const KEPT: usize = 128 << 20;
 
 /// Which of the blocks of each range will be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

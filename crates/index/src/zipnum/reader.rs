@@ -178,6 +178,11 @@ impl ZipNum {
         self
     }
 
+    /// The path or URL of the `.idx` file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The format of its rows.
     pub fn flavour(&self) -> Flavour {
         self.flavour

@@ -1,4 +1,5 @@
 //! An HTTP server for tests, which can misbehave in every way that a test asks for.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::collections::HashMap;
@@ -86,6 +87,10 @@ impl Files {
             .lock()
             .unwrap()
             .insert(path.to_owned(), bytes.into());
+    }
+
+    pub(crate) fn remove(&self, path: &str) {
+        self.files.lock().unwrap().remove(path);
     }
 
     /// All files of a folder, below `/`.

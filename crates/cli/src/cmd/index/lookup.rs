@@ -7,11 +7,11 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args, ValueEnum, ValueHint};
 use waypost_index::Field;
-use waypost_index::lookup::{Filter, Form, Index, Lookup as Search, Order, Query, Wanted};
+use waypost_index::lookup::{Filter, Form, Lookup as Search, Order, Query, Wanted};
 use waypost_index::range::{Match, pywb_range, ranges};
 use waypost_index::timestamp::Time;
 use waypost_io::pieces::{PIECE, Piece, Pieces};
-use waypost_io::{AtomicFile, Error, ErrorKind, Source};
+use waypost_io::{AtomicFile, Error, ErrorKind, Phase, Source};
 use waypost_surt::{Canonicalizer, Dialect};
 
 use super::keys;
@@ -19,12 +19,17 @@ use crate::args::{ResourceArgs, dialects};
 use crate::exit::Exit;
 use crate::plural;
 use crate::printer::Printer;
+use crate::remote::{RemoteArgs, RemoteFiles, as_url};
 use crate::time::{check_span, first_of, last_of};
 
 /// Find the captures of URIs in a sorted index
 ///
 /// The index is a sorted, uncompressed file or a ZipNum index. Lookups read only what they need: a
 /// flat file is searched by binary search, and one block of a ZipNum index is inflated.
+///
+/// A ZipNum index on the Web is given by the URL of its .idx file, https://…/cluster.idx. The .idx
+/// file is searched and the blocks are fetched by range requests, each block once. With --cache, the
+/// .idx file is downloaded once, and again when it has changed.
 ///
 /// *.example.com matches the domain and example.com/a* the prefix, as with --match. Hosts and
 /// domains match at every port.
@@ -47,7 +52,7 @@ use crate::time::{check_span, first_of, last_of};
     \n\
     Exit code 1: nothing was found.")]
 pub(crate) struct Lookup {
-    /// The index: a sorted file, the folder of a ZipNum index, or its .idx file
+    /// The index: a sorted file, the folder of a ZipNum index, or the path or URL of its .idx file
     #[arg(value_name = "INDEX")]
     index: PathBuf,
     /// The URIs to look up
@@ -100,6 +105,8 @@ pub(crate) struct Lookup {
     as_pywb: bool,
     #[command(flatten)]
     resources: ResourceArgs,
+    #[command(flatten)]
+    remote: RemoteArgs,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -183,7 +190,9 @@ impl Lookup {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         check_span(self.from, self.to)?;
         let resources = self.resources.resources(None)?;
-        let index = Index::open(&self.index)?.anywhere(self.anywhere);
+        let files = self.remote.files();
+        let index = self.remote.open(&files, &self.index, out)?;
+        let index = index.anywhere(self.anywhere);
         let dialect = match self.trust_keys {
             true => self.dialect.unwrap_or_default(),
             false => keys::dialect_of(&index, &self.index, self.dialect, out)?,
@@ -203,6 +212,7 @@ impl Lookup {
                     limit,
                     &mut canonicalizer,
                     &mut search,
+                    &files,
                     &mut misses,
                     &mut tally,
                     out,
@@ -235,6 +245,13 @@ impl Lookup {
                 plural::of(tally.found, "URI"),
                 plural::of(tally.missing, "URI")
             ));
+            if let Some(stats) = files.stats() {
+                out.note(format_args!(
+                    "fetched {} in {}",
+                    waypost_report::bytes(stats.bytes),
+                    plural::of(stats.requests, "request")
+                ));
+            }
         }
         Ok(if stats.found == 0 {
             Exit::No
@@ -271,6 +288,7 @@ impl Lookup {
         limit: usize,
         canonicalizer: &mut Canonicalizer,
         search: &mut Search<'_>,
+        files: &RemoteFiles,
         misses: &mut Option<AtomicFile>,
         tally: &mut Tally,
         out: &mut Printer,
@@ -279,8 +297,14 @@ impl Lookup {
         // The writer of a pipe may be waiting for an answer; a file is always read to its end.
         let is_file = !source.is_stdin() && source.path().is_file();
         let progress = out.progress_beside_data();
-        progress.read(std::slice::from_ref(&source));
-        let stream = source.open()?.reporting_to(&progress);
+        let mut stream = source.open()?;
+        if as_url(&self.index).is_some() {
+            progress.begin(Phase::Fetching, None);
+            files.client()?.report_to(&progress);
+        } else {
+            progress.read(std::slice::from_ref(&source));
+            stream = stream.reporting_to(&progress);
+        }
         let mut lines = Pieces::new(path.display().to_string(), stream, PIECE);
         let (send, pieces) = sync_channel(4);
         // Not joined on an error: it may be blocked on a silent pipe.
