@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
-use waypost_index::input;
 use waypost_index::rejects::RejectsFile;
 use waypost_index::select::{Revisits, Select};
+use waypost_index::{input, wacz};
 use waypost_io::{Resources, Source};
 use waypost_surt::Dialect;
 
@@ -19,7 +19,7 @@ use crate::time;
 /// Which indexes to read.
 #[derive(Args)]
 pub(crate) struct Inputs {
-    /// Indexes: files, folders, or `-` for standard input; plain, gz, zst or bz2
+    /// Indexes: files, folders, or `-` for standard input; plain, gz, zst, bz2 or WACZ
     #[arg(required = true, value_name = "INPUT", value_hint = ValueHint::AnyPath)]
     inputs: Vec<PathBuf>,
 }
@@ -283,6 +283,25 @@ fn scaled(number: &str, scale: f64) -> Option<u64> {
 pub(crate) fn dialects() -> impl TypedValueParser<Value = Dialect> {
     PossibleValuesParser::new(Dialect::ALL.map(Dialect::name))
         .try_map(|name| name.parse::<Dialect>())
+}
+
+/// The dialect of what is made from `sources`, if it is not given. Says so if it is not the usual one.
+pub(crate) fn default_dialect(
+    given: Option<Dialect>,
+    sources: &[Source],
+    out: &Printer,
+) -> Dialect {
+    match given {
+        Some(dialect) => dialect,
+        None if input::are_wacz(sources) => {
+            out.note(format_args!(
+                "using the dialect {}, as WACZ files do",
+                wacz::DIALECT
+            ));
+            wacz::DIALECT
+        }
+        None => Dialect::default(),
+    }
 }
 
 /// The output format.

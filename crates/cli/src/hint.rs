@@ -194,8 +194,15 @@ fn of_wrong_kind(found: &str, wanted: &str) -> &'static str {
             "convert it first with `waypost index convert FILE --to cdxj -o OUT`, and rekey OUT"
         }
         ("a WARC file", _) => "index it first with `waypost index warc FILE -o OUT`",
+        ("a WACZ file without an index", _) => {
+            "index its WARC files with `waypost index warc FILE -o OUT`"
+        }
+        ("a WACZ file", "a map") => "build a map with `waypost map build FILE -o MAP`",
+        ("a WACZ file", "a profile") => "build profiles with `waypost profile FILE -o FOLDER`",
+        ("a WACZ file", "a filter") => "build a filter with `waypost filter build FILE -o FILTER`",
+        ("a WACZ file", _) => "name the file itself: a WACZ file cannot be read from a pipe",
         ("a zip archive", _) => {
-            "if it is a WACZ file, unzip it and name the index in it: indexes/index.cdx.gz"
+            "WACZ files, which have the folders indexes/ and archive/, are read; unzip other archives"
         }
         ("text whose lines are mostly not URIs", _) => {
             "a list has one URI or SURT per line, such as http://example.com/ or com,example)/"

@@ -82,6 +82,6 @@ fn same(output: &Path, input: &Path) -> Option<PathBuf> {
     let inside = input::expand([input]).ok()?.sources;
     inside
         .into_iter()
-        .map(|source| source.path().to_owned())
+        .map(|source| source.container().unwrap_or(&source).path().to_owned())
         .find(|path| same_file(output, path))
 }

@@ -33,8 +33,12 @@ mod server;
 mod snapshots;
 #[path = "command/sorting.rs"]
 mod sorting;
+#[path = "command/wacz.rs"]
+mod wacz;
 #[path = "command/warc.rs"]
 mod warc;
+#[path = "../../../tests/zip.rs"]
+mod zip;
 
 use std::path::{Path, PathBuf};
 

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use waypost_io::{Expanded, InputKind, Result, Source};
 
 use crate::kind::{self, FileKind};
+use crate::wacz::{self, Wacz};
 use crate::zipnum::ZipNum;
 
 /// Expands names to sources. Folders are searched recursively for files that are named like indexes:
 /// `*.cdx`, `*.cdxj`, `*.ndjson`, `*.jsonl`, `cdx-00000` and `part-00000`, each optionally with
-/// `.gz`, `.zst` or `.bz2`. Hidden files are skipped. The `.idx` file of a ZipNum index stands for
-/// its data files.
+/// `.gz`, `.zst` or `.bz2`, and `*.wacz`. Hidden files are skipped. The `.idx` file of a ZipNum index
+/// stands for its data files, and a WACZ file for the indexes in it.
 ///
 /// # Errors
 /// If a name does not exist, a folder contains no index, or standard input is named twice.
@@ -19,11 +20,12 @@ where
     I: IntoIterator,
     I::Item: Into<PathBuf>,
 {
-    let mut expanded = waypost_io::expand(names, is_index_name)?;
+    let is_wanted = |name: &str| is_index_name(name) || is_wacz_name(name);
+    let mut expanded = waypost_io::expand(names, is_wanted)?;
     let mut sources = Vec::new();
     for source in expanded.sources {
-        match zipnum_of(&source)? {
-            Some(zipnum) => sources.extend(zipnum.parts()?.into_iter().map(Source::new)),
+        match inner(&source)? {
+            Some(inner) => sources.extend(inner),
             None => sources.push(source),
         }
     }
@@ -31,22 +33,36 @@ where
     Ok(expanded)
 }
 
-/// The ZipNum index, if the source is its `.idx` file.
-fn zipnum_of(source: &Source) -> Result<Option<ZipNum>> {
+/// The files that a source stands for, if it is the `.idx` file of a ZipNum index or a WACZ file.
+fn inner(source: &Source) -> Result<Option<Vec<Source>>> {
     let path = source.path();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if is_index_name(&name) || source.kind()? != InputKind::Regular {
         return Ok(None);
     }
-    match kind::detect(source) {
-        Ok(told) if told.kind == FileKind::ZipNumIndex => ZipNum::open(path).map(Some),
-        // Errors are reported when the source is read.
+    match kind::detect(source).map(|told| told.kind) {
+        Ok(FileKind::ZipNumIndex) => {
+            let parts = ZipNum::open(path)?.parts()?;
+            Ok(Some(parts.into_iter().map(Source::new).collect()))
+        }
+        Ok(FileKind::Wacz | FileKind::Zip) => Wacz::open(source)?.indexes().map(Some),
+        // Other files and errors are reported when the source is read.
         _ => Ok(None),
     }
 }
 
+/// Whether all of some sources are in WACZ files.
+pub fn are_wacz(sources: &[Source]) -> bool {
+    !sources.is_empty() && sources.iter().all(|source| source.container().is_some())
+}
+
+/// Whether a file is named like a WACZ file.
+pub(crate) fn is_wacz_name(name: &str) -> bool {
+    name.to_ascii_lowercase().ends_with(wacz::EXTENSION)
+}
+
 /// Whether a file is named like an index.
-fn is_index_name(name: &str) -> bool {
+pub(crate) fn is_index_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let bare = [".gz", ".zst", ".bz2"]
         .iter()

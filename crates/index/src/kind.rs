@@ -10,6 +10,7 @@ use waypost_io::{Compression, Error, ErrorKind, LONGEST_LINE, Result, Source, St
 use waypost_surt::is_surt;
 
 use crate::layout::FileLayout;
+use crate::wacz::{self, Wacz};
 
 /// The type of a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +30,9 @@ pub enum FileKind {
     ZipNumIndex,
     /// A WARC file.
     Warc,
-    /// A zip archive, such as a WACZ.
+    /// A WACZ file: a zip archive of WARC files with their index.
+    Wacz,
+    /// Another zip archive.
     Zip,
     /// HTML or XML.
     Html,
@@ -50,6 +53,7 @@ impl FileKind {
             FileKind::Filter => "a filter",
             FileKind::ZipNumIndex => "the index of a ZipNum",
             FileKind::Warc => "a WARC file",
+            FileKind::Wacz => "a WACZ file",
             FileKind::Zip => "a zip archive",
             FileKind::Html => "HTML or XML",
             FileKind::Binary => "a binary file",
@@ -87,8 +91,12 @@ pub fn detect(source: &Source) -> Result<Detected> {
     let is_pipe = source.file()?.is_none();
     let mut stream = source.open()?;
     let mut sample = Sample::new(&mut stream, is_pipe);
-    let kind = sample.kind();
+    let mut kind = sample.kind();
     let (lines, damage) = (sample.window, sample.error);
+    // Any entry may be the first.
+    if kind == FileKind::Zip && !is_pipe && Wacz::open(source).is_ok() {
+        kind = FileKind::Wacz;
+    }
     let compression = stream.compression();
     match damage {
         Some(error) if !error.is_damage() => Err(error),
@@ -249,8 +257,6 @@ fn by_magic(start: &[u8]) -> Option<FileKind> {
     const MAGIC: &[(&[u8], FileKind)] = &[
         (b"WPFILTER", FileKind::Filter),
         (b"WARC/", FileKind::Warc),
-        (b"PK\x03\x04", FileKind::Zip),
-        (b"PK\x05\x06", FileKind::Zip),
         (b"\x89PNG", FileKind::Binary),
         (b"%PDF-", FileKind::Binary),
         (b"GIF8", FileKind::Binary),
@@ -258,6 +264,9 @@ fn by_magic(start: &[u8]) -> Option<FileKind> {
         (b"PAR1", FileKind::Binary),
         (b"\x7fELF", FileKind::Binary),
     ];
+    if let Some(kind) = wacz::kind_of_start(start) {
+        return Some(kind);
+    }
     for (magic, kind) in MAGIC {
         if start.starts_with(magic) {
             return Some(kind.clone());
@@ -413,6 +422,10 @@ mod tests {
             ),
             ("WARC/1.0\r\nWARC-Type: warcinfo\r\n", "a WARC file"),
             ("PK\u{3}\u{4}archive/", "a zip archive"),
+            (
+                "PK\u{3}\u{4}\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\u{a}\0\0\0archive/a.warc",
+                "a WACZ file",
+            ),
             ("\n<!doctype html>\n", "HTML or XML"),
             ("a\0b\n", "a binary file"),
             ("<p>\nno line\n", "HTML or XML"),

@@ -34,6 +34,7 @@
 //! | [`rekey`](mod@rekey) | replaces keys by the SURTs of their URLs |
 //! | [`convert`](mod@convert) | converts between CDX and CDXJ |
 //! | [`check`](mod@check) | reports what an index contains and what is wrong with it |
+//! | [`wacz`] | WACZ files, whose indexes and WARC files are read in place |
 //! | [`warc`] | indexes WARC and ARC files |
 //! | [`generate`] | generates indexes for benchmarks and tests |
 //!
@@ -61,6 +62,7 @@ pub mod scan;
 mod search;
 pub mod select;
 pub mod timestamp;
+pub mod wacz;
 pub mod warc;
 pub mod web;
 pub mod zipnum;

@@ -1,4 +1,4 @@
-//! Real peers: GNU sort, pywb reading our ZipNum, and cdxj-indexer.
+//! Real peers: GNU sort, pywb reading our ZipNum, cdxj-indexer, and py-wacz.
 //!
 //! pywb runs with the Python that `WAYPOST_PYTHON` names; SURT ranges are compared with those that
 //! pywb gave, in the folder that `WAYPOST_SHARED` names. Without them those tests are skipped.
@@ -10,6 +10,8 @@ mod cdxj_indexer;
 mod gnu_sort;
 #[path = "oracle/pywb.rs"]
 mod pywb;
+#[path = "oracle/wacz.rs"]
+mod wacz;
 
 #[path = "../../../tests/oracles.rs"]
 mod oracles;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use waypost_index::warc::{self, Options, Records};
-use waypost_io::{Progress, Resources};
+use waypost_io::{Progress, Resources, Source};
 
 fn record(number: usize, size: usize, with_digest: bool) -> Vec<u8> {
     let mut body =
@@ -60,7 +60,7 @@ fn index(path: &Path, options: &Options, memory: usize) -> Indexed {
         memory,
         ..Resources::default()
     };
-    let files = [path.to_owned()];
+    let files = [Source::new(path)];
     let report = warc::index(&files, options, &resources, &Progress::default(), &out).unwrap();
     assert_eq!(report.damage.len() as u64, report.damaged);
     let text = fs::read(out).unwrap();
@@ -207,7 +207,7 @@ fn what_is_not_an_archive_is_refused() {
         let (path, _) = write(folder.path(), name, &[bytes]);
         let out = folder.path().join("out");
         let result = warc::index(
-            &[path],
+            &[Source::new(path)],
             &Options::default(),
             &Resources::default(),
             &Progress::default(),

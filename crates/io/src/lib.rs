@@ -29,6 +29,7 @@
 //! |---|---|
 //! | [`source`], [`opened`], [`stream`], [`compression`] | inputs, opened once and decompressed; damage is reported, and everything before it is kept |
 //! | [`ranged`] | files, sections of files and remote files, read at any offset |
+//! | [`zip`] | zip archives, whose entries are sources that are read in place |
 //! | [`members`] | the members of a gzip file, found without inflating it, to inflate them in parallel |
 //! | [`lines`] | lines in a buffer of bounded size |
 //! | [`pieces`] | pieces of whole lines, processed on all cores while the input is read |
@@ -63,13 +64,14 @@ pub mod source;
 pub mod stream;
 pub mod temporary;
 pub mod writer;
+pub mod zip;
 
 pub use atomic::{AtomicFile, AtomicFolder};
 pub use compression::Compression;
 pub use error::{Error, ErrorKind, IoContext, Place, RemoteProblem, Result};
 pub use lines::Lines;
 pub use mapped::Mapped;
-pub use opened::{FileReader, InputKind};
+pub use opened::{FileReader, FileSection, InputKind};
 pub use ordered::Ordered;
 pub use progress::{Phase, Progress, Snapshot};
 pub use ranged::{FileRange, RangeRead, Section, Stamp};
@@ -77,6 +79,7 @@ pub use resources::Resources;
 pub use source::{Expanded, Source, expand};
 pub use stream::Stream;
 pub use writer::{Block, BlockSink, Format, LineWriter, Written};
+pub use zip::Zip;
 
 /// The maximum length of a line. Longer lines are bad lines and are not kept in memory.
 pub const LONGEST_LINE: usize = 16 * 1024 * 1024;

@@ -27,9 +27,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use memmap2::{Mmap, MmapMut, UncheckedAdvice};
+use memmap2::{Mmap, MmapMut, MmapOptions, UncheckedAdvice};
 
 use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::opened::FileSection;
 use crate::source::Source;
 
 /// Bytes of a mapped file, or in memory.
@@ -62,6 +63,8 @@ struct Watched {
     map: Mmap,
     region: &'static Region,
     file: Arc<File>,
+    /// Where the mapped part of the file ends.
+    end: u64,
     name: PathBuf,
 }
 
@@ -109,20 +112,26 @@ impl Mapped {
     /// If it cannot be opened or mapped.
     pub fn of(source: &Source) -> Result<Mapped> {
         let path = source.path();
-        let (file, length) = regular(source)?;
-        if length == 0 {
+        let section = regular(source)?;
+        if section.length == 0 {
             // An empty file cannot be mapped.
             return Ok(Mapped::from(Vec::new()));
+        }
+        let mut options = MmapOptions::new();
+        if !section.is_whole() {
+            let length = fits(section.length, path)?;
+            options.offset(section.start).len(length);
         }
         // SAFETY: the map is only read, and as bytes, for which every value is valid. If another
         // process writes to the file meanwhile, lookups may miss, but every access is checked against
         // the length of the map. For files that are truncated meanwhile, see above.
-        let map = unsafe { Mmap::map(&*file) }.doing("map", path)?;
+        let map = unsafe { options.map(&*section.file) }.doing("map", path)?;
         match watch(&map) {
             Some(region) => Ok(Mapped::new(Bytes::File(Watched {
+                end: section.start + map.len() as u64,
                 map,
                 region,
-                file,
+                file: section.file,
                 name: path.to_owned(),
             }))),
             // More maps than can be watched: anonymous memory is safe, too.
@@ -141,19 +150,19 @@ impl Mapped {
 
     fn load_of(source: &Source) -> Result<Mapped> {
         let path = source.path();
-        let (file, length) = regular(source)?;
-        if length == 0 {
+        let section = regular(source)?;
+        if section.length == 0 {
             return Ok(Mapped::from(Vec::new()));
         }
-        let length = usize::try_from(length).map_err(|_| {
-            let message = "larger than the memory of this machine".to_owned();
-            Error::new(ErrorKind::Invalid(message)).in_file(path.display())
-        })?;
+        let length = fits(section.length, path)?;
         let mut bytes = MmapMut::map_anon(length).doing("read", path)?;
         // Best effort: falls back to small pages.
         #[cfg(target_os = "linux")]
         let _ = bytes.advise(memmap2::Advice::HugePage);
-        file.read_exact_at(&mut bytes, 0).doing("read", path)?;
+        section
+            .file
+            .read_exact_at(&mut bytes, section.start)
+            .doing("read", path)?;
         let bytes = bytes.make_read_only().doing("read", path)?;
         Ok(Mapped::new(Bytes::Loaded(bytes)))
     }
@@ -168,7 +177,7 @@ impl Mapped {
         };
         // After the new end, the last remaining page reads as zeros without any signal.
         let length = watched.file.metadata().doing("read", &watched.name)?.len();
-        if length >= watched.map.len() as u64 {
+        if length >= watched.end {
             return self.check_quickly();
         }
         Err(watched.truncated())
@@ -329,8 +338,16 @@ extern "C" fn on_fault(
     }
 }
 
-/// A file that can be mapped, and its length.
-fn regular(source: &Source) -> Result<(Arc<File>, u64)> {
+/// A length that this machine can address.
+fn fits(length: u64, path: &Path) -> Result<usize> {
+    usize::try_from(length).map_err(|_| {
+        let message = "larger than the memory of this machine".to_owned();
+        Error::new(ErrorKind::Invalid(message)).in_file(path.display())
+    })
+}
+
+/// A file, or a section of one, that can be mapped.
+fn regular(source: &Source) -> Result<FileSection> {
     source.keep(&std::env::temp_dir())?;
     match source.file()? {
         Some(regular) => Ok(regular),

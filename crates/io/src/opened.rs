@@ -24,8 +24,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use flate2::{Decompress, FlushDecompress, Status};
+use libdeflater::Crc;
+
 use crate::LONGEST_LINE;
 use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::source::Source;
 
 /// How many bytes of a pipe are given back: enough for a first line of any length.
 pub(crate) const KEPT: usize = 2 * LONGEST_LINE;
@@ -48,15 +52,108 @@ static HELD: AtomicUsize = AtomicUsize::new(0);
 
 /// An input that is open for reading.
 pub(crate) enum Opened {
-    /// A regular file, or a pipe that was kept; with its length.
-    Regular(Arc<File>, u64),
+    /// A regular file, a section of one, or something else that was kept.
+    Regular(FileSection),
     Pipe(PipeReader),
+    Inflated(Inflater),
+}
+
+/// A regular file, or a section of one, that is open.
+#[derive(Clone, Debug)]
+pub struct FileSection {
+    /// The file.
+    pub file: Arc<File>,
+    /// Where the section starts.
+    pub start: u64,
+    /// Its length.
+    pub length: u64,
+    /// Where reading ends, if the file goes on after the section.
+    end: Option<u64>,
+}
+
+impl FileSection {
+    fn whole(file: Arc<File>, length: u64) -> FileSection {
+        FileSection {
+            file,
+            start: 0,
+            length,
+            end: None,
+        }
+    }
+
+    /// Whether this is the whole file.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.end.is_none()
+    }
+
+    /// Reads from byte `at` of the section on.
+    pub fn reader(&self, at: u64) -> FileReader {
+        FileReader {
+            file: Arc::clone(&self.file),
+            at: self.start.saturating_add(at),
+            end: self.end,
+        }
+    }
 }
 
 /// An input that is known: what its path stood for when it was first opened.
 pub(crate) enum Entry {
     Regular(Regular),
     Pipe(Arc<Pipe>),
+    Part(Box<Part>),
+}
+
+/// A part of another input, such as an entry of a zip archive.
+pub(crate) struct Part {
+    container: Source,
+    start: u64,
+    length: u64,
+    packing: Packing,
+    /// The temporary file that it was inflated to.
+    kept: Mutex<Option<FileSection>>,
+}
+
+/// How a part is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packing {
+    Stored,
+    /// Deflated, from this size and with this checksum.
+    Deflated {
+        size: u64,
+        crc: u32,
+    },
+}
+
+impl Part {
+    pub(crate) fn new(container: Source, start: u64, length: u64, packing: Packing) -> Part {
+        Part {
+            container,
+            start,
+            length,
+            packing,
+            kept: Mutex::default(),
+        }
+    }
+
+    fn open(&self) -> Result<Opened> {
+        if let Some(kept) = &*locked(&self.kept) {
+            return Ok(Opened::Regular(kept.clone()));
+        }
+        let Some(whole) = self.container.file()? else {
+            return Err(read_already(self.container.path()));
+        };
+        let start = whole.start + self.start;
+        let section = FileSection {
+            file: whole.file,
+            start,
+            length: self.length,
+            end: Some(start + self.length),
+        };
+        Ok(match self.packing {
+            Packing::Stored => Opened::Regular(section),
+            Packing::Deflated { size, crc } => Opened::Inflated(Inflater::new(&section, size, crc)),
+        })
+    }
 }
 
 /// A regular file.
@@ -220,6 +317,10 @@ impl Entry {
     pub(crate) fn kind(&self, path: &Path) -> InputKind {
         match self {
             Entry::Regular(_) => InputKind::Regular,
+            Entry::Part(part) => match part.packing {
+                Packing::Stored => InputKind::Regular,
+                Packing::Deflated { .. } => InputKind::Pipe,
+            },
             Entry::Pipe(_) if is_stdin(path) => InputKind::Stdin,
             Entry::Pipe(_) => InputKind::Pipe,
         }
@@ -229,6 +330,10 @@ impl Entry {
     pub(crate) fn length(&self) -> Option<u64> {
         match self {
             Entry::Regular(file) => Some(file.length),
+            Entry::Part(part) => Some(match part.packing {
+                Packing::Stored => part.length,
+                Packing::Deflated { size, .. } => size,
+            }),
             Entry::Pipe(pipe) => match &*locked(&pipe.state) {
                 State::Kept(_, length) => Some(*length),
                 _ => None,
@@ -236,17 +341,29 @@ impl Entry {
         }
     }
 
+    /// The input that this one is a part of.
+    pub(crate) fn container(&self) -> Option<&Source> {
+        match self {
+            Entry::Part(part) => Some(&part.container),
+            Entry::Regular(_) | Entry::Pipe(_) => None,
+        }
+    }
+
     /// Opens the input for reading from its start.
     pub(crate) fn open(&self, path: &Path) -> Result<Opened> {
         let pipe = match self {
-            Entry::Regular(file) => return Ok(Opened::Regular(file.open(path)?, file.length)),
+            Entry::Regular(file) => {
+                let section = FileSection::whole(file.open(path)?, file.length);
+                return Ok(Opened::Regular(section));
+            }
+            Entry::Part(part) => return part.open(),
             Entry::Pipe(pipe) => pipe,
         };
         let mut state = locked(&pipe.state);
         match std::mem::replace(&mut *state, State::Taken) {
             State::Kept(file, length) => {
                 *state = State::Kept(Arc::clone(&file), length);
-                Ok(Opened::Regular(file, length))
+                Ok(Opened::Regular(FileSection::whole(file, length)))
             }
             State::Ready(source, start) => {
                 drop(state);
@@ -261,34 +378,52 @@ impl Entry {
         }
     }
 
-    /// Makes sure that the input can be read again and at any place: writes a pipe to a temporary
-    /// file in `folder`. Does nothing for regular files.
+    /// Makes sure that the input can be read again and at any place: writes a pipe, or what is
+    /// inflated, to a temporary file in `folder`. Does nothing for regular files.
     pub(crate) fn keep(&self, path: &Path, folder: &Path) -> Result<()> {
-        let Opened::Pipe(mut reader) = self.open(path)? else {
-            return Ok(());
-        };
-        let mut file =
-            tempfile::tempfile_in(folder).doing("make a temporary file in", folder.to_owned())?;
-        // From here on, what was read is in the file only.
-        let start = reader.kept.take().unwrap_or_default();
-        let written = file.write_all(&start);
-        let mut length = start.len() as u64;
-        drop(start);
-        written.doing("write a temporary file in", folder)?;
-        let mut buffer = vec![0; 1 << 18];
-        loop {
-            let read = match reader.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(read) => read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(Error::io("read", path, error)),
-            };
-            file.write_all(&buffer[..read])
-                .doing("write a temporary file in", folder)?;
-            length += read as u64;
+        match self.open(path)? {
+            Opened::Regular(_) => {}
+            Opened::Inflated(mut inflater) => {
+                let file = temporary_in(folder)?;
+                let length = copy(&mut inflater, &file, path, folder)?;
+                if let Entry::Part(part) = self {
+                    *locked(&part.kept) = Some(FileSection::whole(Arc::new(file), length));
+                }
+            }
+            Opened::Pipe(mut reader) => {
+                let mut file = temporary_in(folder)?;
+                // From here on, what was read is in the file only.
+                let start = reader.kept.take().unwrap_or_default();
+                let written = file.write_all(&start);
+                let before = start.len() as u64;
+                drop(start);
+                written.doing("write a temporary file in", folder)?;
+                let length = before + copy(&mut reader, &file, path, folder)?;
+                *locked(&reader.pipe.state) = State::Kept(Arc::new(file), length);
+            }
         }
-        *locked(&reader.pipe.state) = State::Kept(Arc::new(file), length);
         Ok(())
+    }
+}
+
+fn temporary_in(folder: &Path) -> Result<File> {
+    tempfile::tempfile_in(folder).doing("make a temporary file in", folder.to_owned())
+}
+
+/// Appends the rest of a reader to a file. Returns its length.
+fn copy(reader: &mut dyn Read, mut file: &File, path: &Path, folder: &Path) -> Result<u64> {
+    let mut buffer = vec![0; 1 << 18];
+    let mut length = 0;
+    loop {
+        let read = match reader.read(&mut buffer) {
+            Ok(0) => return Ok(length),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Error::from_read(error).in_file(path.display())),
+        };
+        file.write_all(&buffer[..read])
+            .doing("write a temporary file in", folder)?;
+        length += read as u64;
     }
 }
 
@@ -350,20 +485,117 @@ impl Drop for PipeReader {
 pub struct FileReader {
     file: Arc<File>,
     at: u64,
+    end: Option<u64>,
 }
 
 impl FileReader {
     /// Reads `file` from byte `at` on.
     pub fn new(file: Arc<File>, at: u64) -> FileReader {
-        FileReader { file, at }
+        FileReader {
+            file,
+            at,
+            end: None,
+        }
     }
 }
 
 impl Read for FileReader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read_at(out, self.at)?;
+        let left = self.end.map_or(u64::MAX, |end| end.saturating_sub(self.at));
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(out.len());
+        let read = self.file.read_at(&mut out[..most], self.at)?;
         self.at += read as u64;
         Ok(read)
+    }
+}
+
+/// Inflates a section of a file, and compares its size and checksum at the end.
+pub(crate) struct Inflater {
+    source: FileReader,
+    inflate: Decompress,
+    input: Vec<u8>,
+    start: usize,
+    end: usize,
+    crc: Crc,
+    given: u64,
+    expected: (u64, u32),
+    /// Whether the deflated data has ended.
+    ended: bool,
+    done: bool,
+}
+
+impl Inflater {
+    fn new(section: &FileSection, size: u64, crc: u32) -> Inflater {
+        Inflater {
+            source: section.reader(0),
+            inflate: Decompress::new(false),
+            input: vec![0; 64 * 1024],
+            start: 0,
+            end: 0,
+            crc: Crc::new(),
+            given: 0,
+            expected: (size, crc),
+            ended: false,
+            done: false,
+        }
+    }
+
+    fn corrupt(detail: &str) -> io::Error {
+        Error::new(ErrorKind::Corrupt {
+            compression: "deflate",
+            detail: detail.to_owned(),
+        })
+        .into()
+    }
+
+    fn finish(&mut self) -> io::Result<usize> {
+        self.done = true;
+        if self.given != self.expected.0 {
+            return Err(Inflater::corrupt("the length differs"));
+        }
+        match self.crc.sum() == self.expected.1 {
+            true => Ok(0),
+            false => Err(Inflater::corrupt("the checksum differs")),
+        }
+    }
+}
+
+impl Read for Inflater {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while !self.done && !out.is_empty() {
+            if self.ended {
+                return self.finish();
+            }
+            if self.start == self.end {
+                (self.start, self.end) = (0, self.source.read(&mut self.input)?);
+            }
+            let (read, written) = (self.inflate.total_in(), self.inflate.total_out());
+            let input = &self.input[self.start..self.end];
+            let is_cut = input.is_empty();
+            let result = self.inflate.decompress(input, out, FlushDecompress::None);
+            let read = (self.inflate.total_in() - read) as usize;
+            let written = (self.inflate.total_out() - written) as usize;
+            self.start += read;
+            self.crc.update(&out[..written]);
+            self.given += written as u64;
+            self.ended = matches!(result, Ok(Status::StreamEnd));
+            match result {
+                // A file that inflates to more than its directory says may never end.
+                Ok(_) if self.given > self.expected.0 => return self.finish(),
+                Ok(_) if written > 0 => return Ok(written),
+                Ok(_) if is_cut && read == 0 && !self.ended => {
+                    self.done = true;
+                    let compression = "deflate";
+                    return Err(Error::new(ErrorKind::Truncated { compression }).into());
+                }
+                Ok(_) => {}
+                Err(_) => {
+                    self.done = true;
+                    return Err(Inflater::corrupt("it cannot be inflated"));
+                }
+            }
+        }
+        Ok(0)
     }
 }
 
@@ -410,12 +642,12 @@ mod tests {
         }
         let source = Source::new(&path);
         assert!(all(&source).unwrap() == text);
-        assert_eq!(source.file().unwrap().map(|(_, length)| length), None);
+        assert_eq!(source.file().unwrap().map(|file| file.length), None);
         // All of it is less than what is kept.
         source.keep(folder.path()).unwrap();
         for source in [source, Source::new(&path)] {
             assert_eq!(source.kind().unwrap(), InputKind::Pipe);
-            let length = source.file().unwrap().map(|(_, length)| length);
+            let length = source.file().unwrap().map(|file| file.length);
             assert_eq!(length, Some(text.len() as u64));
             assert!(all(&source).unwrap() == text);
             assert!(all(&source).unwrap() == text);

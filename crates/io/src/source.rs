@@ -1,13 +1,14 @@
 //! Inputs named by the user: files, folders, `-`.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, ErrorKind, IoContext, Result};
-use crate::opened::{Entry, FileReader, InputKind, Opened};
+use crate::opened::{Entry, FileSection, InputKind, Opened, Part};
+use crate::ranged::{FileRange, RangeRead, Section};
 use crate::stream::Stream;
 
 /// One input: a file, a pipe, or standard input.
@@ -42,6 +43,19 @@ impl Source {
     /// Standard input.
     pub fn stdin() -> Source {
         Source::new("-")
+    }
+
+    /// A part of another input, such as an entry of a zip archive. `path` is its name for messages.
+    pub(crate) fn of_part(path: PathBuf, part: Part) -> Source {
+        Source {
+            path,
+            entry: Arc::new(OnceLock::from(Entry::Part(Box::new(part)))),
+        }
+    }
+
+    /// The input that this one is a part of, such as a zip archive.
+    pub fn container(&self) -> Option<&Source> {
+        self.entry.get()?.container()
     }
 
     /// Whether this is standard input.
@@ -82,8 +96,8 @@ impl Source {
         self.entry().ok()?.length()
     }
 
-    /// Makes sure that it can be read several times and at any place: a pipe is written to an
-    /// unnamed temporary file in `folder`.
+    /// Makes sure that it can be read several times and at any place: a pipe, or a deflated entry of a
+    /// zip archive, is written to an unnamed temporary file in `folder`.
     ///
     /// # Errors
     /// If it cannot be read, too much of it was read before, or the disk is full.
@@ -91,15 +105,39 @@ impl Source {
         self.entry()?.keep(&self.path, folder)
     }
 
-    /// The file and its length, if it is a regular file or a pipe that was [kept](Source::keep).
+    /// The file, if it is a regular file, a section of one, or was [kept](Source::keep).
     ///
     /// # Errors
     /// If it cannot be opened.
-    pub fn file(&self) -> Result<Option<(Arc<File>, u64)>> {
+    pub fn file(&self) -> Result<Option<FileSection>> {
         Ok(match self.entry()?.open(&self.path)? {
-            Opened::Regular(file, length) => Some((file, length)),
-            Opened::Pipe(_) => None,
+            Opened::Regular(section) => Some(section),
+            Opened::Pipe(_) | Opened::Inflated(_) => None,
         })
+    }
+
+    /// Its bytes as stored, to be read at any offset. What is not in a file is first
+    /// [kept](Source::keep) in `folder`.
+    ///
+    /// # Errors
+    /// If it cannot be read, or the disk is full.
+    pub fn ranged(&self, folder: &Path) -> Result<Arc<dyn RangeRead>> {
+        self.keep(folder)?;
+        let Opened::Regular(section) = self.entry()?.open(&self.path)? else {
+            // Not reached: what was kept is regular.
+            return Err(Error::new(ErrorKind::EndsEarly).in_file(self));
+        };
+        let whole = Arc::new(FileRange::new(Arc::clone(&section.file), &self.path));
+        if section.is_whole() {
+            return Ok(whole);
+        }
+        let name = self.to_string();
+        Ok(Arc::new(Section::new(
+            name,
+            whole,
+            section.start,
+            section.length,
+        )?))
     }
 
     /// Its bytes from the start, decompressed, as [text](Stream::text).
@@ -108,8 +146,9 @@ impl Source {
     /// If it does not exist or cannot be read, or is a pipe that was read already.
     pub fn open(&self) -> Result<Stream> {
         let source: Box<dyn Read + Send> = match self.entry()?.open(&self.path)? {
-            Opened::Regular(file, _) => Box::new(FileReader::new(file, 0)),
+            Opened::Regular(section) => Box::new(section.reader(0)),
             Opened::Pipe(reader) => Box::new(reader),
+            Opened::Inflated(inflater) => Box::new(inflater),
         };
         Ok(Stream::new(self.to_string(), source)?.text())
     }

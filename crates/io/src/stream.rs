@@ -75,7 +75,11 @@ impl Stream {
             fault: None,
             progress: None,
         };
-        stream.fill(4)?;
+        match stream.fill(4) {
+            // Returned by the first read, like damage further on.
+            Err(error) if error.is_damage() => stream.fault = Some(error),
+            filled => filled?,
+        }
         stream.compression = Compression::detect(stream.waiting());
         stream.codec =
             Codec::new(stream.compression).map_err(|error| stream.cannot("decompress", error))?;
@@ -186,9 +190,12 @@ impl Stream {
     }
 
     fn cannot(&self, doing: &'static str, source: io::Error) -> Error {
-        Error::new(ErrorKind::Io { doing, source })
-            .in_file(&self.name)
-            .at_byte(self.taken)
+        let error = match source.downcast::<Error>() {
+            // Damage of what the source itself inflates.
+            Ok(ours) => ours,
+            Err(source) => Error::new(ErrorKind::Io { doing, source }),
+        };
+        error.in_file(&self.name).at_byte(self.taken)
     }
 
     fn damage(&self, kind: ErrorKind) -> Error {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use waypost_io::{Compression, Error, ErrorKind, Mapped, Result, Source};
+use waypost_surt::Dialect;
 
 use super::cache::BlockCache;
 use super::cursor::cut;
@@ -11,12 +12,15 @@ use crate::kind::{self, FileKind};
 use crate::layout::FileLayout;
 use crate::range::Range;
 use crate::search::line_around;
-use crate::zipnum::{Opener, ZipNum};
+use crate::wacz::{self, Search, Wacz};
+use crate::zipnum::{Opener, Remote, ZipNum};
 
 /// A sorted index that can be searched.
 pub struct Index {
     pub(super) path: PathBuf,
     pub(super) kind: Kind,
+    /// The dialect of a WACZ file.
+    dialect: Option<Dialect>,
     /// Inflated blocks, and the number of this index in the cache.
     pub(super) cache: Option<(Arc<BlockCache>, u64)>,
 }
@@ -27,6 +31,7 @@ impl From<ZipNum> for Index {
         Index {
             path: zipnum.path().to_owned(),
             kind: Kind::ZipNum(Box::new(zipnum)),
+            dialect: None,
             cache: None,
         }
     }
@@ -38,7 +43,8 @@ pub(super) enum Kind {
 }
 
 impl Index {
-    /// Opens a sorted, uncompressed file, or the folder or `.idx` file of a ZipNum index.
+    /// Opens a sorted, uncompressed file, the folder or `.idx` file of a ZipNum index, or the index in a
+    /// WACZ file.
     ///
     /// # Errors
     /// If the file cannot be read or is compressed, or the folder is not a ZipNum index.
@@ -49,26 +55,41 @@ impl Index {
         let kind = if path.is_dir() || is_idx {
             Kind::ZipNum(Box::new(ZipNum::open(path)?))
         } else {
-            let map = Mapped::open(path)?;
-            let compression = Compression::detect(&map[..map.len().min(16)]);
-            if compression != Compression::Plain {
-                let kind = ErrorKind::NotSearchable {
-                    compression: compression.name(),
-                };
-                return Err(Error::new(kind).in_file(path.display()));
+            let source = Source::new(path);
+            match wacz::is_zip(&source)? {
+                true => return Index::of_wacz(&Wacz::open(&source)?),
+                false => Kind::Flat(flat(&source)?),
             }
-            // Nothing would be found in a file of another kind, and everything called absent.
-            if path.is_file() {
-                match kind::detect(&Source::new(path))?.kind {
-                    FileKind::Index(_) | FileKind::Empty => {}
-                    other => return Err(other.instead_of("an index").in_file(path.display())),
-                }
-            }
-            Kind::Flat(map)
         };
         Ok(Index {
             path: path.to_owned(),
             kind,
+            dialect: None,
+            cache: None,
+        })
+    }
+
+    /// The index in a WACZ file.
+    ///
+    /// # Errors
+    /// If it has no index or several, or the index cannot be searched.
+    pub fn of_wacz(wacz: &Wacz) -> Result<Index> {
+        let kind = match wacz.search()? {
+            Search::Flat(source) => Kind::Flat(flat(&source)?),
+            Search::ZipNum(remote, open) => {
+                let zipnum = ZipNum::remote(Remote {
+                    url: &remote,
+                    copy: None,
+                    open,
+                    connections: 1,
+                })?;
+                Kind::ZipNum(Box::new(zipnum))
+            }
+        };
+        Ok(Index {
+            path: wacz.path().to_owned(),
+            kind,
+            dialect: Some(wacz.dialect()),
             cache: None,
         })
     }
@@ -77,10 +98,18 @@ impl Index {
     #[must_use]
     pub fn with_opener(self, open: Opener, connections: usize) -> Index {
         let kind = match self.kind {
-            Kind::ZipNum(zipnum) => Kind::ZipNum(Box::new(zipnum.with_opener(open, connections))),
-            flat @ Kind::Flat(_) => flat,
+            // Those of a WACZ file are in it.
+            Kind::ZipNum(zipnum) if self.dialect.is_none() => {
+                Kind::ZipNum(Box::new(zipnum.with_opener(open, connections)))
+            }
+            other => other,
         };
         Index { kind, ..self }
+    }
+
+    /// The dialect that its keys are likely to be of, judging by the kind of file that it is in.
+    pub fn usual_dialect(&self) -> Dialect {
+        self.dialect.unwrap_or_default()
     }
 
     /// Allows ZipNum data files outside the folder of the index.
@@ -189,5 +218,22 @@ impl Index {
                 Ok(lines)
             }
         }
+    }
+}
+
+/// The lines of a sorted file.
+fn flat(source: &Source) -> Result<Mapped> {
+    let map = Mapped::of(source)?;
+    let compression = Compression::detect(&map[..map.len().min(16)]);
+    if compression != Compression::Plain {
+        let kind = ErrorKind::NotSearchable {
+            compression: compression.name(),
+        };
+        return Err(Error::new(kind).in_file(source));
+    }
+    // Nothing would be found in a file of another kind, and everything called absent.
+    match kind::detect(source)?.kind {
+        FileKind::Index(_) | FileKind::Empty => Ok(map),
+        other => Err(other.instead_of("an index").in_file(source)),
     }
 }

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crossbeam_channel::Sender;
 use waypost_io::members::LARGEST;
-use waypost_io::{Compression, Error, ErrorKind, FileReader, Result, Source, Stream, members};
+use waypost_io::{
+    Compression, Error, ErrorKind, FileReader, FileSection, Result, Source, Stream, members,
+};
 
 use crate::kind::{FileKind, Sample};
 use crate::layout::FileLayout;
@@ -133,10 +135,7 @@ impl Feed<'_> {
     fn source(&self, number: usize, source: &Source) -> Result<Result<(), Hung>> {
         let regular = source.file()?;
         let mut stream = match &regular {
-            Some((file, _)) => {
-                let file = FileReader::new(Arc::clone(file), 0);
-                Stream::new(source.to_string(), Box::new(file))?.text()
-            }
+            Some(section) => Stream::new(source.to_string(), Box::new(section.reader(0)))?.text(),
             None => source.open()?,
         };
         // Workers read ranges and members again; everything read from a stream is passed on as work.
@@ -161,19 +160,19 @@ impl Feed<'_> {
             return Ok(Err(Hung));
         }
         match (stream.compression(), split) {
-            (Compression::Plain, Some((file, size))) => {
+            (Compression::Plain, Some(section)) => {
                 let start = if stream.had_byte_order_mark() { 3 } else { 0 };
-                Ok(self.parts(&file, start, size))
+                Ok(self.parts(&section, start))
             }
             // The byte-order mark is skipped by the stream.
-            (Compression::Gzip, Some((file, _)))
+            (Compression::Gzip, Some(section))
                 if !stream.had_byte_order_mark() && error.is_none() =>
             {
-                self.members(number, source, &file)
+                self.members(number, source, section.reader(0))
             }
-            (_, Some((file, _))) => {
-                let file = FileReader::new(file, 0);
-                let stream = Stream::new(source.to_string(), Box::new(file))?.text();
+            (_, Some(section)) => {
+                let file = Box::new(section.reader(0));
+                let stream = Stream::new(source.to_string(), file)?.text();
                 self.stream(stream, Vec::new(), 0, None, 0)
             }
             (_, None) => {
@@ -185,13 +184,14 @@ impl Feed<'_> {
     }
 
     /// Ranges of a plain file.
-    fn parts(&self, file: &Arc<File>, start: u64, size: u64) -> Result<(), Hung> {
+    fn parts(&self, section: &FileSection, start: u64) -> Result<(), Hung> {
         let block = self.block.unwrap_or(BLOCK);
-        let mut offset = start;
-        while offset < size {
-            let len = (size - offset).min(block as u64) as usize;
+        let mut offset = section.start + start;
+        let end = section.start + section.length;
+        while offset < end {
+            let len = (end - offset).min(block as u64) as usize;
             self.send(Fed::Work(Work::Part {
-                file: Arc::clone(file),
+                file: Arc::clone(&section.file),
                 offset,
                 len,
             }))?;
@@ -246,9 +246,8 @@ impl Feed<'_> {
         &self,
         number: usize,
         source: &Source,
-        file: &Arc<File>,
+        mut file: FileReader,
     ) -> Result<Result<(), Hung>> {
-        let mut file = FileReader::new(Arc::clone(file), 0);
         let group = self.block.unwrap_or(GROUP);
         let mut chunk = Arc::new(Vec::new());
         let (mut start, mut end) = (0, 0);
@@ -319,12 +318,12 @@ fn read_full(file: &mut FileReader, buffer: &mut [u8]) -> (usize, Option<io::Err
 
 /// Opens a gzip file at one of its members.
 pub(super) fn open_at(source: &Source, offset: u64) -> Result<Stream> {
-    let Some((file, _)) = source.file()? else {
+    let Some(section) = source.file()? else {
         return Err(
             Error::new(ErrorKind::Invalid("a pipe cannot be read again".to_owned()))
                 .in_file(source),
         );
     };
-    let file = Box::new(FileReader::new(file, offset));
+    let file = Box::new(section.reader(offset));
     Ok(Stream::gzip_at(source.to_string(), file, offset)?.text())
 }

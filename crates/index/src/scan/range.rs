@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use waypost_io::{Compression, Error, ErrorKind, FileReader, IoContext, Result, Source, Stream};
+use waypost_io::{Compression, Error, ErrorKind, IoContext, Result, Source, Stream};
 
 use super::block::{self, Reading};
 use super::cut::read_full;
@@ -155,11 +155,11 @@ impl<'a, J: Job> Ranges<'a, J> {
             }),
             layout,
         };
-        let Some((file, _)) = source.file()? else {
+        let Some(section) = source.file()? else {
             let error = std::io::Error::from(std::io::ErrorKind::NotSeekable);
             return Err(Error::io("read a range of", &range.path, error));
         };
-        let mut limited = FileReader::new(file, range.start).take(range.end - range.start);
+        let mut limited = section.reader(range.start).take(range.end - range.start);
         // The first range of a file has the byte-order mark, if there is one.
         let mut marked = range.start == 0 && beginning.had_byte_order_mark();
         let mut buffer = vec![0; BLOCK];

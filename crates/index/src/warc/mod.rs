@@ -21,8 +21,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use waypost_io::{Error, ErrorKind, Format, LineWriter, Mapped, Progress, Resources, Result};
+use waypost_io::{
+    Error, ErrorKind, Format, LineWriter, Mapped, Progress, Resources, Result, Source,
+};
 use waypost_surt::{Canonicalizer, Dialect};
+
+use crate::input::is_wacz_name;
+use crate::wacz::{self, Wacz};
 
 use entry::{Entry, Pairs};
 use record::Record;
@@ -157,7 +162,7 @@ const LARGEST_UNIT: usize = 32 << 20;
 /// # Errors
 /// If a file cannot be read or is not a WARC or ARC file, or if `out` cannot be written.
 pub fn index(
-    files: &[PathBuf],
+    files: &[Source],
     options: &Options,
     resources: &Resources,
     progress: &Progress,
@@ -174,10 +179,12 @@ pub fn index(
                 let mut worker = Worker::new(options, limit, &writer, progress);
                 loop {
                     let place = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(path) = files.get(place) else {
+                    let Some(source) = files.get(place) else {
                         break;
                     };
-                    let result = worker.index(place, path);
+                    let result = source
+                        .keep(&resources.temporary)
+                        .and_then(|()| worker.index(place, source));
                     let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
                     if let Err(error) = result
                         && outcome.is_ok()
@@ -207,7 +214,7 @@ pub fn index(
         .take(NAMED)
         .map(|damage: Damage| {
             Error::new(ErrorKind::Format(damage.kind.to_string()))
-                .in_file(files[damage.file].display())
+                .in_file(&files[damage.file])
                 .at_byte(damage.offset)
         })
         .collect();
@@ -250,13 +257,12 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn index(&mut self, file: usize, path: &Path) -> Result<()> {
-        let bytes = Mapped::open(path)?;
+    fn index(&mut self, file: usize, source: &Source) -> Result<()> {
+        let bytes = Mapped::of(source)?;
         let mut units = Units::new(&bytes, self.limit).ok_or_else(|| {
-            Error::new(ErrorKind::Format("not a WARC or ARC file".to_owned()))
-                .in_file(path.display())
+            Error::new(ErrorKind::Format("not a WARC or ARC file".to_owned())).in_file(source)
         })?;
-        let name = self.name(path);
+        let name = self.name(source.path());
         let mut pairs = Pairs::default();
         let mut done = 0;
         while let Some(unit) = units.next() {
@@ -349,12 +355,12 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// The WARC and ARC files that paths stand for: files as they are, folders with all such files in
-/// them and below, in order.
+/// The WARC and ARC files that paths stand for: files as they are, WACZ files with the WARC files in
+/// them, and folders with all such files in them and below, in order.
 ///
 /// # Errors
-/// If a folder cannot be read.
-pub fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+/// If a folder or a WACZ file cannot be read.
+pub fn expand(paths: &[PathBuf]) -> Result<Vec<Source>> {
     use waypost_io::IoContext;
     let mut files = Vec::new();
     let mut folders = Vec::new();
@@ -370,17 +376,27 @@ pub fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
                 let path = entry.doing("read", &folder)?.path();
                 if path.is_dir() {
                     folders.push(path);
-                } else if is_archive_name(&path) {
+                } else if is_archive_name(&path) || is_wacz_name(&path.to_string_lossy()) {
                     files.push(path);
                 }
             }
         }
         files[start..].sort();
     }
-    Ok(files)
+    let mut sources = Vec::new();
+    for path in files {
+        let source = Source::new(path);
+        // A file that cannot be opened is reported when it is read.
+        if wacz::is_zip(&source).unwrap_or(false) {
+            sources.extend(Wacz::open(&source)?.warcs()?);
+        } else {
+            sources.push(source);
+        }
+    }
+    Ok(sources)
 }
 
-fn is_archive_name(path: &Path) -> bool {
+pub(crate) fn is_archive_name(path: &Path) -> bool {
     let name = path.to_string_lossy().to_ascii_lowercase();
     let name = [".gz", ".zst"]
         .iter()

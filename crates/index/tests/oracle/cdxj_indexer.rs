@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use waypost_index::warc::{self, Options, Records};
-use waypost_io::{Progress, Resources};
+use waypost_io::{Progress, Resources, Source};
 
 use super::oracles;
 
@@ -115,7 +115,7 @@ for n, file in enumerate(files):
 fn ours(file: &Path, options: &Options) -> (Vec<String>, u64) {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("lines");
-    let files = [file.to_owned()];
+    let files = [Source::new(file)];
     let report = warc::index(
         &files,
         options,
@@ -252,13 +252,12 @@ fn shipped(python: &Path) -> Vec<PathBuf> {
         folders.push(shared.join("vectors/cdx/cdxj_indexer_apache2"));
         folders.push(shared.join("vectors/cdx/whirlwind_apache2"));
     }
-    warc::expand(
-        &folders
-            .into_iter()
-            .filter(|folder| folder.is_dir())
-            .collect::<Vec<_>>(),
-    )
-    .unwrap()
+    folders.retain(|folder| folder.is_dir());
+    let sources = warc::expand(&folders).unwrap();
+    sources
+        .iter()
+        .map(|source| source.path().to_owned())
+        .collect()
 }
 
 #[test]

@@ -78,7 +78,7 @@ impl Profile {
         }
         let mut profile = Profile::new(name, Mapped::from(text))?;
         if !plain && regular {
-            profile.compressed = source.file()?.map(|(_, length)| length);
+            profile.compressed = source.file()?.map(|file| file.length);
         }
         Ok(profile)
     }

@@ -4,7 +4,7 @@ use waypost_surt::{Dialect, Policy};
 
 use super::options::{Holdings, KeyFile, Make, report_rejects, report_written};
 use crate::args::Inputs;
-use crate::args::{dialects, number};
+use crate::args::{default_dialect, dialects, number};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -29,9 +29,9 @@ pub(crate) struct Build {
     /// The policy of the keys: URIR (whole SURT), HxPx (without query), H3P0, …
     #[arg(long, default_value_t = Policy::Whole)]
     policy: Policy,
-    /// Canonicalisation rules
-    #[arg(long, default_value_t, value_parser = dialects())]
-    dialect: Dialect,
+    /// Canonicalisation rules [default: ia, or webrecorder for WACZ files]
+    #[arg(long, value_parser = dialects())]
+    dialect: Option<Dialect>,
     /// Make a Bloom filter large enough to grow to this many keys: 300M
     #[arg(long, value_name = "N", value_parser = number, default_value = "0")]
     room: u64,
@@ -44,6 +44,7 @@ pub(crate) struct Build {
 impl Build {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let sources = self.inputs.sources(out)?;
+        let dialect = default_dialect(self.dialect, &sources, out);
         let progress = out.progress();
         let recipe = self.make.recipe(Kind::Ribbon, self.room, &progress)?;
         let hasher = Hasher::new(self.key_file.secret()?);
@@ -51,7 +52,7 @@ impl Build {
             self.holdings
                 .read(&sources, recipe.resources.clone(), &progress, |input| {
                     let input = Input {
-                        dialect: self.dialect,
+                        dialect,
                         policy: self.policy,
                         hasher,
                         ..input

@@ -19,6 +19,7 @@ use crate::printer::Printer;
 #[command(after_help = "Examples:\n\
     \x20 waypost index check small.cdxj\n\
     \x20 waypost index check --keys --format json small.cdxj\n\
+    \x20 waypost index check crawl.wacz\n\
     \n\
     Exit code 1: the index is unsorted or damaged, or has bad lines, duplicate lines or wrong keys.")]
 pub(crate) struct Check {

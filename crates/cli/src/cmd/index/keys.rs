@@ -17,12 +17,17 @@ pub(crate) fn dialect_of(
     given: Option<Dialect>,
     out: &Printer,
 ) -> anyhow::Result<Dialect> {
-    let asked = given.unwrap_or_default();
+    let asked = given.unwrap_or(index.usual_dialect());
     let keys = index.check_keys(asked)?;
+    let name = path.display();
     let Some(example) = &keys.example else {
+        if given.is_none() && asked != Dialect::default() {
+            out.note(format_args!(
+                "the keys of {name} are of the dialect {asked}"
+            ));
+        }
         return Ok(asked);
     };
-    let name = path.display();
     if let Some(other) = keys.other_dialect()
         && index.check_keys(other)?.fits()
     {

@@ -6,7 +6,7 @@ use waypost_io::{Source, sort, temporary};
 use waypost_surt::Dialect;
 
 use super::destination::{Destination, options, report_written};
-use crate::args::{ResourceArgs, dialects};
+use crate::args::{ResourceArgs, default_dialect, dialects};
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::plural;
@@ -14,8 +14,9 @@ use crate::printer::Printer;
 
 /// Index WARC and ARC files into sorted CDXJ or ZipNum
 ///
-/// Files may be gzipped or compressed with zstd record by record, or not compressed. The lines are
-/// those of cdxj-indexer. Damaged records are skipped and named.
+/// Files may be gzipped or compressed with zstd record by record, or not compressed; of a WACZ file,
+/// the WARC files in it are read. The lines are those of cdxj-indexer. Damaged records are skipped and
+/// named.
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost index warc crawl.warc.gz -o crawl.cdxj\n\
@@ -23,7 +24,7 @@ use crate::printer::Printer;
     \n\
     Exit code 1: records were damaged; all others were indexed.")]
 pub(crate) struct Warc {
-    /// WARC and ARC files, or folders of them
+    /// WARC, ARC and WACZ files, or folders of them
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     files: Vec<PathBuf>,
     /// Types of the records to index, with commas between them, or `all`
@@ -36,9 +37,9 @@ pub(crate) struct Warc {
     /// Add the SHA-256 of each record as stored
     #[arg(short, long, visible_alias = "digest-records")]
     digest: bool,
-    /// The dialect of the keys
-    #[arg(long, value_name = "DIALECT", default_value = "ia", value_parser = dialects())]
-    dialect: Dialect,
+    /// The dialect of the keys [default: ia, or webrecorder for WACZ files]
+    #[arg(long, value_name = "DIALECT", value_parser = dialects())]
+    dialect: Option<Dialect>,
     /// Write file names relative to this folder [default: names without folders]
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     dir_root: Option<PathBuf>,
@@ -53,8 +54,8 @@ impl Warc {
         let resources = self.resources.resources(self.destination.path())?;
         let files = warc::expand(&self.files)?;
         if files.is_empty() {
-            return Err(anyhow::anyhow!("no WARC or ARC files in these folders")).hint(
-                "name files, or folders with .warc, .warc.gz, .warc.zst, .arc or .arc.gz files",
+            return Err(anyhow::anyhow!("no WARC or ARC files in these inputs")).hint(
+                "name files, or folders with .warc, .warc.gz, .warc.zst, .arc, .arc.gz or .wacz files",
             );
         }
         let indexing = warc::Options {
@@ -64,14 +65,13 @@ impl Warc {
                 .map_or(Records::Usual, Records::parse),
             post_append: self.post_append,
             digest: self.digest,
-            dialect: self.dialect,
+            dialect: default_dialect(self.dialect, &files, out),
             root: self.dir_root.clone(),
         };
         let folder = temporary::folder_in(&resources.temporary)?;
         let unsorted = folder.path().join("lines");
         let progress = out.progress();
-        let sources: Vec<Source> = files.iter().map(Source::new).collect();
-        progress.read(&sources);
+        progress.read(&files);
         let indexed = warc::index(&files, &indexing, &resources, &progress, &unsorted)?;
         let mut writer = self.destination.create(resources.threads)?;
         let options = options(resources, true, &progress);

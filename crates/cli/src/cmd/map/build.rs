@@ -9,7 +9,8 @@ use waypost_summary::map;
 use waypost_surt::Dialect;
 
 use crate::args::{
-    BadLines, Filters, Format, Inputs, ResourceArgs, dialects, refuse_json_on_stdout,
+    BadLines, Filters, Format, Inputs, ResourceArgs, default_dialect, dialects,
+    refuse_json_on_stdout,
 };
 use crate::cmd::profile::{AboutOptions, ByArgument, report_rejects};
 use crate::exit::Exit;
@@ -36,9 +37,9 @@ pub(crate) struct Build {
     /// Also count by this
     #[arg(long, value_name = "WHAT", value_enum)]
     by: Option<ByArgument>,
-    /// Canonicalisation rules
-    #[arg(long, default_value_t, value_parser = dialects())]
-    dialect: Dialect,
+    /// Canonicalisation rules [default: ia, or webrecorder for WACZ files]
+    #[arg(long, value_parser = dialects())]
+    dialect: Option<Dialect>,
     /// Also write the lookup table: see `waypost map index`
     #[arg(long)]
     table: bool,
@@ -59,11 +60,12 @@ impl Build {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         super::index::check(&self.output, self.table)?;
         let sources = self.inputs.sources(out)?;
+        let dialect = default_dialect(self.dialect, &sources, out);
         refuse_json_on_stdout(self.format, &self.output)?;
         let resources = self.resources.resources(Some(&self.output))?;
         let progress = out.progress();
         let input = Input {
-            dialect: self.dialect,
+            dialect,
             select: self.filters.select()?,
             by: self.by.map(Into::into),
             resources,

@@ -11,7 +11,7 @@ use waypost_summary::profile::{self, Options, Report};
 use waypost_surt::Dialect;
 
 use super::options::{AboutOptions, ByArgument, DateOption, Preset, policies, report_rejects};
-use crate::args::{BadLines, Filters, Format, Inputs, ResourceArgs, dialects};
+use crate::args::{BadLines, Filters, Format, Inputs, ResourceArgs, default_dialect, dialects};
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::plural;
@@ -48,9 +48,9 @@ pub(crate) struct Build {
     /// Compress the profiles with gzip
     #[arg(long)]
     gzip: bool,
-    /// Canonicalisation rules
-    #[arg(long, default_value_t, value_parser = dialects())]
-    dialect: Dialect,
+    /// Canonicalisation rules [default: ia, or webrecorder for WACZ files]
+    #[arg(long, value_parser = dialects())]
+    dialect: Option<Dialect>,
     #[command(flatten)]
     date: DateOption,
     /// Output format
@@ -69,6 +69,7 @@ pub(crate) struct Build {
 impl Build {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let sources = self.inputs.sources(out)?;
+        let dialect = default_dialect(self.dialect, &sources, out);
         let output = self.output.as_deref().filter(|_| !self.dry_run);
         let resources = self.resources.resources(output)?;
         let mut select = self.filters.select()?;
@@ -80,7 +81,7 @@ impl Build {
         let progress = out.progress();
         let input = Input {
             sources,
-            dialect: self.dialect,
+            dialect,
             select,
             by: self.by.map(Into::into),
             each_a_source: self.sources,
@@ -145,13 +146,15 @@ fn file_name(id: Option<&str>, sources: &[Source]) -> anyhow::Result<String> {
         return Ok("profile".to_owned());
     };
     let name = source
+        .container()
+        .unwrap_or(source)
         .path()
         .file_name()
         .context("an input without a name")?
         .to_string_lossy();
     let mut stem = &name[..];
     for end in [
-        ".gz", ".zst", ".bz2", ".cdxj", ".cdx", ".txt", ".uris", ".lst", ".json",
+        ".gz", ".zst", ".bz2", ".cdxj", ".cdx", ".wacz", ".txt", ".uris", ".lst", ".json",
     ] {
         stem = stem
             .strip_suffix(end)

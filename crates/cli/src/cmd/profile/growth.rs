@@ -8,7 +8,7 @@ use waypost_summary::profile;
 use waypost_surt::{Dialect, Policy};
 
 use super::options::policies;
-use crate::args::{Filters, Format, Inputs, ResourceArgs, dialects};
+use crate::args::{Filters, Format, Inputs, ResourceArgs, default_dialect, dialects};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -25,9 +25,9 @@ pub(crate) struct Growth {
     /// Policies, separated by commas [default: all 23]
     #[arg(long, value_name = "LIST")]
     policy: Option<String>,
-    /// Canonicalisation rules
-    #[arg(long, default_value_t, value_parser = dialects())]
-    dialect: Dialect,
+    /// Canonicalisation rules [default: ia, or webrecorder for WACZ files]
+    #[arg(long, value_parser = dialects())]
+    dialect: Option<Dialect>,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -40,11 +40,13 @@ pub(crate) struct Growth {
 impl Growth {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let resources = self.resources.resources(None)?;
+        let sources = self.inputs.sources(out)?;
+        let dialect = default_dialect(self.dialect, &sources, out);
         let input = Input {
-            dialect: self.dialect,
+            dialect,
             select: self.filters.select()?,
             resources,
-            ..Input::new(self.inputs.sources(out)?)
+            ..Input::new(sources)
         };
         let policies: Vec<Policy> = policies(self.policy.as_deref())?;
         let growth = profile::growth(&input, &policies)?;
