@@ -11,7 +11,7 @@ use super::bloom::{self, BLOCK};
 use super::format::{Kind, Layout, Part};
 use super::hash::{Hash, high, spread};
 use super::read::{Filter, Way};
-use super::ribbon::{self, Place};
+use super::ribbon::{self, Folded, Parity, Place, Work};
 use crate::error::{Error, Result};
 
 /// How many hashes are prefetched ahead.
@@ -28,8 +28,13 @@ impl Filter {
         let found = match self.way {
             Way::Ribbon => {
                 self.sound(|| shard_of(&self.only, hash))?;
-                let probe = self.layout.probe(&self.only, hash, |place| place);
-                probe.answer(&self.bytes)
+                let (filter, hash) = (self, &hash);
+                self.processor.run(One::<false> { filter, hash })
+            }
+            Way::Eight => {
+                self.sound(|| shard_of(&self.only, hash))?;
+                let (filter, hash) = (self, &hash);
+                self.processor.run(One::<true> { filter, hash })
             }
             _ => return self.contains_otherwise(hash),
         };
@@ -70,18 +75,21 @@ impl Filter {
         let (part, bytes) = (self.only, &self.bytes[..]);
         out.reserve(hashes.len());
         match self.way {
-            Way::Ribbon => {
+            Way::Ribbon | Way::Eight => {
                 self.all_sound(hashes, |hash| shard_of(&part, hash))?;
-                ahead(
-                    hashes,
-                    out,
-                    |hash| {
-                        let probe = self.layout.probe(&part, hash, |place| place);
-                        probe.prefetch(bytes);
-                        probe
-                    },
-                    |probe| probe.answer(bytes),
-                );
+                let filter = self;
+                match self.way {
+                    Way::Eight => self.processor.run(Many::<true> {
+                        filter,
+                        hashes,
+                        out,
+                    }),
+                    _ => self.processor.run(Many::<false> {
+                        filter,
+                        hashes,
+                        out,
+                    }),
+                }
             }
             Way::Bloom => {
                 self.all_sound(hashes, |hash| self.shard_of_block(hash))?;
@@ -119,7 +127,11 @@ impl Filter {
             _ if !self.is_in_memory() => self.probe_by_range(part, hash),
             Kind::Ribbon => {
                 self.sound(|| shard_of(part, hash))?;
-                Ok(self.layout.probe(part, hash, |place| place).answer(bytes))
+                Ok(self.processor.run(At {
+                    filter: self,
+                    part,
+                    hash,
+                }))
             }
             Kind::Bloom => {
                 self.sound(|| self.shard_of_block(hash))?;
@@ -145,7 +157,10 @@ impl Filter {
         let shard = shard_of(part, hash);
         let ribbon = self.layout.head.kind == Kind::Ribbon;
         self.with_shard(shard, |bytes| match ribbon {
-            true => self.layout.probe(part, hash, Place::alone).answer(bytes),
+            true => {
+                let probe = self.layout.probe_in::<false>(part, hash, Place::alone);
+                probe.answer::<Folded>(bytes)
+            }
             false => search(bytes, hash),
         })
     }
@@ -183,15 +198,92 @@ impl Filter {
     }
 }
 
-impl Layout {
-    /// What to check for a hash in a part of a ribbon filter that has shards.
+/// One lookup in the only part of a ribbon filter in memory.
+struct One<'a, const EIGHT: bool> {
+    filter: &'a Filter,
+    /// A reference, because two words are passed in registers.
+    hash: &'a Hash,
+}
+
+impl<const EIGHT: bool> Work for One<'_, EIGHT> {
+    type Output = bool;
+
     #[inline(always)]
-    fn probe(&self, part: &Part, hash: Hash, place: impl Fn(Place) -> Place) -> ribbon::Probe {
+    fn run<P: Parity>(self) -> bool {
+        let Filter { layout, only, .. } = self.filter;
+        let probe = layout.probe::<EIGHT>(only, *self.hash);
+        probe.answer::<P>(&self.filter.bytes)
+    }
+}
+
+/// One lookup in a part of a ribbon filter in memory.
+struct At<'a> {
+    filter: &'a Filter,
+    part: &'a Part,
+    hash: Hash,
+}
+
+impl Work for At<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<P: Parity>(self) -> bool {
+        let probe = self.filter.layout.probe::<false>(self.part, self.hash);
+        probe.answer::<P>(&self.filter.bytes)
+    }
+}
+
+/// Many lookups in the only part of a ribbon filter in memory.
+struct Many<'a, const EIGHT: bool> {
+    filter: &'a Filter,
+    hashes: &'a [Hash],
+    out: &'a mut Vec<bool>,
+}
+
+impl<const EIGHT: bool> Work for Many<'_, EIGHT> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<P: Parity>(self) {
+        let Filter { layout, only, .. } = self.filter;
+        let bytes = &self.filter.bytes[..];
+        // Without closures, which might not be inlined.
+        let mut ring = [ribbon::Probe::default(); AHEAD];
+        for number in 0..self.hashes.len() + AHEAD {
+            let probe = &mut ring[number % AHEAD];
+            if number >= AHEAD {
+                self.out.push(probe.answer::<P>(bytes));
+            }
+            if let Some(&hash) = self.hashes.get(number) {
+                *probe = layout.probe::<EIGHT>(only, hash);
+                probe.prefetch(bytes);
+            }
+        }
+    }
+}
+
+impl Layout {
+    /// What to check for a hash in a part of a ribbon filter that has shards. `EIGHT` is for
+    /// parts with eight columns in all blocks.
+    #[inline(always)]
+    fn probe<const EIGHT: bool>(&self, part: &Part, hash: Hash) -> ribbon::Probe {
+        self.probe_in::<EIGHT>(part, hash, |place| place)
+    }
+
+    #[inline(always)]
+    fn probe_in<const EIGHT: bool>(
+        &self,
+        part: &Part,
+        hash: Hash,
+        place: impl Fn(Place) -> Place,
+    ) -> ribbon::Probe {
         let position = ribbon::position(hash, part.shards as u64, part.buckets as u64);
         let shard = position.shard as usize;
-        let start = part.first_start + shard * (part.buckets + 1) + position.bucket as usize;
+        // Every shard has the start of each bucket and the end of the last one.
+        let start = part.first_start + shard + position.bucket as usize;
         let starts = [self.starts[start], self.starts[start + 1]];
-        place(self.places[part.first + shard]).probe(hash, position, starts, part.width)
+        let place = place(self.places[part.first + shard]);
+        place.probe::<EIGHT>(hash, position, starts, part.width)
     }
 }
 

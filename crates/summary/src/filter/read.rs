@@ -13,6 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::format::{Head, Kind, Layout, MAGIC, Metadata, Part};
 use super::hash::{Hasher, Secret};
 use super::lookup::shard_of;
+use super::ribbon::Processor;
 use super::run::decode;
 use crate::error::{Error, ErrorKind, Result};
 use waypost_io::Mapped;
@@ -26,6 +27,7 @@ pub struct Filter {
     by_range: Option<ByRange>,
     /// How a hash is looked up if no part is named.
     pub(super) way: Way,
+    pub(super) processor: Processor,
     /// Its only part, unless it has several widths.
     pub(super) only: Part,
     /// Which shards are verified, and how many are not yet.
@@ -46,6 +48,8 @@ struct ByRange {
 pub(super) enum Way {
     /// In a ribbon filter in memory that has shards.
     Ribbon,
+    /// The same, with eight columns in all blocks.
+    Eight,
     /// In a Bloom filter in memory that has blocks.
     Bloom,
     /// In hashes, or in a file that is read by range, or in a filter that holds nothing.
@@ -158,8 +162,10 @@ impl Filter {
         Filter {
             name,
             only,
+            processor: Processor::detect(),
             way: match layout.head.kind {
                 _ if layout.parts.len() > 1 => Way::Several,
+                Kind::Ribbon if by_range.is_none() && is_eight(&layout) => Way::Eight,
                 Kind::Ribbon if by_range.is_none() && only.shards > 0 => Way::Ribbon,
                 Kind::Bloom if by_range.is_none() && only.shards > 0 => Way::Bloom,
                 _ => Way::Other,
@@ -360,6 +366,12 @@ impl Filter {
             .in_file(&self.name))
         }
     }
+}
+
+/// Whether there are shards, and all blocks have eight columns.
+fn is_eight(layout: &Layout) -> bool {
+    let mut entries = layout.entries.iter();
+    !layout.entries.is_empty() && entries.all(|entry| entry.width == 8 && entry.narrow == 0)
 }
 
 fn whole(bytes: &[u8]) -> Result<Layout> {

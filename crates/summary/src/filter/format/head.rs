@@ -12,7 +12,7 @@ use crate::filter::hash::{Fingerprint, HashFunction};
 /// The magic number.
 pub(crate) const MAGIC: [u8; 8] = *b"WPFILTER";
 /// The version that is written, and the only one that is read.
-pub(crate) const VERSION: u16 = 3;
+pub(crate) const VERSION: u16 = 4;
 /// The length of the head.
 pub(crate) const LENGTH: usize = 128;
 /// The offset of its checksum.

@@ -20,11 +20,12 @@ pub use metadata::{ELEMENTS, Metadata};
 pub(crate) use table::{Entry, Layout, Part};
 pub(crate) use write::{Destination, Writer, check_place, write};
 
-/// Files below this size have no padding. In larger ones the shards of Bloom filters and of hashes
-/// start at multiples of 64 bytes. Those of ribbon filters are contiguous.
+/// Files below this size have no padding, and neither have those with several widths. In others,
+/// every shard starts at a multiple of 64 bytes, so that a lookup touches fewer cache lines.
 pub(crate) const PADDED_FROM: u64 = 1_000_000;
 
-/// Whether the shards of a file of this kind and size start at multiples of 64 bytes.
-fn is_padded(kind: Kind, size: u64) -> bool {
-    kind != Kind::Ribbon && size >= PADDED_FROM
+/// Whether the shards of a file of this size without padding start at multiples of 64 bytes.
+fn is_padded(size: u64, entries: &[Entry]) -> bool {
+    let width = |entry: Option<&Entry>| entry.map(|entry| entry.width);
+    size >= PADDED_FROM && width(entries.first()) == width(entries.last())
 }

@@ -83,7 +83,7 @@ pub(crate) struct Part {
     pub(crate) first: usize,
     /// How many it has.
     pub(crate) shards: usize,
-    /// Ribbon: the number of buckets in each shard.
+    /// Ribbon: the number of buckets in all shards.
     pub(crate) buckets: usize,
     /// Ribbon: where its starts of buckets begin in those of the file.
     pub(crate) first_start: usize,
@@ -174,7 +174,7 @@ impl Layout {
                 let keys = entries.iter().map(|entry| u64::from(entry.count)).sum();
                 let buckets = ribbon::buckets(keys, part.shards as u64, part.width);
                 let length = ribbon::bytes_of_starts(buckets) as usize;
-                part.buckets = buckets as usize;
+                part.buckets = part.shards * buckets as usize;
                 part.first_start = self.starts.len();
                 for entry in entries {
                     let (own, others) = rest.split_at_checked(length).ok_or_else(damaged)?;
@@ -214,7 +214,7 @@ impl Layout {
                 .ok_or_else(|| damaged("too large"))?;
             count += u64::from(entry.count);
         }
-        if extent.padded != is_padded(kind, end) {
+        if extent.padded != is_padded(end, &self.entries) {
             return Err(damaged("unexpected padding"));
         }
         if end != self.length {

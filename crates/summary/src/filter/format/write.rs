@@ -184,7 +184,7 @@ fn arrange(
         starts: u32::try_from(starts).map_err(|_| too_much("the buckets"))?,
         padded: false,
     };
-    let mut place = |padded: bool| -> Result<u64> {
+    let place = |entries: &mut [Entry], padded: bool| -> Result<u64> {
         let mut end = extent.end();
         for entry in entries.iter_mut() {
             entry.offset = if padded {
@@ -197,10 +197,10 @@ fn arrange(
         }
         Ok(end)
     };
-    let mut size = place(false)?;
+    let mut size = place(entries, false)?;
     // Padding only ever adds, so a file that is large without it is large with it.
-    if is_padded(kind, size) {
-        size = place(true)?;
+    if is_padded(size, entries) {
+        size = place(entries, true)?;
         extent.padded = true;
     }
     Ok((extent, size))

@@ -1,15 +1,15 @@
 //! Which shard, bucket and row a hash starts in.
 //!
-//! The upper half of a hash, read as a fraction, gives its shard. What remains gives its bucket
-//! among those of the shard, and what then remains its row among those of the bucket. All shards of
-//! a filter have the same number of buckets, so that only the last step depends on stored data.
+//! The upper half of a hash, read as a fraction, gives its bucket among those of all shards, and what
+//! remains gives its row among those of the bucket. All shards of a filter have the same number of
+//! buckets, so that only the last step depends on stored data.
 //!
 //! A bucket with more keys than others needs more rows. Where buckets start is stored as four bits
 //! for each but the first: the difference, in units of eight rows, between the rows of the bucket
 //! before it and the mean.
 
 use super::SPAN;
-use crate::filter::hash::{Hash, high};
+use crate::filter::hash::{Hash, high, spread};
 
 /// Starts are drawn from a range that is longer by this many rows at either end, and then clamped:
 /// otherwise fewer equations would reach the first and the last rows.
@@ -46,22 +46,21 @@ pub(crate) fn bytes_of_starts(buckets: u64) -> u64 {
 #[derive(Clone, Copy)]
 pub(crate) struct Position {
     pub(crate) shard: u64,
-    /// The bucket in the shard.
+    /// The bucket among those of all shards.
     pub(crate) bucket: u64,
     /// The position in the bucket, as a fraction of 2^32.
     pub(super) within: u32,
 }
 
-/// Where a hash belongs, among this many shards with this many buckets each.
+/// Where a hash belongs, among this many shards with this many buckets in all.
 #[inline(always)]
 pub(crate) fn position(hash: Hash, shards: u64, buckets: u64) -> Position {
-    let product = u128::from(high(hash)) * u128::from(shards);
-    let rest = product as u64 >> 32;
-    let inner = rest * buckets;
+    let product = u128::from(high(hash)) * u128::from(buckets);
     Position {
-        shard: (product >> 64) as u64,
-        bucket: inner >> 32,
-        within: inner as u32,
+        // Also the bucket divided by the buckets in a shard, but that would have to wait.
+        shard: spread(high(hash), shards),
+        bucket: (product >> 64) as u64,
+        within: (product >> 32) as u32,
     }
 }
 

@@ -53,7 +53,8 @@ impl Workshop {
         self.keys.clear();
         self.keys.resize(buckets as usize, 0);
         for &hash in hashes {
-            self.keys[position(hash, shards, buckets).bucket as usize] += 1;
+            let position = position(hash, shards, shards * buckets);
+            self.keys[(position.bucket - position.shard * buckets) as usize] += 1;
         }
         let before = stored.len();
         bucket::balance(rows, &self.keys, stored);
@@ -97,12 +98,31 @@ impl Workshop {
             rows => (1 << rows) - 1,
         };
         for &hash in hashes {
-            let position = position(hash, shards, buckets);
-            let bucket = position.bucket as usize;
+            let position = position(hash, shards, shards * buckets);
+            let bucket = (position.bucket - position.shard * buckets) as usize;
             let starts = [self.starts[bucket], self.starts[bucket + 1]];
             let row = first_row(starts, position.within, rows);
             insert(&mut self.band, row as usize, coefficients(hash) & existing);
         }
+    }
+
+    /// Whether the equation of a hash depends on those of the hashes that were built last.
+    #[cfg(test)]
+    pub(super) fn depends(&self, hash: Hash, (shards, buckets): (u64, u64)) -> bool {
+        let position = position(hash, shards, shards * buckets);
+        let bucket = (position.bucket - position.shard * buckets) as usize;
+        let starts = [self.starts[bucket], self.starts[bucket + 1]];
+        let mut row = first_row(starts, position.within, self.band.len() as u32) as usize;
+        let mut equation = coefficients(hash);
+        while equation != 0 {
+            row += equation.trailing_zeros() as usize;
+            equation >>= equation.trailing_zeros();
+            if self.band[row] == 0 {
+                return false;
+            }
+            equation ^= self.band[row];
+        }
+        true
     }
 
     /// How many blocks can have one column less if at most this share of lookups may start there,

@@ -40,10 +40,12 @@
 //! | `bucket.rs` | which shard, bucket and row a hash starts in |
 //! | `build.rs` | banding and back substitution |
 //! | `probe.rs` | lookups |
+//! | `processor.rs` | lookups compiled for processors that count bits in one instruction |
 
 mod bucket;
 mod build;
 mod probe;
+mod processor;
 #[cfg(test)]
 mod tests;
 mod width;
@@ -51,6 +53,7 @@ mod width;
 pub(crate) use bucket::{buckets, bytes_of_starts, position, starts};
 pub(crate) use build::{WORKSHOP_PER_HASH, Workshop};
 pub(crate) use probe::{Place, Probe};
+pub(crate) use processor::{Folded, Parity, Processor, Work};
 pub use width::{WIDEST, Width, bytes};
 pub(crate) use width::{bytes_of_rows, shards};
 
