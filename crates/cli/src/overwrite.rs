@@ -13,8 +13,15 @@ use waypost_io::opened::same_file;
 use crate::hint::Hint;
 
 /// Arguments that name outputs.
-const WRITTEN: [&str; 7] = [
-    "output", "zipnum", "rejects", "html", "csv", "trace", "misses",
+const WRITTEN: [&str; 8] = [
+    "output",
+    "zipnum",
+    "rejects",
+    "html",
+    "csv",
+    "trace",
+    "misses",
+    "access_log",
 ];
 
 /// Commands that can work in place, and the argument that may be overwritten.

@@ -21,6 +21,21 @@ pub(crate) struct Printer {
     quiet: bool,
 }
 
+/// Where messages go that other threads have.
+#[derive(Clone, Copy)]
+pub(crate) struct Messages {
+    quiet: bool,
+}
+
+impl Messages {
+    /// Prints a message, unless `--quiet` is given.
+    pub(crate) fn note(self, message: impl Display) {
+        if !self.quiet {
+            eprintln!("{message}");
+        }
+    }
+}
+
 impl Printer {
     pub(crate) fn new(quiet: bool) -> Printer {
         Printer {
@@ -51,9 +66,12 @@ impl Printer {
 
     /// Prints a message, unless `--quiet` is given.
     pub(crate) fn note(&self, message: impl Display) {
-        if !self.quiet {
-            eprintln!("{message}");
-        }
+        self.messages().note(message);
+    }
+
+    /// Prints messages from another thread.
+    pub(crate) fn messages(&self) -> Messages {
+        Messages { quiet: self.quiet }
     }
 
     /// Prints a warning about the input or the result.

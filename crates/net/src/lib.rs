@@ -23,8 +23,9 @@
 //! | [`client`] | the client: limits, redirects, errors |
 //! | [`range`] | a remote file, read by range requests |
 //! | [`download`], [`cache`] | downloads that resume, and a folder of them |
+//! | [`server`] | serves HTTP, with limits and a graceful end |
 //!
-//! All functions block, and must not be called from asynchronous code.
+//! The functions of the client block, and must not be called from asynchronous code.
 
 pub mod cache;
 pub mod client;
@@ -32,6 +33,7 @@ pub mod download;
 pub mod range;
 mod response;
 mod retry;
+pub mod server;
 
 pub use cache::Cache;
 pub use client::{Client, ClientOptions, Stats, is_url};

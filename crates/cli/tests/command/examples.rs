@@ -67,6 +67,15 @@ fn every_example_of_every_help_runs() {
                 example.lines().all(|line| line.chars().count() <= 80),
                 "{example}"
             );
+            // A server is asked to stop as soon as it listens.
+            let example = match words.last().is_some_and(|word| word == "serve") {
+                false => example,
+                true => format!(
+                    "{example} --listen 127.0.0.1:0 2>said & server=$!
+                     for _ in $(seq 200); do grep -q ^listening said && break; sleep 0.1; done
+                     kill $server; wait $server; cat said >&2; grep -q ^stopped said"
+                ),
+            };
             let ran = Command::new("bash")
                 .args(["-e", "-o", "pipefail", "-c", &example])
                 .current_dir(&here)

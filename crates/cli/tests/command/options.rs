@@ -193,7 +193,13 @@ fn every_command_takes_the_resources_that_it_uses() {
         "map index",
     ];
     // These need little memory and no temporary files.
-    let threads_only = ["keys", "index unzip", "profile lookup", "filter lookup"];
+    let threads_only = [
+        "keys",
+        "index serve",
+        "index unzip",
+        "profile lookup",
+        "filter lookup",
+    ];
     for words in commands() {
         let help = help(&words);
         let name = words.join(" ");

@@ -11,6 +11,8 @@ use waypost_io::{IoContext, Result};
 pub(crate) struct Locations {
     places: HashMap<Vec<u8>, Vec<String>>,
     base: Base,
+    /// The `.loc` file.
+    file: Option<PathBuf>,
     anywhere: bool,
 }
 
@@ -49,6 +51,7 @@ impl Locations {
         Locations {
             places: HashMap::new(),
             base,
+            file: None,
             anywhere: false,
         }
     }
@@ -57,6 +60,7 @@ impl Locations {
     pub(crate) fn read(path: &Path) -> Result<Locations> {
         let text = fs::read(path).doing("read", path)?;
         let mut locations = Locations::beside(path.parent().unwrap_or(Path::new("")));
+        locations.file = Some(path.to_owned());
         locations.parse(&text);
         Ok(locations)
     }
@@ -74,6 +78,11 @@ impl Locations {
                 .map(|place| String::from_utf8_lossy(place).into_owned());
             self.places.entry(part.to_vec()).or_default().extend(places);
         }
+    }
+
+    /// The `.loc` file, if there is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
     }
 
     /// Whether files outside the folder may be read. Has no effect on a remote index.

@@ -26,7 +26,7 @@ pub(super) const LARGEST_BLOCK: u64 = 1 << 30;
 const PIECE: usize = 32 << 10;
 
 /// Maximum number of open data files.
-const OPEN_FILES: usize = 64;
+const OPEN_FILES: usize = 512;
 
 /// Maximum size of a `.loc` file.
 const LARGEST_LOCATIONS: u64 = 64 << 20;
@@ -195,6 +195,18 @@ impl ZipNum {
     pub fn blocks(&self) -> Result<u64> {
         self.row_starts()
             .try_fold(0, |count, start| start.map(|_| count + 1))
+    }
+
+    /// All of its files: the `.idx` file, the `.loc` file if there is one, and the data files, which
+    /// are open from now on.
+    ///
+    /// # Errors
+    /// As for [`parts`](ZipNum::parts).
+    pub fn files(&self) -> Result<Vec<PathBuf>> {
+        let mut files = vec![self.path.clone()];
+        files.extend(self.locations.file().map(Path::to_owned));
+        files.extend(self.parts()?);
+        Ok(files)
     }
 
     /// The data files, each once, in the order of their first blocks.

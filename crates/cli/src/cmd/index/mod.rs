@@ -1,4 +1,4 @@
-//! `waypost index …`: make, read, check, sort, merge and search the indexes of archives.
+//! `waypost index …`: make, read, check, sort, merge, search and serve the indexes of archives.
 
 use clap::{Args, Subcommand};
 
@@ -12,12 +12,13 @@ pub(crate) mod keys;
 mod lookup;
 mod merge;
 mod rekey;
+mod serve;
 mod sort;
 mod unzip;
 mod warc;
 mod zipnum;
 
-/// Make, check, sort, merge and search the indexes of archives: CDX, CDXJ, ZipNum
+/// Make, check, sort, merge, search and serve the indexes of archives: CDX, CDXJ, ZipNum
 #[derive(Args)]
 pub(crate) struct Index {
     #[command(subcommand)]
@@ -31,6 +32,7 @@ enum Command {
     Lookup(lookup::Lookup),
     Merge(merge::Merge),
     Rekey(rekey::Rekey),
+    Serve(Box<serve::Serve>),
     Sort(sort::Sort),
     Unzip(unzip::Unzip),
     Warc(warc::Warc),
@@ -45,6 +47,7 @@ impl Index {
             Command::Lookup(command) => command.run(out),
             Command::Merge(command) => command.run(out),
             Command::Rekey(command) => command.run(out),
+            Command::Serve(command) => command.run(out),
             Command::Sort(command) => command.run(out),
             Command::Unzip(command) => command.run(out),
             Command::Warc(command) => command.run(out),

@@ -1,0 +1,235 @@
+//! Answers that are sent while they are made.
+//!
+//! A query runs in a thread of its own and writes into a [`Sink`]. Small answers are sent in one piece,
+//! with their length. Large ones are sent in chunks, a few of which may wait for the client, so that
+//! neither a large answer nor a slow client needs much memory.
+
+use std::io::Write;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http_body::{Body, Frame, SizeHint};
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout_at;
+
+use crate::failure::Failure;
+use crate::log::LogEntry;
+
+/// The size of a chunk.
+const CHUNK: usize = 64 << 10;
+
+/// How many chunks wait for the client.
+const WAITING: usize = 4;
+
+/// Answers shorter than this are not compressed: they fit in a packet.
+const SMALL: usize = 1400;
+
+/// The start of an answer.
+pub(crate) struct Start {
+    /// All of it, or the first chunk.
+    pub(crate) first: Bytes,
+    pub(crate) gzip: bool,
+    /// Whether `first` is all.
+    pub(crate) whole: bool,
+    /// Whether there is no capture in it.
+    pub(crate) nothing: bool,
+}
+
+/// What follows the first chunk.
+pub(crate) type Chunks = mpsc::Receiver<Result<Bytes, Failure>>;
+
+/// Takes an answer in pieces.
+pub(crate) struct Sink {
+    start: Option<oneshot::Sender<Result<Start, Failure>>>,
+    chunks: mpsc::Sender<Result<Bytes, Failure>>,
+    runtime: Handle,
+    deadline: Instant,
+    gzip: bool,
+    encoder: Option<GzEncoder<Vec<u8>>>,
+    text: Vec<u8>,
+}
+
+impl Sink {
+    /// A sink, and what it is connected to. Must be called in an asynchronous context.
+    pub(crate) fn new(
+        gzip: bool,
+        deadline: Instant,
+    ) -> (Sink, oneshot::Receiver<Result<Start, Failure>>, Chunks) {
+        let (start, started) = oneshot::channel();
+        let (chunks, received) = mpsc::channel(WAITING);
+        let sink = Sink {
+            start: Some(start),
+            chunks,
+            runtime: Handle::current(),
+            deadline,
+            gzip,
+            encoder: None,
+            text: Vec::new(),
+        };
+        (sink, started, received)
+    }
+
+    /// The text so far that was not sent. Append to it, and call [`flush_if_full`](Sink::flush_if_full).
+    pub(crate) fn text(&mut self) -> &mut Vec<u8> {
+        &mut self.text
+    }
+
+    /// Sends a chunk, if there is enough for one.
+    pub(crate) fn flush_if_full(&mut self) -> Result<(), Failure> {
+        if self.text.len() < CHUNK {
+            return Ok(());
+        }
+        let chunk = self.pack(false);
+        self.send(chunk)
+    }
+
+    /// Ends the answer, which has this many rows.
+    pub(crate) fn finish(mut self, result: Result<u64, Failure>) {
+        match (result, self.start.take()) {
+            (Ok(rows), Some(start)) => {
+                self.gzip &= self.text.len() >= SMALL;
+                let first = self.pack(true);
+                let gzip = self.gzip;
+                let _ = start.send(Ok(Start {
+                    first,
+                    gzip,
+                    whole: true,
+                    nothing: rows == 0,
+                }));
+            }
+            (Ok(_), None) => {
+                let last = self.pack(true);
+                let _ = self.send(last);
+            }
+            (Err(failure), Some(start)) => {
+                let _ = start.send(Err(failure));
+            }
+            // The connection is closed before the end of the answer, which clients notice.
+            (Err(failure), None) => {
+                let _ = self.chunks.try_send(Err(failure));
+            }
+        }
+    }
+
+    /// The text as bytes to send.
+    fn pack(&mut self, last: bool) -> Bytes {
+        if !self.gzip {
+            return Bytes::from(std::mem::take(&mut self.text));
+        }
+        let encoder = self
+            .encoder
+            .get_or_insert_with(|| GzEncoder::new(Vec::new(), Compression::fast()));
+        // Writing to memory cannot fail.
+        let _ = encoder.write_all(&self.text);
+        self.text.clear();
+        if last {
+            let _ = encoder.try_finish();
+        }
+        Bytes::from(std::mem::take(encoder.get_mut()))
+    }
+
+    fn send(&mut self, chunk: Bytes) -> Result<(), Failure> {
+        if chunk.is_empty() {
+            return Ok(());
+        }
+        if let Some(start) = self.start.take() {
+            let start = start.send(Ok(Start {
+                first: chunk,
+                gzip: self.gzip,
+                whole: false,
+                nothing: false,
+            }));
+            return start.map_err(|_| Failure::Gone);
+        }
+        let sending = timeout_at(self.deadline.into(), self.chunks.send(Ok(chunk)));
+        match self.runtime.block_on(sending) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(Failure::Gone),
+            Err(_) => Err(Failure::TooLong),
+        }
+    }
+}
+
+/// The body of an answer.
+pub(crate) struct AnswerBody {
+    first: Bytes,
+    rest: Option<Chunks>,
+    pub(crate) log: Option<LogEntry>,
+}
+
+impl AnswerBody {
+    pub(crate) fn whole(bytes: impl Into<Bytes>) -> AnswerBody {
+        AnswerBody {
+            first: bytes.into(),
+            rest: None,
+            log: None,
+        }
+    }
+
+    pub(crate) fn streamed(first: Bytes, rest: Chunks) -> AnswerBody {
+        AnswerBody {
+            first,
+            rest: Some(rest),
+            log: None,
+        }
+    }
+
+    fn count(&mut self, bytes: &Bytes) {
+        if let Some(log) = &mut self.log {
+            log.bytes += bytes.len() as u64;
+        }
+    }
+}
+
+impl Body for AnswerBody {
+    type Data = Bytes;
+    type Error = Failure;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
+        let first = std::mem::take(&mut self.first);
+        if !first.is_empty() {
+            self.count(&first);
+            return Poll::Ready(Some(Ok(Frame::data(first))));
+        }
+        let Some(rest) = &mut self.rest else {
+            return Poll::Ready(None);
+        };
+        match rest.poll_recv(context) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(None) => {
+                self.rest = None;
+                Poll::Ready(None)
+            }
+            Poll::Ready(Some(Ok(chunk))) => {
+                self.count(&chunk);
+                Poll::Ready(Some(Ok(Frame::data(chunk))))
+            }
+            Poll::Ready(Some(Err(failure))) => {
+                if let Some(log) = &mut self.log {
+                    log.failure = Some(failure.to_string());
+                }
+                self.rest = None;
+                Poll::Ready(Some(Err(failure)))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.first.is_empty() && self.rest.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self.rest {
+            None => SizeHint::with_exact(self.first.len() as u64),
+            Some(_) => SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Why a query has no answer.
+
+use crate::query::BadQuery;
+
+/// Why a query has no answer, or only the start of one.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The client asked for something that there is not.
+    #[error(transparent)]
+    Bad(#[from] BadQuery),
+    /// The query took longer than it may.
+    #[error(
+        "the query took longer than the server allows: ask for less, or for one page at a time"
+    )]
+    TooLong,
+    /// More captures than the server keeps in memory would have to be sorted.
+    #[error("too many captures to sort: give a limit, or ask for fewer")]
+    TooMany,
+    /// The client went away.
+    #[error("the client went away")]
+    Gone,
+    /// The index cannot be read.
+    #[error(transparent)]
+    Index(#[from] waypost_io::Error),
+}

@@ -1,0 +1,615 @@
+//! Finds the captures of a query in the indexes of a collection.
+//!
+//! Lines are merged from all indexes, in order or in reverse, and go through the same steps as in
+//! pywb: revisits are resolved, captures filtered, clamped by time and collapsed, and then limited.
+//! Captures that must not be shown are dropped before all of that.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Instant;
+
+use waypost_index::Fields;
+use waypost_index::layout::{Line, Shape};
+use waypost_index::lookup::{Cursor, Direction, Order};
+use waypost_index::range::{Range, ranges};
+use waypost_index::revisit::{self, Original, Resolver};
+use waypost_index::timestamp::Time;
+use waypost_surt::Canonicalizer;
+
+use crate::access::Exclusions;
+use crate::collapse::Collapse;
+use crate::collection::OpenIndex;
+use crate::failure::Failure;
+use crate::query::{BadQuery, Limit, Page, Query};
+use crate::resume::Resume;
+use crate::row::Row;
+
+/// How many lines are read between two looks at the clock.
+const BETWEEN_LOOKS: u32 = 256;
+
+/// How many bytes of captures are kept to sort them.
+const MOST_KEPT: usize = 32 << 20;
+
+/// The size of the parts into which an answer from a flat file is split, about that of a ZipNum block.
+const BLOCK: usize = 1 << 20;
+
+/// What to search, and within which limits.
+pub(crate) struct Search<'a> {
+    pub(crate) indexes: &'a [Arc<OpenIndex>],
+    pub(crate) query: &'a Query,
+    pub(crate) exclusions: &'a Exclusions,
+    /// The latest capture that may be shown.
+    pub(crate) latest: Option<Time>,
+    pub(crate) deadline: Instant,
+    pub(crate) most_rows: u64,
+    /// The fields that the answer needs from JSON.
+    pub(crate) wanted: Fields,
+}
+
+/// Where the rows go.
+pub(crate) type Emit<'e> = dyn FnMut(&Row<'_>) -> Result<(), Failure> + 'e;
+
+/// How a search ended.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) rows: u64,
+    /// Where to continue, if there may be more.
+    pub(crate) resume: Option<Resume>,
+}
+
+/// The number of pages of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pages {
+    pub(crate) pages: u64,
+    pub(crate) blocks: u64,
+}
+
+impl Search<'_> {
+    /// Passes the rows of the answer to `emit`.
+    pub(crate) fn run(&self, emit: &mut Emit<'_>) -> Result<Found, Failure> {
+        let query = self.query;
+        let last = matches!(query.limit, Limit::Last(_));
+        if last && query.order != Order::Forward {
+            let message = "a negative limit needs the default order".to_owned();
+            return Err(BadQuery(message).into());
+        }
+        if query.resume.is_some() && (last || query.order != Order::Forward) {
+            let message = "resumeKey needs the default order and a positive limit".to_owned();
+            return Err(BadQuery(message).into());
+        }
+        let limit = match query.limit {
+            Limit::First(limit) | Limit::Last(limit) => limit.min(self.most_rows),
+        };
+        // Resolving and collapsing look at captures in order.
+        let in_order = query.resolve || !query.collapse.is_empty();
+        match query.order {
+            Order::Forward if !last => self.stream(Direction::Forward, limit, emit),
+            Order::Reverse if !in_order => self.stream(Direction::Backward, limit, emit),
+            Order::Forward if !in_order => self.keep(Keep::last_backward(limit), emit),
+            Order::Forward => self.keep(Keep::last(limit), emit),
+            Order::Reverse => self.keep(Keep::reverse(limit.saturating_add(query.offset)), emit),
+            Order::Closest(time) => self.keep(
+                Keep::closest(time, limit.saturating_add(query.offset)),
+                emit,
+            ),
+        }
+    }
+
+    /// How many pages the answer has. Filters do not count.
+    pub(crate) fn pages(&self, page: Page) -> Result<Pages, Failure> {
+        let Some(splits) = self.splits()? else {
+            return Ok(Pages {
+                pages: 0,
+                blocks: 0,
+            });
+        };
+        // A single block of a ZipNum index may have nothing of the range.
+        if splits.is_empty() && !self.has_any()? {
+            return Ok(Pages {
+                pages: 0,
+                blocks: 0,
+            });
+        }
+        Ok(Pages {
+            pages: splits.len() as u64 / page.size + 1,
+            blocks: splits.len() as u64 + 1,
+        })
+    }
+
+    fn has_any(&self) -> Result<bool, Failure> {
+        let mut lines = self.lines(Direction::Forward)?;
+        Ok(lines.advance()?)
+    }
+
+    /// Emits rows as they are found.
+    fn stream(
+        &self,
+        direction: Direction,
+        limit: u64,
+        emit: &mut Emit<'_>,
+    ) -> Result<Found, Failure> {
+        let query = self.query;
+        let mut steps = Steps::new(self);
+        let mut lines = self.lines(direction)?;
+        let mut found = Found::default();
+        let mut skip = query.offset;
+        let mut last = Resume {
+            line: Vec::new(),
+            skip: 0,
+        };
+        while found.rows < limit && steps.next(&mut lines)? {
+            let Some(row) = steps.row(&lines)? else {
+                continue;
+            };
+            if skip > 0 {
+                skip -= 1;
+                continue;
+            }
+            if query.show_resume {
+                last.after(&row, query.resume.as_ref());
+            }
+            emit(&row)?;
+            found.rows += 1;
+        }
+        if query.show_resume && found.rows == limit && limit > 0 && direction == Direction::Forward
+        {
+            found.resume = Some(last);
+        }
+        lines.check()?;
+        Ok(found)
+    }
+
+    /// Keeps the rows that are wanted, and emits them in their order.
+    fn keep(&self, mut keep: Keep, emit: &mut Emit<'_>) -> Result<Found, Failure> {
+        let mut steps = Steps::new(self);
+        let mut lines = self.lines(keep.direction())?;
+        while !keep.is_full() && steps.next(&mut lines)? {
+            if let Some(row) = steps.row(&lines)? {
+                let original = row
+                    .resolved
+                    .as_ref()
+                    .map(|(_, original)| (*original).clone());
+                let kept = Kept {
+                    line: row.capture.line().to_vec(),
+                    part: lines.current,
+                    original,
+                };
+                keep.add(row.capture.time(), kept)?;
+            }
+        }
+        lines.check()?;
+        let mut found = Found::default();
+        let skip = match self.query.limit {
+            Limit::First(_) => self.query.offset as usize,
+            Limit::Last(_) => 0,
+        };
+        for kept in keep.into_rows().into_iter().skip(skip) {
+            let open = &self.indexes[kept.part];
+            if let Some((capture, shape)) = read(open, &kept.line, steps.wanted) {
+                let resolved = kept.original.as_ref();
+                let row = Row {
+                    resolved: resolved.map(|original| (original.stand_in_for(&capture), original)),
+                    capture: capture.clone(),
+                    shape,
+                    origin: &open.origin,
+                };
+                emit(&row)?;
+                found.rows += 1;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The lines of all indexes that the query asks for.
+    fn lines(&self, direction: Direction) -> Result<Lines<'_>, Failure> {
+        let page = match self.query.page {
+            Some(page) if !self.query.count_pages => Some(self.page_bounds(page)?),
+            _ => None,
+        };
+        let mut parts = Vec::with_capacity(self.indexes.len());
+        for open in self.indexes {
+            let mut ranges = self.ranges(open)?;
+            if let Some(resume) = &self.query.resume {
+                clip(&mut ranges, Some(&resume.line), None);
+            }
+            if let Some((lower, upper)) = &page {
+                clip(&mut ranges, lower.as_deref(), upper.as_deref());
+            }
+            if direction == Direction::Backward {
+                ranges.reverse();
+            }
+            parts.push(Part {
+                cursor: Cursor::new(&open.index),
+                open,
+                ranges: ranges.into(),
+                live: false,
+            });
+        }
+        Ok(Lines {
+            parts,
+            direction,
+            current: 0,
+            started: false,
+        })
+    }
+
+    /// The ranges of the URL in an index.
+    fn ranges(&self, open: &OpenIndex) -> Result<Vec<Range>, Failure> {
+        let url = &self.query.url;
+        let mut surt = Vec::new();
+        if Canonicalizer::new(open.dialect)
+            .canonicalize(url, &mut surt)
+            .is_err()
+        {
+            let url = String::from_utf8_lossy(url);
+            return Err(BadQuery(format!("Invalid url: {url}")).into());
+        }
+        Ok(ranges(url, &surt, self.query.kind))
+    }
+
+    /// Where the answer can be split, or `None` if there is none.
+    fn splits(&self) -> Result<Option<Vec<Vec<u8>>>, Failure> {
+        let mut all: Option<Vec<Vec<u8>>> = None;
+        for open in self.indexes {
+            for range in self.ranges(open)? {
+                if let Some(splits) = open.index.splits(&range, BLOCK)? {
+                    all.get_or_insert_default().extend(splits);
+                }
+            }
+        }
+        if let Some(splits) = &mut all {
+            splits.sort_unstable();
+            splits.dedup();
+        }
+        Ok(all)
+    }
+
+    /// The first line of a page and the first one behind it, where there are such.
+    #[expect(clippy::type_complexity, reason = "a lower and an upper bound")]
+    fn page_bounds(&self, page: Page) -> Result<(Option<Vec<u8>>, Option<Vec<u8>>), Failure> {
+        let splits = self.splits()?.unwrap_or_default();
+        let pages = splits.len() as u64 / page.size + 1;
+        if page.number >= pages {
+            let message = format!(
+                "Page {} invalid: First Page is 0, Last Page is {}",
+                page.number,
+                pages - 1
+            );
+            return Err(BadQuery(message).into());
+        }
+        let split = |number: u64| {
+            let at = number.checked_mul(page.size)?.checked_sub(1)?;
+            splits.get(usize::try_from(at).ok()?).cloned()
+        };
+        Ok((split(page.number), split(page.number + 1)))
+    }
+}
+
+/// Restricts ranges to lines from `lower` up to `upper`.
+fn clip(ranges: &mut Vec<Range>, lower: Option<&[u8]>, upper: Option<&[u8]>) {
+    for range in ranges.iter_mut() {
+        if let Some(lower) = lower
+            && lower > &range.start[..]
+        {
+            range.start = lower.to_vec();
+        }
+        if let Some(upper) = upper
+            && upper < &range.end[..]
+        {
+            range.end = upper.to_vec();
+        }
+    }
+    ranges.retain(|range| range.start < range.end);
+}
+
+impl Resume {
+    /// Goes behind a row. `before` is where the answer started.
+    fn after(&mut self, row: &Row<'_>, before: Option<&Resume>) {
+        let (key, timestamp) = (row.capture.key(), row.capture.timestamp());
+        let same = self.line.len() == key.len() + 1 + timestamp.len()
+            && self.line.starts_with(key)
+            && self.line.ends_with(timestamp);
+        if same {
+            self.skip += 1;
+            return;
+        }
+        self.line = [key, b" ", timestamp].concat();
+        // Those that the client got before.
+        self.skip = match before {
+            Some(before) if before.line == self.line => before.skip + 1,
+            _ => 1,
+        };
+    }
+}
+
+/// The lines of several indexes, merged.
+struct Lines<'a> {
+    parts: Vec<Part<'a>>,
+    direction: Direction,
+    /// The part that has the current line.
+    current: usize,
+    started: bool,
+}
+
+struct Part<'a> {
+    cursor: Cursor<'a>,
+    open: &'a OpenIndex,
+    /// Those that were not read yet.
+    ranges: VecDeque<Range>,
+    /// Whether it has a line.
+    live: bool,
+}
+
+impl Part<'_> {
+    fn advance(&mut self, direction: Direction) -> waypost_io::Result<()> {
+        loop {
+            if self.live {
+                self.live = self.cursor.advance()?;
+                if self.live {
+                    return Ok(());
+                }
+            }
+            let Some(range) = self.ranges.pop_front() else {
+                return Ok(());
+            };
+            self.cursor.seek(range, direction)?;
+            self.live = true;
+        }
+    }
+}
+
+impl Lines<'_> {
+    /// Goes to the next line. Returns whether there is one.
+    fn advance(&mut self) -> waypost_io::Result<bool> {
+        if self.started {
+            if let Some(part) = self.parts.get_mut(self.current) {
+                part.advance(self.direction)?;
+            }
+        } else {
+            self.started = true;
+            for part in &mut self.parts {
+                part.advance(self.direction)?;
+            }
+        }
+        let live = self.parts.iter().enumerate().filter(|(_, part)| part.live);
+        // Of equal lines, that of the first index comes first, or last if they are read backward.
+        let next = match self.direction {
+            Direction::Forward => live.min_by_key(|(_, part)| part.cursor.line()),
+            Direction::Backward => live.max_by_key(|(_, part)| part.cursor.line()),
+        };
+        match next {
+            Some((at, _)) => {
+                self.current = at;
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    fn check(&self) -> waypost_io::Result<()> {
+        self.parts.iter().try_for_each(|part| part.cursor.check())
+    }
+}
+
+/// What happens to each line on its way to a row.
+struct Steps<'a> {
+    search: &'a Search<'a>,
+    wanted: Fields,
+    resolver: Resolver,
+    collapse: Vec<Collapse>,
+    /// How many rows at the start the client already has.
+    skip: u64,
+    until_look: u32,
+}
+
+impl<'a> Steps<'a> {
+    fn new(search: &'a Search<'a>) -> Steps<'a> {
+        let query = search.query;
+        let mut wanted = search.wanted;
+        for filter in &query.filters {
+            wanted = wanted | filter.wanted();
+        }
+        for collapse in &query.collapse {
+            wanted = wanted | collapse.wanted();
+        }
+        if query.resolve {
+            wanted = wanted | revisit::WANTED.into_iter().collect::<Fields>();
+        }
+        Steps {
+            search,
+            wanted,
+            resolver: Resolver::default(),
+            collapse: query.collapse.clone(),
+            skip: query.resume.as_ref().map_or(0, |resume| resume.skip),
+            until_look: BETWEEN_LOOKS,
+        }
+    }
+
+    /// Goes to the next line, and looks at the clock now and then.
+    fn next(&mut self, lines: &mut Lines<'_>) -> Result<bool, Failure> {
+        self.until_look -= 1;
+        if self.until_look == 0 {
+            self.until_look = BETWEEN_LOOKS;
+            if Instant::now() > self.search.deadline {
+                return Err(Failure::TooLong);
+            }
+        }
+        Ok(lines.advance()?)
+    }
+
+    /// The row of the current line, if it is part of the answer.
+    fn row<'l>(&'l mut self, lines: &'l Lines<'_>) -> Result<Option<Row<'l>>, Failure> {
+        let part = &lines.parts[lines.current];
+        let Some((capture, shape)) = read(part.open, part.cursor.line(), self.wanted) else {
+            return Ok(None);
+        };
+        let search = self.search;
+        let query = search.query;
+        let time = capture.time();
+        if search.exclusions.cover(capture.key())
+            || search.latest.is_some_and(|latest| time > Some(latest))
+        {
+            return Ok(None);
+        }
+        let resolved = match query.resolve {
+            true => self.resolver.see(&capture),
+            false => None,
+        };
+        if query.from.is_some_and(|from| time < Some(from))
+            || query.to.is_some_and(|to| time > Some(to))
+        {
+            return Ok(None);
+        }
+        let row = Row {
+            resolved: resolved.map(|original| (original.stand_in_for(&capture), original)),
+            capture,
+            shape,
+            origin: &part.open.origin,
+        };
+        if !query
+            .filters
+            .iter()
+            .all(|filter| filter.passes(row.capture()))
+        {
+            return Ok(None);
+        }
+        if self
+            .collapse
+            .iter_mut()
+            .any(|collapse| !collapse.passes(&row))
+        {
+            return Ok(None);
+        }
+        if self.skip > 0 {
+            let resumed = query.resume.as_ref().is_some_and(|resume| {
+                let line = row.capture.line();
+                line.starts_with(&resume.line) && line.get(resume.line.len()) == Some(&b' ')
+            });
+            self.skip = if resumed { self.skip - 1 } else { 0 };
+            if resumed {
+                return Ok(None);
+            }
+        }
+        Ok(Some(row))
+    }
+}
+
+/// The capture of a line, if it is one.
+fn read<'l>(
+    open: &OpenIndex,
+    line: &'l [u8],
+    wanted: Fields,
+) -> Option<(waypost_index::Capture<'l>, Shape)> {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    match open.layout.read(line, wanted, false) {
+        // JSON is copied, columns are not.
+        Line::Capture(_, Shape::Cdx(_)) if wanted != Fields::ALL => read(open, line, Fields::ALL),
+        Line::Capture(capture, shape) => Some((capture, shape)),
+        Line::Header | Line::Bad(_) => None,
+    }
+}
+
+/// A row that waits for its turn.
+struct Kept {
+    line: Vec<u8>,
+    part: usize,
+    original: Option<Original>,
+}
+
+/// The rows that are wanted, if they are not wanted in the order in which they are found.
+struct Keep {
+    how: How,
+    limit: usize,
+    rows: BTreeMap<(u64, u64), Kept>,
+    seen: u64,
+    bytes: usize,
+}
+
+enum How {
+    /// The last ones, in order.
+    Last,
+    /// The same, found from the last one on.
+    LastBackward,
+    /// The last ones, in reverse.
+    Reverse,
+    /// Those closest to a time, the closest first.
+    Closest(Time),
+}
+
+impl Keep {
+    fn new(how: How, limit: u64) -> Keep {
+        Keep {
+            how,
+            limit: usize::try_from(limit).unwrap_or(usize::MAX),
+            rows: BTreeMap::new(),
+            seen: 0,
+            bytes: 0,
+        }
+    }
+
+    fn last(limit: u64) -> Keep {
+        Keep::new(How::Last, limit)
+    }
+
+    fn last_backward(limit: u64) -> Keep {
+        Keep::new(How::LastBackward, limit)
+    }
+
+    fn reverse(limit: u64) -> Keep {
+        Keep::new(How::Reverse, limit)
+    }
+
+    fn closest(time: Time, limit: u64) -> Keep {
+        Keep::new(How::Closest(time), limit)
+    }
+
+    fn direction(&self) -> Direction {
+        match self.how {
+            How::LastBackward => Direction::Backward,
+            _ => Direction::Forward,
+        }
+    }
+
+    /// Whether no other row can be wanted.
+    fn is_full(&self) -> bool {
+        let first_come = matches!(self.how, How::LastBackward);
+        self.limit == 0 || (first_come && self.rows.len() >= self.limit)
+    }
+
+    fn add(&mut self, time: Option<Time>, row: Kept) -> Result<(), Failure> {
+        self.seen += 1;
+        let rank = match self.how {
+            How::Last | How::LastBackward | How::Reverse => (0, u64::MAX - self.seen),
+            // At the same distance, the one that comes first in the index.
+            How::Closest(wanted) => {
+                let own = time.map_or(i64::MAX, Time::unix);
+                (own.abs_diff(wanted.unix()), self.seen)
+            }
+        };
+        if self.rows.len() >= self.limit {
+            match self.rows.last_key_value() {
+                Some((worst, _)) if *worst > rank => {
+                    if let Some((_, worst)) = self.rows.pop_last() {
+                        self.bytes -= worst.line.len();
+                    }
+                }
+                _ => return Ok(()),
+            }
+        }
+        self.bytes += row.line.len();
+        if self.bytes > MOST_KEPT {
+            return Err(Failure::TooMany);
+        }
+        self.rows.insert(rank, row);
+        Ok(())
+    }
+
+    fn into_rows(self) -> Vec<Kept> {
+        let mut rows: Vec<Kept> = self.rows.into_values().collect();
+        // The smallest rank is that of the row that was found last.
+        if matches!(self.how, How::Last) {
+            rows.reverse();
+        }
+        rows
+    }
+}

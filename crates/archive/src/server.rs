@@ -1,0 +1,680 @@
+//! The server: requests in, answers out.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use jiff::Timestamp;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use waypost_index::lookup::{BlockCache, Order};
+use waypost_index::timestamp::Time;
+use waypost_index::{Field, Fields};
+use waypost_io::{Error, ErrorKind, IoContext, Stamp};
+use waypost_memento::{Datetime, Link, Replay};
+use waypost_net::server::{Limits, serve};
+use waypost_surt::Dialect;
+
+use crate::access::{Embargo, Exclusions};
+use crate::body::{AnswerBody, Sink};
+use crate::collection::Collection;
+use crate::failure::Failure;
+use crate::log::{AccessLog, LogEntry};
+use crate::metrics::Metrics;
+use crate::query::{Api, BadQuery, Limit, Output, Query};
+use crate::render::{Renderer, TimeMapHead, datetime};
+use crate::route::Route;
+use crate::search::Search;
+
+/// How long a query waits for others before it is refused.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often files are checked for changes.
+const BETWEEN_CHECKS: Duration = Duration::from_secs(1);
+
+/// What a server shows, and how much of it.
+#[derive(Clone)]
+pub struct Options {
+    /// How long a query may take, including the time in which its answer is sent.
+    pub time_limit: Duration,
+    /// Maximum number of rows in an answer.
+    pub most_rows: u64,
+    /// Maximum number of queries at a time.
+    pub queries: usize,
+    /// Captures that are younger are not shown.
+    pub embargo: Option<Embargo>,
+    /// A file with SURT prefixes whose captures are not shown; read again when it changes.
+    pub exclude_list: Option<PathBuf>,
+    /// Where captures are replayed; needed for TimeMaps and TimeGates.
+    pub replay: Option<Replay>,
+    /// The URL of the server as clients see it.
+    pub public_url: Option<String>,
+    /// Where requests are logged.
+    pub access_log: Option<Arc<AccessLog>>,
+    /// Limits on connections.
+    pub limits: Limits,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            time_limit: Duration::from_secs(300),
+            most_rows: u64::MAX,
+            queries: 64,
+            embargo: None,
+            exclude_list: None,
+            replay: None,
+            public_url: None,
+            access_log: None,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// A CDX server and Memento archive over collections of indexes.
+pub struct Server {
+    collections: BTreeMap<String, Arc<Collection>>,
+    options: Options,
+    exclusions: RwLock<(Option<Stamp>, Arc<Exclusions>)>,
+    permits: Arc<Semaphore>,
+    cache: Arc<BlockCache>,
+    metrics: Metrics,
+    /// The problems that were reported last, so that they are not reported every second.
+    reported: Mutex<Vec<String>>,
+}
+
+type Answer = Response<AnswerBody>;
+
+impl Server {
+    /// A server of these collections, which share a cache.
+    ///
+    /// # Errors
+    /// If the list of exclusions cannot be read.
+    pub fn new(
+        collections: Vec<Collection>,
+        cache: Arc<BlockCache>,
+        options: Options,
+    ) -> waypost_io::Result<Server> {
+        let exclusions = match &options.exclude_list {
+            Some(path) => read_exclusions(path)?,
+            None => (None, Arc::default()),
+        };
+        let named = collections
+            .into_iter()
+            .map(|collection| (collection.name().to_owned(), Arc::new(collection)));
+        Ok(Server {
+            collections: named.collect(),
+            permits: Arc::new(Semaphore::new(options.queries)),
+            exclusions: RwLock::new(exclusions),
+            options,
+            cache,
+            metrics: Metrics::new(),
+            reported: Mutex::default(),
+        })
+    }
+
+    /// Answers requests until `stop` is ready, and metrics on another port if there is one. What
+    /// happens to the indexes meanwhile is passed to `report`.
+    pub async fn run(
+        self: Arc<Server>,
+        listener: TcpListener,
+        metrics: Option<TcpListener>,
+        report: impl Fn(String) + Send + 'static,
+        stop: impl Future<Output = ()>,
+    ) {
+        let limits = self.options.limits;
+        let checks = tokio::spawn(Arc::clone(&self).check_often(report));
+        let metrics = metrics.map(|listener| {
+            let server = Arc::clone(&self);
+            let handler = move |request: Request<Incoming>, _| {
+                let answer = server.about_itself(request.uri().path());
+                async move { answer }
+            };
+            tokio::spawn(serve(listener, limits, handler, std::future::pending()))
+        });
+        let server = Arc::clone(&self);
+        let handler = move |request: Request<Incoming>, peer| {
+            let (parts, _) = request.into_parts();
+            Arc::clone(&server).handle(parts, peer)
+        };
+        serve(listener, limits, handler, stop).await;
+        checks.abort();
+        if let Some(metrics) = metrics {
+            metrics.abort();
+        }
+    }
+
+    /// Reopens what has changed, and returns what there is to say about it.
+    pub fn refresh(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        let mut problems = Vec::new();
+        for (name, collection) in &self.collections {
+            let (reopened, errors) = collection.refresh();
+            if reopened > 0 {
+                self.metrics.reopened.inc_by(reopened as u64);
+                said.push(format!("reopened {reopened} changed index(es) of {name}"));
+            }
+            problems.extend(errors.iter().map(ToString::to_string));
+        }
+        if let Some(path) = &self.options.exclude_list {
+            let known = self
+                .exclusions
+                .read()
+                .unwrap_or_else(PoisonError::into_inner);
+            let changed = known.0 != Stamp::of_path(path).ok();
+            drop(known);
+            match changed.then(|| read_exclusions(path)) {
+                None => {}
+                Some(Ok(new)) => {
+                    said.push(format!("read {} prefixes to exclude", new.1.len()));
+                    *self
+                        .exclusions
+                        .write()
+                        .unwrap_or_else(PoisonError::into_inner) = new;
+                }
+                // Better the old list than none.
+                Some(Err(error)) => problems.push(error.to_string()),
+            }
+        }
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let news = problems
+            .iter()
+            .filter(|problem| !reported.contains(problem));
+        said.extend(news.map(|problem| format!("{problem}; what was read before is still used")));
+        *reported = problems;
+        said
+    }
+
+    async fn check_often(self: Arc<Server>, report: impl Fn(String)) {
+        let mut ticks = interval(BETWEEN_CHECKS);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let server = Arc::clone(&self);
+            if let Ok(said) = spawn_blocking(move || server.refresh()).await {
+                said.into_iter().for_each(&report);
+            }
+        }
+    }
+
+    /// Metrics and health.
+    fn about_itself(&self, path: &str) -> Answer {
+        match path {
+            "/metrics" => {
+                self.metrics.cache_hits.set(self.cache.hits());
+                self.metrics.cache_bytes.set(self.cache.bytes() as u64);
+                let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+                plain(StatusCode::OK, kind, self.metrics.text())
+            }
+            "/health" => message(StatusCode::OK, "ok"),
+            _ => message(StatusCode::NOT_FOUND, "there is /metrics and /health"),
+        }
+    }
+
+    async fn handle(self: Arc<Server>, request: Parts, peer: SocketAddr) -> Answer {
+        let started = Instant::now();
+        let (path, query) = (request.uri.path(), request.uri.query());
+        let route = Route::of(path, query);
+        let kind = route.as_ref().map_or("other", Route::kind);
+        let mut answer = match (&request.method, route) {
+            (&Method::GET | &Method::HEAD, Some(route)) => {
+                Arc::clone(&self).answer(route, &request, started).await
+            }
+            (&Method::GET | &Method::HEAD, None) => message(
+                StatusCode::NOT_FOUND,
+                "not found: ask /COLLECTION/cdx?url=URL",
+            ),
+            _ => {
+                let mut answer = message(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD");
+                let allowed = HeaderValue::from_static("GET, HEAD");
+                answer.headers_mut().insert(header::ALLOW, allowed);
+                answer
+            }
+        };
+        let any = HeaderValue::from_static("*");
+        answer
+            .headers_mut()
+            .insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, any);
+        let status = answer.status().as_u16();
+        self.metrics
+            .requests
+            .get_or_create(&vec![
+                ("kind", kind.to_owned()),
+                ("status", status.to_string()),
+            ])
+            .inc();
+        self.metrics
+            .seconds
+            .observe(started.elapsed().as_secs_f64());
+        if let Some(log) = &self.options.access_log {
+            answer.body_mut().log = Some(LogEntry {
+                log: Arc::clone(log),
+                client: peer.ip(),
+                request: format!("{} {} {:?}", request.method, request.uri, request.version),
+                status,
+                bytes: 0,
+                started,
+                failure: None,
+            });
+        }
+        answer
+    }
+
+    async fn answer(self: Arc<Server>, route: Route, request: &Parts, started: Instant) -> Answer {
+        let collection = match &route {
+            Route::Collections => {
+                let names: Vec<&String> = self.collections.keys().collect();
+                let list = json!({ "collections": names });
+                return plain(StatusCode::OK, JSON, list.to_string());
+            }
+            Route::Cdx { collection, .. }
+            | Route::TimeMap { collection, .. }
+            | Route::TimeGate { collection, .. } => collection,
+        };
+        let Some(collection) = self.collections.get(collection).cloned() else {
+            let text = format!("there is no collection {collection}");
+            return message(StatusCode::NOT_FOUND, &text);
+        };
+        let gzip = accepts_gzip(&request.headers);
+        match route {
+            Route::Collections => message(StatusCode::NOT_FOUND, "not found"),
+            Route::Cdx { api, .. } => {
+                let query = request.uri.query().unwrap_or_default();
+                match Query::parse(api, query) {
+                    Ok(query) => self.rows(collection, query, None, gzip, started).await,
+                    Err(error) => message(StatusCode::BAD_REQUEST, &error.to_string()),
+                }
+            }
+            Route::TimeMap { format, url, .. } => {
+                let links = self.links(&collection, &url, &request.headers);
+                self.timemap(collection, &format, links, gzip, started)
+                    .await
+            }
+            Route::TimeGate { url, .. } => {
+                let links = self.links(&collection, &url, &request.headers);
+                self.timegate(collection, links, &request.headers, started)
+                    .await
+            }
+        }
+    }
+
+    /// The rows of a query.
+    async fn rows(
+        self: Arc<Server>,
+        collection: Arc<Collection>,
+        query: Query,
+        links: Option<Links>,
+        gzip: bool,
+        started: Instant,
+    ) -> Answer {
+        let waiting = timeout(PATIENCE, Arc::clone(&self.permits).acquire_owned());
+        let Ok(Ok(permit)) = waiting.await else {
+            return self.too_busy();
+        };
+        let deadline = started + self.options.time_limit;
+        let (output, api, url) = (query.output, query.api, query.url.clone());
+        let count_pages = query.count_pages;
+        let (mut sink, start, chunks) = Sink::new(gzip && query.gzip, deadline);
+        let server = Arc::clone(&self);
+        spawn_blocking(move || {
+            server.metrics.running.inc();
+            let result =
+                server.write_rows(&collection, &query, links.as_ref(), deadline, &mut sink);
+            if let Err(Failure::Index(_)) = result {
+                server.metrics.failures.inc();
+            }
+            sink.finish(result);
+            server.metrics.running.dec();
+            drop(permit);
+        });
+        let start = match start.await {
+            Ok(Ok(start)) => start,
+            Ok(Err(failure)) => return failed(&failure),
+            Err(_) => return message(StatusCode::INTERNAL_SERVER_ERROR, "the query failed"),
+        };
+        if start.nothing && api == Api::Pywb && !count_pages {
+            let url = String::from_utf8_lossy(&url);
+            return message(
+                StatusCode::NOT_FOUND,
+                &format!("No Captures found for: {url}"),
+            );
+        }
+        let body = match start.whole {
+            true => AnswerBody::whole(start.first),
+            false => AnswerBody::streamed(start.first, chunks),
+        };
+        let mut answer = Response::new(body);
+        let kind = if count_pages {
+            JSON
+        } else {
+            output.media_type()
+        };
+        let headers = answer.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+        headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+        if start.gzip {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        answer
+    }
+
+    /// Runs a query. Returns the number of rows.
+    fn write_rows(
+        &self,
+        collection: &Collection,
+        query: &Query,
+        links: Option<&Links>,
+        deadline: Instant,
+        sink: &mut Sink,
+    ) -> Result<u64, Failure> {
+        let mut renderer = Renderer::new(query, self.options.replay.as_ref());
+        if let Some(links) = links {
+            renderer = renderer.timemap(TimeMapHead {
+                original: &links.original,
+                timemap: links.timemap.clone(),
+                timegate: links.timegate.clone(),
+            });
+        }
+        let indexes = collection.indexes();
+        let exclusions = self.exclusions();
+        let search = Search {
+            indexes: &indexes,
+            query,
+            exclusions: &exclusions,
+            latest: self.latest(),
+            deadline,
+            most_rows: self.options.most_rows,
+            wanted: renderer.wanted(),
+        };
+        if let Some(page) = query.page.filter(|_| query.count_pages) {
+            let pages = search.pages(page)?;
+            let text = match query.api {
+                Api::Pywb => {
+                    let (pages, blocks, size) = (pages.pages, pages.blocks, page.size);
+                    format!("{{\"pages\": {pages}, \"pageSize\": {size}, \"blocks\": {blocks}}}\n")
+                }
+                Api::Wayback => format!("{}\n", pages.pages.max(1)),
+            };
+            sink.text().extend_from_slice(text.as_bytes());
+            return Ok(0);
+        }
+        let found = search.run(&mut |row| {
+            renderer.row(row, sink.text());
+            sink.flush_if_full()
+        })?;
+        renderer.end(found.resume.as_ref(), sink.text());
+        self.metrics.rows.inc_by(found.rows);
+        Ok(found.rows)
+    }
+
+    async fn timemap(
+        self: Arc<Server>,
+        collection: Arc<Collection>,
+        format: &str,
+        links: Links,
+        gzip: bool,
+        started: Instant,
+    ) -> Answer {
+        let output = match format {
+            "link" => Output::Link,
+            "json" => Output::Json,
+            "cdxj" => Output::Cdxj,
+            _ => {
+                let text = format!("there is no TimeMap format {format}: use link, json or cdxj");
+                return message(StatusCode::NOT_FOUND, &text);
+            }
+        };
+        if output == Output::Link && self.options.replay.is_none() {
+            return no_replay();
+        }
+        let query = Query::of_url(links.original.as_bytes(), output);
+        let header = links.header(None);
+        let mut answer = self
+            .rows(collection, query, Some(links), gzip, started)
+            .await;
+        if answer.status() == StatusCode::NOT_FOUND {
+            return plain(StatusCode::NOT_FOUND, output.media_type(), String::new());
+        }
+        if answer.status() == StatusCode::OK {
+            set(&mut answer, header::LINK, &header);
+            let vary = HeaderValue::from_static("accept-datetime");
+            answer.headers_mut().append(header::VARY, vary);
+        }
+        answer
+    }
+
+    async fn timegate(
+        self: Arc<Server>,
+        collection: Arc<Collection>,
+        links: Links,
+        headers: &HeaderMap,
+        started: Instant,
+    ) -> Answer {
+        if self.options.replay.is_none() {
+            return no_replay();
+        }
+        let wanted = match headers.get("accept-datetime").map(HeaderValue::to_str) {
+            None => crate::query::now(),
+            Some(text) => {
+                let parsed = text.ok().and_then(|text| Datetime::parse_http(text).ok());
+                let time = parsed.and_then(|time| Time::first_of(time.timestamp().as_bytes()));
+                match time {
+                    Some(time) => time,
+                    None => {
+                        let text = "invalid Accept-Datetime: write Sun, 26 Jan 2014 20:06:24 GMT";
+                        return message(StatusCode::BAD_REQUEST, text);
+                    }
+                }
+            }
+        };
+        let waiting = timeout(PATIENCE, Arc::clone(&self.permits).acquire_owned());
+        let Ok(Ok(permit)) = waiting.await else {
+            return self.too_busy();
+        };
+        let mut query = Query::of_url(links.original.as_bytes(), Output::Link);
+        query.order = Order::Closest(wanted);
+        query.limit = Limit::First(1);
+        let deadline = started + self.options.time_limit;
+        let server = Arc::clone(&self);
+        let closest = spawn_blocking(move || {
+            let closest = server.closest(&collection, &query, deadline);
+            drop(permit);
+            closest
+        });
+        match closest.await {
+            Ok(Ok(Some((datetime, memento)))) => {
+                let mut answer = plain(StatusCode::FOUND, "text/plain", String::new());
+                set(&mut answer, header::LOCATION, &memento);
+                let link = links.header(Some(
+                    Link::new(memento)
+                        .with("rel", "memento")
+                        .with("datetime", datetime.http()),
+                ));
+                set(&mut answer, header::LINK, &link);
+                let vary = HeaderValue::from_static("accept-datetime");
+                answer.headers_mut().insert(header::VARY, vary);
+                answer
+            }
+            Ok(Ok(None)) => {
+                let text = format!("No Captures found for: {}", links.original);
+                message(StatusCode::NOT_FOUND, &text)
+            }
+            Ok(Err(failure)) => failed(&failure),
+            Err(_) => message(StatusCode::INTERNAL_SERVER_ERROR, "the query failed"),
+        }
+    }
+
+    /// The memento that is closest to the time of the query.
+    fn closest(
+        &self,
+        collection: &Collection,
+        query: &Query,
+        deadline: Instant,
+    ) -> Result<Option<(Datetime, String)>, Failure> {
+        let indexes = collection.indexes();
+        let exclusions = self.exclusions();
+        let search = Search {
+            indexes: &indexes,
+            query,
+            exclusions: &exclusions,
+            latest: self.latest(),
+            deadline,
+            most_rows: 1,
+            wanted: Fields::from(Field::Url),
+        };
+        let mut closest = None;
+        search.run(&mut |row| {
+            let url = row.text(Field::Url).unwrap_or_default();
+            let url = String::from_utf8_lossy(&url);
+            if let (Some(time), Some(replay)) =
+                (datetime(row.capture.timestamp()), &self.options.replay)
+            {
+                closest = Some((time, replay.uri(time, &url)));
+            }
+            Ok(())
+        })?;
+        Ok(closest)
+    }
+
+    fn exclusions(&self) -> Arc<Exclusions> {
+        let exclusions = self
+            .exclusions
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&exclusions.1)
+    }
+
+    /// The time of the latest capture that is shown now.
+    fn latest(&self) -> Option<Time> {
+        let embargo = self.options.embargo?;
+        Some(embargo.latest(Timestamp::now()))
+    }
+
+    fn links(&self, collection: &Collection, url: &str, headers: &HeaderMap) -> Links {
+        let host = headers
+            .get(header::HOST)
+            .and_then(|host| host.to_str().ok());
+        let base = match (&self.options.public_url, host) {
+            (Some(url), _) => url.trim_end_matches('/').to_owned(),
+            (None, Some(host)) => format!("http://{host}"),
+            (None, None) => "http://localhost".to_owned(),
+        };
+        let base = format!("{base}/{}", collection.name());
+        Links {
+            original: url.to_owned(),
+            timegate: format!("{base}/{url}"),
+            timemap: format!("{base}/timemap/link/{url}"),
+        }
+    }
+
+    fn too_busy(&self) -> Answer {
+        self.metrics.refused.inc();
+        let text = "too many queries at the moment";
+        let mut answer = message(StatusCode::SERVICE_UNAVAILABLE, text);
+        let seconds = HeaderValue::from_static("1");
+        answer.headers_mut().insert(header::RETRY_AFTER, seconds);
+        answer
+    }
+}
+
+/// The URIs of an original resource in this archive.
+struct Links {
+    original: String,
+    timegate: String,
+    timemap: String,
+}
+
+impl Links {
+    /// The `Link` header of TimeMaps and TimeGates.
+    fn header(&self, memento: Option<Link>) -> String {
+        let links = [
+            Some(Link::new(&self.original[..]).with("rel", "original")),
+            Some(Link::new(&self.timegate[..]).with("rel", "timegate")),
+            Some(
+                Link::new(&self.timemap[..])
+                    .with("rel", "timemap")
+                    .with("type", Output::Link.media_type()),
+            ),
+            memento,
+        ];
+        let links: Vec<String> = links.iter().flatten().map(ToString::to_string).collect();
+        links.join(", ")
+    }
+}
+
+const JSON: &str = "application/json; charset=utf-8";
+
+fn plain(status: StatusCode, kind: &'static str, text: String) -> Answer {
+    let mut answer = Response::new(AnswerBody::whole(text));
+    *answer.status_mut() = status;
+    let kind = HeaderValue::from_static(kind);
+    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+    answer
+}
+
+/// A message in pywb's form.
+fn message(status: StatusCode, text: &str) -> Answer {
+    let text = format!("{{\"message\": {}}}\n", serde_json::Value::from(text));
+    plain(status, JSON, text)
+}
+
+fn no_replay() -> Answer {
+    let text = "this server does not know where its captures are replayed";
+    message(StatusCode::NOT_FOUND, text)
+}
+
+fn failed(failure: &Failure) -> Answer {
+    let status = match failure {
+        Failure::Bad(BadQuery(_)) | Failure::TooMany => StatusCode::BAD_REQUEST,
+        Failure::TooLong => StatusCode::GATEWAY_TIMEOUT,
+        Failure::Gone | Failure::Index(_) => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    // The paths of a server are nobody else's business.
+    let text = match failure {
+        Failure::Index(_) => "the index cannot be read at the moment".to_owned(),
+        other => other.to_string(),
+    };
+    message(status, &text)
+}
+
+/// Sets a header, unless the value cannot be one.
+fn set(answer: &mut Answer, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        answer.headers_mut().insert(name, value);
+    }
+}
+
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT_ENCODING).iter();
+    accepted
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|coding| {
+            let (name, quality) = coding.split_once(';').unwrap_or((coding, ""));
+            let refused = matches!(quality.trim(), "q=0" | "q=0.0" | "q=0.00" | "q=0.000");
+            name.trim().eq_ignore_ascii_case("gzip") && !refused
+        })
+}
+
+fn read_exclusions(path: &PathBuf) -> waypost_io::Result<(Option<Stamp>, Arc<Exclusions>)> {
+    // Before the content: a change in between is noticed the next time.
+    let stamp = Stamp::of_path(path)?;
+    let text = std::fs::read(path).doing("read", path)?;
+    let exclusions = Exclusions::parse(&text, Dialect::default()).map_err(|(line, text)| {
+        let text = format!("neither a SURT prefix nor a URL: {text}");
+        Error::new(ErrorKind::Invalid(text))
+            .in_file(path.display())
+            .at_line(line as u64)
+    })?;
+    Ok((Some(stamp), Arc::new(exclusions)))
+}

@@ -1,0 +1,260 @@
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::{Args, ValueHint};
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use waypost_archive::{AccessLog, Collection, Embargo, Options, Server, Source};
+use waypost_index::input;
+use waypost_index::lookup::{BlockCache, Index};
+use waypost_memento::Replay;
+use waypost_net::server::Limits;
+use waypost_surt::Dialect;
+
+use super::keys;
+use crate::args::{ThreadArgs, dialects, number, size};
+use crate::exit::Exit;
+use crate::hint::Hint;
+use crate::interrupt;
+use crate::plural;
+use crate::printer::Printer;
+
+/// Serve sorted indexes to the Web: CDX server, TimeMaps and TimeGates
+///
+/// The indexes given as arguments are searched as one collection with the name `all`. Each
+/// collection answers the queries of pywb at /NAME/cdx and /NAME/index and those of the Wayback
+/// Machine at /NAME/cdx/search/cdx. With --replay, it also has TimeMaps at /NAME/timemap/link/URL
+/// and a TimeGate at /NAME/URL.
+///
+/// Files that are replaced while the server runs are reopened within a second. Ctrl-C and SIGTERM
+/// end it when the requests under way are answered.
+#[derive(Args)]
+#[command(after_help = "Examples:\n\
+    \x20 waypost index serve sorted.cdxj\n\
+    \x20 waypost index serve --collection news=zipnum --collection old=sorted.cdxj \\\n\
+    \x20   --replay 'https://archive.example/{timestamp}/{url}' --embargo 6m\n\
+    \n\
+    Then ask:\n\
+    \x20 curl 'http://127.0.0.1:8080/all/cdx?url=example.com&output=json'")]
+pub(crate) struct Serve {
+    /// Sorted files, folders of ZipNum indexes or of sorted files, or .idx files
+    #[arg(value_name = "INDEX", required_unless_present = "collection", value_hint = ValueHint::AnyPath)]
+    indexes: Vec<PathBuf>,
+    /// A collection and its index; may be repeated, also for the same collection
+    #[arg(short, long, value_name = "NAME=PATH", value_parser = collection)]
+    collection: Vec<(String, PathBuf)>,
+    /// Address to listen on; port 0 chooses a free one
+    #[arg(short, long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+    /// Serve /metrics for Prometheus and /health on this address
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
+    /// Where captures are replayed: https://archive.example/{timestamp}/{url}
+    #[arg(long, value_name = "TEMPLATE")]
+    replay: Option<Replay>,
+    /// The URL of this server as clients see it [default: from their requests]
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
+    /// Hide captures whose keys start with a SURT prefix, or the SURT of a URL, in this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    exclude_list: Option<PathBuf>,
+    /// Hide captures that are younger than this: 6m, 90d, 1y, 12h
+    #[arg(long, value_name = "PERIOD")]
+    embargo: Option<Embargo>,
+    /// Seconds that a query may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
+    time_limit: u32,
+    /// Maximum number of rows in an answer [default: no limit]
+    #[arg(long, value_name = "N", value_parser = number)]
+    max_rows: Option<u64>,
+    /// Maximum number of queries at a time
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
+    max_queries: u16,
+    /// Maximum number of connections
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
+    max_connections: u32,
+    /// Memory for inflated blocks of ZipNum indexes
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
+    cache: u64,
+    /// Append a line for each request to this file, `-` for stderr
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    access_log: Option<PathBuf>,
+    /// The dialect of the SURTs [default: detected for each index]
+    #[arg(long, value_parser = dialects())]
+    dialect: Option<Dialect>,
+    /// Serve an index even if some of its keys are not the SURTs of their URLs
+    #[arg(long)]
+    trust_keys: bool,
+    /// Read data files outside the folder of a ZipNum index if its rows or .loc file name them
+    #[arg(long)]
+    anywhere: bool,
+    #[command(flatten)]
+    threads: ThreadArgs,
+}
+
+/// The collection of the indexes that are given without a name.
+const UNNAMED: &str = "all";
+
+fn collection(text: &str) -> Result<(String, PathBuf), String> {
+    let (name, path) = text
+        .split_once('=')
+        .filter(|(name, path)| !name.is_empty() && !path.is_empty())
+        .ok_or_else(|| format!("`{text}` is not NAME=PATH, as in news=news.cdxj"))?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if !name.chars().all(plain) {
+        return Err(format!(
+            "the name `{name}` would be part of URLs: use letters, digits, `-`, `_` and `.`"
+        ));
+    }
+    Ok((name.to_owned(), PathBuf::from(path)))
+}
+
+impl Serve {
+    pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let threads = self.threads.start()?;
+        let cache = Arc::new(BlockCache::new(usize::try_from(self.cache)?));
+        let collections = self.collections(&cache, out)?;
+        let counts: Vec<String> = collections
+            .iter()
+            .map(|(name, sources)| {
+                format!(
+                    "{name} ({})",
+                    plural::of(sources.len() as u64, "index file")
+                )
+            })
+            .collect();
+        let opened = collections
+            .into_iter()
+            .map(|(name, sources)| Collection::open(&name, sources, &cache))
+            .collect::<waypost_io::Result<Vec<_>>>()?;
+        let server = Arc::new(Server::new(opened, cache, self.options()?)?);
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads)
+            .max_blocking_threads(usize::from(self.max_queries) + 4)
+            .enable_all()
+            .build()
+            .context("cannot start threads")?;
+        let stop = Arc::new(Notify::new());
+        let stopped = Arc::clone(&stop);
+        interrupt::instead(move || stopped.notify_one());
+        runtime.block_on(async {
+            let listener = listen(self.listen).await?;
+            let metrics = match self.metrics {
+                Some(address) => Some(listen(address).await?),
+                None => None,
+            };
+            out.note(format_args!("collections: {}", counts.join(", ")));
+            if let Some(metrics) = &metrics {
+                out.note(format_args!(
+                    "metrics on http://{}/metrics",
+                    metrics.local_addr()?
+                ));
+            }
+            out.note(format_args!(
+                "listening on http://{}/",
+                listener.local_addr()?
+            ));
+            let messages = out.messages();
+            let report = move |message: String| messages.note(message);
+            server.run(listener, metrics, report, stop.notified()).await;
+            anyhow::Ok(())
+        })?;
+        runtime.shutdown_background();
+        out.note("stopped");
+        Ok(Exit::Yes)
+    }
+
+    fn options(&self) -> anyhow::Result<Options> {
+        Ok(Options {
+            time_limit: Duration::from_secs(self.time_limit.into()),
+            most_rows: self.max_rows.unwrap_or(u64::MAX),
+            queries: self.max_queries.into(),
+            embargo: self.embargo,
+            exclude_list: self.exclude_list.clone(),
+            replay: self.replay.clone(),
+            public_url: self.public_url.clone(),
+            access_log: match &self.access_log {
+                None => None,
+                Some(path) if path.as_os_str() == "-" => {
+                    Some(Arc::new(AccessLog::new(std::io::stderr())))
+                }
+                Some(path) => {
+                    let file = OpenOptions::new().append(true).create(true).open(path);
+                    let file = file.with_context(|| format!("cannot open {}", path.display()))?;
+                    Some(Arc::new(AccessLog::new(file)))
+                }
+            },
+            limits: Limits {
+                connections: self.max_connections as usize,
+                ..Limits::default()
+            },
+        })
+    }
+
+    /// The indexes of each collection, whose keys were compared with their URLs.
+    fn collections(
+        &self,
+        cache: &Arc<BlockCache>,
+        out: &Printer,
+    ) -> anyhow::Result<BTreeMap<String, Vec<Source>>> {
+        let mut collections: BTreeMap<String, Vec<Source>> = BTreeMap::new();
+        let unnamed = self.indexes.iter().map(|path| (UNNAMED, path));
+        let named = self.collection.iter().map(|(name, path)| (&name[..], path));
+        for (name, path) in unnamed.chain(named) {
+            for path in indexes_in(path)? {
+                let index = Index::open(&path)?.anywhere(self.anywhere).cached(cache);
+                let dialect = match self.trust_keys {
+                    true => self.dialect.unwrap_or_default(),
+                    false => keys::dialect_of(&index, &path, self.dialect, out)?,
+                };
+                collections
+                    .entry(name.to_owned())
+                    .or_default()
+                    .push(Source {
+                        path,
+                        dialect,
+                        anywhere: self.anywhere,
+                    });
+            }
+        }
+        Ok(collections)
+    }
+}
+
+/// The index files in a folder, unless it is the folder of a ZipNum index.
+fn indexes_in(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let is_idx = |name: &Path| {
+        let extension = name.extension();
+        extension.is_some_and(|extension| extension == "idx" || extension == "summary")
+    };
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let entries =
+        std::fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
+    if entries.flatten().any(|entry| is_idx(&entry.path())) {
+        return Ok(vec![path.to_owned()]);
+    }
+    let sources = input::expand([path])?.sources;
+    let paths: Vec<PathBuf> = sources
+        .iter()
+        .map(|source| source.path().to_owned())
+        .collect();
+    if paths.is_empty() {
+        return Err(anyhow::anyhow!("no indexes in {}", path.display()))
+            .hint("name a sorted file, or a folder of sorted files or of a ZipNum index");
+    }
+    Ok(paths)
+}
+
+async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address)
+        .await
+        .with_context(|| format!("cannot listen on {address}"))
+        .hint("choose another address with --listen, or port 0 for a free one")
+}
