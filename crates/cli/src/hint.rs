@@ -135,6 +135,8 @@ fn of_file(kind: &waypost_io::ErrorKind) -> Option<&'static str> {
         ErrorKind::NotSearchable { .. } => {
             "convert it with `waypost index zipnum`, or decompress it"
         }
+        ErrorKind::TooLarge { .. } => "raise --memory",
+        ErrorKind::Encoding(_) => "write the body as it was captured with --as http",
         ErrorKind::TooManyResults => "limit them with --limit",
         ErrorKind::Utf16 => "convert it first: `iconv -f UTF-16 -t UTF-8`",
         ErrorKind::WrongKind { found, wanted } => of_wrong_kind(found, wanted),

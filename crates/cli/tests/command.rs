@@ -9,6 +9,8 @@ mod check;
 mod converting;
 #[path = "command/examples.rs"]
 mod examples;
+#[path = "command/fetch.rs"]
+mod fetch;
 #[path = "command/filter.rs"]
 mod filter;
 #[path = "command/filtered.rs"]

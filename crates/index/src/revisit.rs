@@ -89,7 +89,7 @@ impl Resolver {
 }
 
 /// `sha1:ABC` and `ABC` are the same digest.
-fn bare(digest: &[u8]) -> &[u8] {
+pub(crate) fn bare(digest: &[u8]) -> &[u8] {
     match memchr(b':', digest) {
         Some(colon) => &digest[colon + 1..],
         None => digest,

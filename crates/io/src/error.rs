@@ -116,6 +116,15 @@ pub enum ErrorKind {
     /// More results than can be sorted in memory.
     #[error("too many results to sort them in memory")]
     TooManyResults,
+    /// Something that is larger than it may be.
+    #[error("larger than {} bytes", grouped(*bytes as u64))]
+    TooLarge {
+        /// The limit.
+        bytes: usize,
+    },
+    /// An HTTP body that cannot be decoded.
+    #[error("{0}")]
+    Encoding(String),
     /// A thread has panicked. What it was doing is lost; the run cannot go on.
     #[error("an internal error: a thread has panicked")]
     Panicked,

@@ -9,6 +9,7 @@ mod cursor;
 mod filter;
 mod index;
 mod keys;
+mod locate;
 mod order;
 mod render;
 
@@ -24,6 +25,7 @@ pub use cache::BlockCache;
 pub use cursor::{Cursor, Direction};
 pub use filter::Filter;
 pub use index::Index;
+pub use locate::{Located, choose};
 pub use render::Form;
 
 use order::{Found, Kept};

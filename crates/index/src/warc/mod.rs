@@ -1,4 +1,4 @@
-//! Indexes of WARC and ARC files, as cdxj-indexer writes them.
+//! Indexes of WARC and ARC files, as cdxj-indexer writes them, and records read through an index.
 //!
 //! ```text
 //! file ─► units: offset, length, content ─► record: headers ─► entry ─► CDXJ line ─► sorted
@@ -10,7 +10,9 @@
 //! are looked at, unless they lack the digest of the payload. Damaged records are skipped up to the
 //! next one and reported.
 
+mod body;
 mod entry;
+mod fetch;
 mod head;
 mod post;
 mod record;
@@ -30,6 +32,7 @@ use crate::input::is_wacz_name;
 use crate::wacz::{self, Wacz};
 
 use entry::{Entry, Pairs};
+pub use fetch::WarcRecord;
 use record::Record;
 use units::Units;
 

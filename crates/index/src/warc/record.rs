@@ -197,6 +197,16 @@ impl<'a> Record<'a> {
         self.field("WARC-Record-ID")
     }
 
+    /// Whether it is a record of a WARC file, not of an ARC file.
+    pub(super) fn is_warc(&self) -> bool {
+        matches!(self.head, Kind::Warc(_))
+    }
+
+    /// The URI of the capture that a revisit repeats.
+    pub(super) fn refers_to(&self) -> Option<&[u8]> {
+        self.field("WARC-Refers-To-Target-URI")
+    }
+
     /// The identifier of the record that was captured with it.
     pub(super) fn concurrent_to(&self) -> Option<&[u8]> {
         self.field("WARC-Concurrent-To")

@@ -38,7 +38,7 @@ pub(super) enum Container {
 const GZIP: &[u8] = b"\x1f\x8b\x08";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 /// A skippable frame that holds the dictionary of all others.
-const DICTIONARY: &[u8] = b"\x5d\x2a\x4d\x18";
+pub(super) const DICTIONARY: &[u8] = b"\x5d\x2a\x4d\x18";
 
 /// Compressed members larger than this are inflated as streams.
 const LARGEST_MEMBER: usize = 16 << 20;
@@ -46,7 +46,7 @@ const LARGEST_MEMBER: usize = 16 << 20;
 const GUESSES: usize = 4;
 
 impl Container {
-    fn of(file: &[u8]) -> Option<Container> {
+    pub(super) fn of(file: &[u8]) -> Option<Container> {
         if file.starts_with(GZIP) {
             Some(Container::Gzip)
         } else if file.starts_with(ZSTD) || file.starts_with(DICTIONARY) {
@@ -271,21 +271,12 @@ impl<'a> Units<'a> {
         Ok(decoder.single_frame())
     }
 
-    /// Reads the dictionary in the first frame, which may be compressed itself.
+    /// Reads the dictionary in the first frame.
     fn read_dictionary(&mut self) {
         let Ok(length) = zstd_safe::find_frame_compressed_size(self.file) else {
             return;
         };
-        let dictionary = self.file.get(8..length).unwrap_or_default();
-        self.dictionary = match dictionary.starts_with(ZSTD) {
-            true => {
-                let mut inflated = Vec::new();
-                let stream = zstd::stream::read::Decoder::with_buffer(dictionary);
-                let read = stream.and_then(|s| s.take(1 << 26).read_to_end(&mut inflated));
-                read.map(|_| inflated).unwrap_or_default()
-            }
-            false => dictionary.to_vec(),
-        };
+        self.dictionary = dictionary_of(&self.file[..length]);
         self.at = length;
     }
 
@@ -347,6 +338,20 @@ impl<'a> Units<'a> {
             }
         }
         self.at = self.file.len();
+    }
+}
+
+/// The dictionary in a skippable frame, which may be compressed itself.
+pub(super) fn dictionary_of(frame: &[u8]) -> Vec<u8> {
+    let dictionary = frame.get(8..).unwrap_or_default();
+    match dictionary.starts_with(ZSTD) {
+        true => {
+            let mut inflated = Vec::new();
+            let stream = zstd::stream::read::Decoder::with_buffer(dictionary);
+            let read = stream.and_then(|s| s.take(1 << 26).read_to_end(&mut inflated));
+            read.map(|_| inflated).unwrap_or_default()
+        }
+        false => dictionary.to_vec(),
     }
 }
 

@@ -144,7 +144,7 @@ impl From<MatchArgument> for Match {
 
 /// Parses a filter, and refuses likely mistakes: `status=200` would be searched for in the whole
 /// line.
-fn filter(text: &str) -> Result<Filter, String> {
+pub(super) fn filter(text: &str) -> Result<Filter, String> {
     let rest = text.strip_prefix('!').unwrap_or(text);
     if !rest.contains(':') {
         if let Some(value) = rest.strip_prefix('=') {

@@ -8,6 +8,7 @@ use crate::printer::Printer;
 mod check;
 mod convert;
 mod destination;
+mod fetch;
 pub(crate) mod keys;
 mod lookup;
 mod merge;
@@ -29,6 +30,7 @@ pub(crate) struct Index {
 enum Command {
     Check(check::Check),
     Convert(convert::Convert),
+    Fetch(Box<fetch::Fetch>),
     Lookup(lookup::Lookup),
     Merge(merge::Merge),
     Rekey(rekey::Rekey),
@@ -44,6 +46,7 @@ impl Index {
         match self.command {
             Command::Check(command) => command.run(out),
             Command::Convert(command) => command.run(out),
+            Command::Fetch(command) => command.run(out),
             Command::Lookup(command) => command.run(out),
             Command::Merge(command) => command.run(out),
             Command::Rekey(command) => command.run(out),
