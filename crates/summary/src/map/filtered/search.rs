@@ -303,13 +303,6 @@ impl<'a> Search<'a> {
     /// The best map of at most this many bytes, all files together.
     fn of_bytes(&mut self, allowed: u64) -> Result<Chosen> {
         let within = allowed.saturating_sub(SLACK);
-        let smallest = self.choose(ROUGH.smallest)?;
-        if smallest.bytes() > within {
-            return Err(Error::invalid(format!(
-                "{allowed} bytes are too few: the smallest map takes {}",
-                smallest.bytes() + SLACK
-            )));
-        }
         let head = self.head_bytes() as f64;
         let target = GOAL * within as f64 - head;
         let mut lambda = None;
@@ -335,7 +328,17 @@ impl<'a> Search<'a> {
                 break;
             }
         }
-        Ok(best.unwrap_or(smallest))
+        if let Some(best) = best {
+            return Ok(best);
+        }
+        let smallest = self.choose(ROUGH.smallest)?;
+        if smallest.bytes() > within {
+            return Err(Error::invalid(format!(
+                "{allowed} bytes are too few: the smallest map takes {}",
+                smallest.bytes() + SLACK
+            )));
+        }
+        Ok(smallest)
     }
 
     /// Searches for a map that spends a budget and is better than the best one so far.
