@@ -19,6 +19,7 @@ mod record;
 mod text;
 mod units;
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -114,6 +115,14 @@ pub struct Damage {
     pub kind: DamageKind,
 }
 
+impl Damage {
+    fn error(&self, file: impl std::fmt::Display) -> Error {
+        Error::new(ErrorKind::Format(self.kind.to_string()))
+            .in_file(file)
+            .at_byte(self.offset)
+    }
+}
+
 /// What can be wrong with a record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[non_exhaustive]
@@ -179,7 +188,7 @@ pub fn index(
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                let mut worker = Worker::new(options, limit, &writer, progress);
+                let mut worker = Worker::new(options, limit, Some(&writer), progress);
                 loop {
                     let place = next.fetch_add(1, Ordering::Relaxed);
                     let Some(source) = files.get(place) else {
@@ -215,21 +224,39 @@ pub fn index(
     report.damage = damage
         .into_iter()
         .take(NAMED)
-        .map(|damage: Damage| {
-            Error::new(ErrorKind::Format(damage.kind.to_string()))
-                .in_file(&files[damage.file])
-                .at_byte(damage.offset)
-        })
+        .map(|damage: Damage| damage.error(&files[damage.file]))
         .collect();
     let writer = writer.into_inner().unwrap_or_else(PoisonError::into_inner);
     writer.finish()?;
     Ok(report)
 }
 
+/// Indexes a WARC or ARC file in memory into unsorted CDXJ lines, in which it is called `name`. `None`
+/// if it is neither.
+pub fn index_bytes(bytes: &[u8], name: &str, options: &Options) -> Option<(Vec<u8>, Report)> {
+    let progress = Progress::default();
+    let mut worker = Worker::new(options, LARGEST_UNIT, None, &progress);
+    let units = Units::new(bytes, LARGEST_UNIT)?;
+    // Nothing is written that could fail.
+    let _ = worker.read(units, bytes, 0, name, |_| {});
+    let report = Report {
+        records: worker.records,
+        lines: worker.lines,
+        damaged: worker.damaged,
+        damage: worker
+            .damage
+            .iter()
+            .map(|damage| damage.error(name))
+            .collect(),
+    };
+    Some((worker.buffer, report))
+}
+
 struct Worker<'a> {
     options: &'a Options,
     limit: usize,
-    writer: &'a Mutex<LineWriter>,
+    /// Without one, all lines stay in the buffer.
+    writer: Option<&'a Mutex<LineWriter>>,
     progress: &'a Progress,
     canonicalizer: Canonicalizer,
     buffer: Vec<u8>,
@@ -243,7 +270,7 @@ impl<'a> Worker<'a> {
     fn new(
         options: &'a Options,
         limit: usize,
-        writer: &'a Mutex<LineWriter>,
+        writer: Option<&'a Mutex<LineWriter>>,
         progress: &'a Progress,
     ) -> Worker<'a> {
         Worker {
@@ -262,10 +289,28 @@ impl<'a> Worker<'a> {
 
     fn index(&mut self, file: usize, source: &Source) -> Result<()> {
         let bytes = Mapped::of(source)?;
-        let mut units = Units::new(&bytes, self.limit).ok_or_else(|| {
+        let units = Units::new(&bytes, self.limit).ok_or_else(|| {
             Error::new(ErrorKind::Format("not a WARC or ARC file".to_owned())).in_file(source)
         })?;
         let name = self.name(source.path());
+        let progress = self.progress;
+        self.read(units, &bytes, file, &name, |part| {
+            progress.add(part.len() as u64);
+            bytes.release(part);
+        })?;
+        bytes.check()?;
+        self.flush()
+    }
+
+    /// Indexes the records of a file. Calls `passed` with parts of it that are not needed any more.
+    fn read(
+        &mut self,
+        mut units: Units<'_>,
+        bytes: &[u8],
+        file: usize,
+        name: &str,
+        mut passed: impl FnMut(Range<usize>),
+    ) -> Result<()> {
         let mut pairs = Pairs::default();
         let mut done = 0;
         while let Some(unit) = units.next() {
@@ -276,12 +321,11 @@ impl<'a> Worker<'a> {
                     continue;
                 }
             };
-            if unit.offset - done > 1 << 20 {
-                self.progress.add(unit.offset - done);
-                bytes.release(done as usize..unit.offset as usize);
-                done = unit.offset;
-            }
             let offset = unit.offset;
+            if offset as usize - done > 1 << 20 {
+                passed(done..offset as usize);
+                done = offset as usize;
+            }
             let record = match Record::parse(&unit) {
                 Ok(Some(record)) => record,
                 Ok(None) => continue,
@@ -299,22 +343,21 @@ impl<'a> Worker<'a> {
             if !is_included && !self.options.post_append {
                 continue;
             }
-            match Entry::new(&record, &unit, &bytes, is_included, self.options) {
+            match Entry::new(&record, &unit, bytes, is_included, self.options) {
                 Ok(entry) if self.options.post_append => {
                     for entry in pairs.push(entry).into_iter().flatten() {
-                        self.write(&entry, &name)?;
+                        self.write(&entry, name)?;
                     }
                 }
-                Ok(entry) => self.write(&entry, &name)?,
+                Ok(entry) => self.write(&entry, name)?,
                 Err(kind) => self.report(file, offset, kind),
             }
         }
         if let Some(entry) = pairs.finish() {
-            self.write(&entry, &name)?;
+            self.write(&entry, name)?;
         }
-        self.progress.add(bytes.len() as u64 - done);
-        bytes.check()?;
-        self.flush()
+        passed(done..bytes.len());
+        Ok(())
     }
 
     fn report(&mut self, file: usize, offset: u64, kind: DamageKind) {
@@ -337,7 +380,10 @@ impl<'a> Worker<'a> {
     }
 
     fn flush(&mut self) -> Result<()> {
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(writer) = self.writer else {
+            return Ok(());
+        };
+        let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
         writer.push_lines(&self.buffer)?;
         self.buffer.clear();
         Ok(())

@@ -105,7 +105,8 @@ import sys
 from cdxj_indexer.main import write_cdx_index
 folder, *files = sys.argv[1:]
 for n, file in enumerate(files):
-    for m, options in enumerate([{}, {'records': 'all'}, {'post_append': True}]):
+    for m, options in enumerate([{}, {'records': 'all'}, {'post_append': True},
+                                {'post_append': True, 'digest_records': True}]):
         try:
             write_cdx_index('%s/%d-%d' % (folder, n, m), [file], dict(options, sort=True))
         except Exception as error:
@@ -135,7 +136,7 @@ fn sorted(text: &str) -> Vec<String> {
 }
 
 /// The lines of cdxj-indexer for each file and mode.
-fn theirs(python: &Path, files: &[PathBuf]) -> Vec<[Vec<String>; 3]> {
+fn theirs(python: &Path, files: &[PathBuf]) -> Vec<[Vec<String>; 4]> {
     let folder = tempfile::tempdir().unwrap();
     let status = Command::new(python)
         .args(["-c", PEER])
@@ -146,7 +147,7 @@ fn theirs(python: &Path, files: &[PathBuf]) -> Vec<[Vec<String>; 3]> {
     assert!(status.success(), "the peer failed");
     (0..files.len())
         .map(|file| {
-            [0, 1, 2].map(|mode| {
+            [0, 1, 2, 3].map(|mode| {
                 let path = folder.path().join(format!("{file}-{mode}"));
                 sorted(&fs::read_to_string(path).unwrap_or_default())
             })
@@ -154,7 +155,7 @@ fn theirs(python: &Path, files: &[PathBuf]) -> Vec<[Vec<String>; 3]> {
         .collect()
 }
 
-fn modes() -> [Options; 3] {
+fn modes() -> [Options; 4] {
     let all = Options {
         records: Records::All,
         ..Options::default()
@@ -163,7 +164,11 @@ fn modes() -> [Options; 3] {
         post_append: true,
         ..Options::default()
     };
-    [Options::default(), all, post]
+    let digest = Options {
+        digest: true,
+        ..post.clone()
+    };
+    [Options::default(), all, post, digest]
 }
 
 fn generate(python: &Path, folder: &Path, seed: u64) {
@@ -224,7 +229,7 @@ fn keys_of_post_requests_are_those_of_pywb() {
     };
     let folder = tempfile::tempdir().unwrap();
     generate(&python, folder.path(), 7);
-    let [_, _, options] = modes();
+    let [_, _, options, _] = modes();
     let (lines, _) = ours(&folder.path().join("pywb.warc.gz"), &options);
     let table = fs::read_to_string(folder.path().join("pywb.tsv")).unwrap();
     let mut compared = 0;
