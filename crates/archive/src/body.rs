@@ -6,6 +6,7 @@
 
 use std::io::Write;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -14,7 +15,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use http_body::{Body, Frame, SizeHint};
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::timeout_at;
 
 use crate::failure::Failure;
@@ -43,8 +45,80 @@ pub(crate) struct Start {
 /// What follows the first chunk.
 pub(crate) type Chunks = mpsc::Receiver<Result<Bytes, Failure>>;
 
+/// The right to use a core. Without it, as many threads as there are queries would compete for few
+/// cores, each with buffers of its own, and all answers would be late.
+pub(crate) struct Turn {
+    turns: Arc<Semaphore>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Turn {
+    /// Waits for a turn.
+    pub(crate) async fn take(turns: Arc<Semaphore>) -> Option<Turn> {
+        let permit = Arc::clone(&turns).acquire_owned().await.ok()?;
+        Some(Turn {
+            turns,
+            _permit: permit,
+        })
+    }
+
+    fn give_back(self) -> Arc<Semaphore> {
+        self.turns
+    }
+}
+
+/// Where the text of an answer goes.
+pub(crate) trait Text {
+    /// The text so far that was not sent. Append to it, and call
+    /// [`flush_if_full`](Text::flush_if_full).
+    fn text(&mut self) -> &mut Vec<u8>;
+
+    /// Sends a chunk, if there is enough for one.
+    fn flush_if_full(&mut self) -> Result<(), Failure>;
+}
+
+/// An answer that must fit in a chunk.
+#[derive(Default)]
+pub(crate) struct Small(Vec<u8>);
+
+impl Text for Small {
+    fn text(&mut self) -> &mut Vec<u8> {
+        &mut self.0
+    }
+
+    fn flush_if_full(&mut self) -> Result<(), Failure> {
+        match self.0.len() < CHUNK {
+            true => Ok(()),
+            false => Err(Failure::NotSmall),
+        }
+    }
+}
+
+impl Small {
+    /// The answer, which has this many rows.
+    pub(crate) fn finish(self, rows: u64, gzip: bool) -> Start {
+        let gzip = gzip && self.0.len() >= SMALL;
+        let first = match gzip {
+            true => {
+                let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+                // Writing to memory cannot fail.
+                let _ = encoder.write_all(&self.0);
+                encoder.finish().unwrap_or_default()
+            }
+            false => self.0,
+        };
+        Start {
+            first: first.into(),
+            gzip,
+            whole: true,
+            nothing: rows == 0,
+        }
+    }
+}
+
 /// Takes an answer in pieces.
 pub(crate) struct Sink {
+    turn: Option<Turn>,
     start: Option<oneshot::Sender<Result<Start, Failure>>>,
     chunks: mpsc::Sender<Result<Bytes, Failure>>,
     runtime: Handle,
@@ -57,12 +131,14 @@ pub(crate) struct Sink {
 impl Sink {
     /// A sink, and what it is connected to. Must be called in an asynchronous context.
     pub(crate) fn new(
+        turn: Turn,
         gzip: bool,
         deadline: Instant,
     ) -> (Sink, oneshot::Receiver<Result<Start, Failure>>, Chunks) {
         let (start, started) = oneshot::channel();
         let (chunks, received) = mpsc::channel(WAITING);
         let sink = Sink {
+            turn: Some(turn),
             start: Some(start),
             chunks,
             runtime: Handle::current(),
@@ -74,33 +150,11 @@ impl Sink {
         (sink, started, received)
     }
 
-    /// The text so far that was not sent. Append to it, and call [`flush_if_full`](Sink::flush_if_full).
-    pub(crate) fn text(&mut self) -> &mut Vec<u8> {
-        &mut self.text
-    }
-
-    /// Sends a chunk, if there is enough for one.
-    pub(crate) fn flush_if_full(&mut self) -> Result<(), Failure> {
-        if self.text.len() < CHUNK {
-            return Ok(());
-        }
-        let chunk = self.pack(false);
-        self.send(chunk)
-    }
-
     /// Ends the answer, which has this many rows.
     pub(crate) fn finish(mut self, result: Result<u64, Failure>) {
         match (result, self.start.take()) {
             (Ok(rows), Some(start)) => {
-                self.gzip &= self.text.len() >= SMALL;
-                let first = self.pack(true);
-                let gzip = self.gzip;
-                let _ = start.send(Ok(Start {
-                    first,
-                    gzip,
-                    whole: true,
-                    nothing: rows == 0,
-                }));
+                let _ = start.send(Ok(Small(self.text).finish(rows, self.gzip)));
             }
             (Ok(_), None) => {
                 let last = self.pack(true);
@@ -146,12 +200,43 @@ impl Sink {
             }));
             return start.map_err(|_| Failure::Gone);
         }
-        let sending = timeout_at(self.deadline.into(), self.chunks.send(Ok(chunk)));
+        let chunk = match self.chunks.try_send(Ok(chunk)) {
+            Ok(()) => return Ok(()),
+            Err(TrySendError::Full(chunk)) => chunk,
+            Err(TrySendError::Closed(_)) => return Err(Failure::Gone),
+        };
+        // While this one waits for its client, others can work.
+        let turns = self.turn.take().map(|turn| turn.give_back());
+        let sending = timeout_at(self.deadline.into(), async {
+            let sent = self.chunks.send(chunk).await;
+            let turn = match turns {
+                Some(turns) => Turn::take(turns).await,
+                None => None,
+            };
+            sent.map(|()| turn)
+        });
         match self.runtime.block_on(sending) {
-            Ok(Ok(())) => Ok(()),
+            Ok(Ok(turn)) => {
+                self.turn = turn;
+                Ok(())
+            }
             Ok(Err(_)) => Err(Failure::Gone),
             Err(_) => Err(Failure::TooLong),
         }
+    }
+}
+
+impl Text for Sink {
+    fn text(&mut self) -> &mut Vec<u8> {
+        &mut self.text
+    }
+
+    fn flush_if_full(&mut self) -> Result<(), Failure> {
+        if self.text.len() < CHUNK {
+            return Ok(());
+        }
+        let chunk = self.pack(false);
+        self.send(chunk)
     }
 }
 

@@ -16,6 +16,9 @@ pub enum Failure {
     /// More captures than the server keeps in memory would have to be sorted.
     #[error("too many captures to sort: give a limit, or ask for fewer")]
     TooMany,
+    /// The answer is too large to be made at once.
+    #[error("the answer is not small")]
+    NotSmall,
     /// The client went away.
     #[error("the client went away")]
     Gone,

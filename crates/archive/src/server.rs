@@ -18,6 +18,7 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use waypost_index::lookup::{BlockCache, Order};
+use waypost_index::range::Match;
 use waypost_index::timestamp::Time;
 use waypost_index::{Field, Fields};
 use waypost_io::{Error, ErrorKind, IoContext, Stamp};
@@ -26,7 +27,7 @@ use waypost_net::server::{Limits, serve};
 use waypost_surt::Dialect;
 
 use crate::access::{Embargo, Exclusions};
-use crate::body::{AnswerBody, Sink};
+use crate::body::{AnswerBody, Chunks, Sink, Small, Start, Text, Turn};
 use crate::collection::Collection;
 use crate::failure::Failure;
 use crate::log::{AccessLog, LogEntry};
@@ -38,6 +39,9 @@ use crate::search::Search;
 
 /// How long a query waits for others before it is refused.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a query may take that is not given to a thread of its own.
+const QUICK: Duration = Duration::from_millis(5);
 
 /// How often files are checked for changes.
 const BETWEEN_CHECKS: Duration = Duration::from_secs(1);
@@ -87,6 +91,8 @@ pub struct Server {
     options: Options,
     exclusions: RwLock<(Option<Stamp>, Arc<Exclusions>)>,
     permits: Arc<Semaphore>,
+    /// As many as there are cores, and a few for those that wait for a disk.
+    turns: Arc<Semaphore>,
     cache: Arc<BlockCache>,
     metrics: Metrics,
     /// The problems that were reported last, so that they are not reported every second.
@@ -115,6 +121,7 @@ impl Server {
         Ok(Server {
             collections: named.collect(),
             permits: Arc::new(Semaphore::new(options.queries)),
+            turns: Arc::new(Semaphore::new(cores() + 2)),
             exclusions: RwLock::new(exclusions),
             options,
             cache,
@@ -317,14 +324,23 @@ impl Server {
         gzip: bool,
         started: Instant,
     ) -> Answer {
+        let gzip = gzip && query.gzip;
+        let form = AnswerForm::of(&query);
+        if let Some(small) = self.at_once(&collection, &query, links.as_ref(), gzip, started) {
+            return match small {
+                Ok(start) => form.answer(start, None),
+                Err(failure) => failed(&failure),
+            };
+        }
         let waiting = timeout(PATIENCE, Arc::clone(&self.permits).acquire_owned());
         let Ok(Ok(permit)) = waiting.await else {
             return self.too_busy();
         };
+        let Some(turn) = Turn::take(Arc::clone(&self.turns)).await else {
+            return self.too_busy();
+        };
         let deadline = started + self.options.time_limit;
-        let (output, api, url) = (query.output, query.api, query.url.clone());
-        let count_pages = query.count_pages;
-        let (mut sink, start, chunks) = Sink::new(gzip && query.gzip, deadline);
+        let (mut sink, start, chunks) = Sink::new(turn, gzip, deadline);
         let server = Arc::clone(&self);
         spawn_blocking(move || {
             server.metrics.running.inc();
@@ -337,35 +353,41 @@ impl Server {
             server.metrics.running.dec();
             drop(permit);
         });
-        let start = match start.await {
-            Ok(Ok(start)) => start,
-            Ok(Err(failure)) => return failed(&failure),
-            Err(_) => return message(StatusCode::INTERNAL_SERVER_ERROR, "the query failed"),
-        };
-        if start.nothing && api == Api::Pywb && !count_pages {
-            let url = String::from_utf8_lossy(&url);
-            return message(
-                StatusCode::NOT_FOUND,
-                &format!("No Captures found for: {url}"),
-            );
+        match start.await {
+            Ok(Ok(start)) => form.answer(start, Some(chunks)),
+            Ok(Err(failure)) => failed(&failure),
+            Err(_) => message(StatusCode::INTERNAL_SERVER_ERROR, "the query failed"),
         }
-        let body = match start.whole {
-            true => AnswerBody::whole(start.first),
-            false => AnswerBody::streamed(start.first, chunks),
-        };
-        let mut answer = Response::new(body);
-        let kind = if count_pages {
-            JSON
-        } else {
-            output.media_type()
-        };
-        let headers = answer.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-        headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
-        if start.gzip {
-            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+
+    /// The rows of one URL in flat files, which take microseconds: giving them to another thread would
+    /// take longer. `None` if the query turns out to take more.
+    fn at_once(
+        &self,
+        collection: &Collection,
+        query: &Query,
+        links: Option<&Links>,
+        gzip: bool,
+        started: Instant,
+    ) -> Option<Result<Start, Failure>> {
+        let quick = query.kind == Match::Exact
+            && query.page.is_none()
+            && collection.indexes().iter().all(|open| open.index.is_flat());
+        if !quick {
+            return None;
         }
-        answer
+        let mut text = Small::default();
+        let deadline = started + QUICK.min(self.options.time_limit);
+        match self.write_rows(collection, query, links, deadline, &mut text) {
+            Ok(rows) => Some(Ok(text.finish(rows, gzip))),
+            Err(Failure::NotSmall | Failure::TooLong) => None,
+            Err(failure) => {
+                if let Failure::Index(_) = failure {
+                    self.metrics.failures.inc();
+                }
+                Some(Err(failure))
+            }
+        }
     }
 
     /// Runs a query. Returns the number of rows.
@@ -375,7 +397,7 @@ impl Server {
         query: &Query,
         links: Option<&Links>,
         deadline: Instant,
-        sink: &mut Sink,
+        out: &mut impl Text,
     ) -> Result<u64, Failure> {
         let mut renderer = Renderer::new(query, self.options.replay.as_ref());
         if let Some(links) = links {
@@ -405,14 +427,14 @@ impl Server {
                 }
                 Api::Wayback => format!("{}\n", pages.pages.max(1)),
             };
-            sink.text().extend_from_slice(text.as_bytes());
+            out.text().extend_from_slice(text.as_bytes());
             return Ok(0);
         }
         let found = search.run(&mut |row| {
-            renderer.row(row, sink.text());
-            sink.flush_if_full()
+            renderer.row(row, out.text());
+            out.flush_if_full()
         })?;
-        renderer.end(found.resume.as_ref(), sink.text());
+        renderer.end(found.resume.as_ref(), out.text());
         self.metrics.rows.inc_by(found.rows);
         Ok(found.rows)
     }
@@ -486,9 +508,10 @@ impl Server {
         query.limit = Limit::First(1);
         let deadline = started + self.options.time_limit;
         let server = Arc::clone(&self);
+        let turn = Turn::take(Arc::clone(&self.turns)).await;
         let closest = spawn_blocking(move || {
             let closest = server.closest(&collection, &query, deadline);
-            drop(permit);
+            drop((turn, permit));
             closest
         });
         match closest.await {
@@ -587,6 +610,46 @@ impl Server {
     }
 }
 
+/// How the answer to a query is sent.
+struct AnswerForm {
+    media_type: &'static str,
+    /// What to say if there are no captures, unless that is an answer, too.
+    nothing: Option<String>,
+}
+
+impl AnswerForm {
+    fn of(query: &Query) -> AnswerForm {
+        let url = String::from_utf8_lossy(&query.url);
+        let nothing = format!("No Captures found for: {url}");
+        AnswerForm {
+            media_type: match query.count_pages {
+                true => JSON,
+                false => query.output.media_type(),
+            },
+            nothing: (query.api == Api::Pywb && !query.count_pages).then_some(nothing),
+        }
+    }
+
+    fn answer(self, start: Start, chunks: Option<Chunks>) -> Answer {
+        if let Some(nothing) = self.nothing.filter(|_| start.nothing) {
+            return message(StatusCode::NOT_FOUND, &nothing);
+        }
+        let body = match chunks.filter(|_| !start.whole) {
+            None => AnswerBody::whole(start.first),
+            Some(chunks) => AnswerBody::streamed(start.first, chunks),
+        };
+        let mut answer = Response::new(body);
+        let headers = answer.headers_mut();
+        let kind = HeaderValue::from_static(self.media_type);
+        headers.insert(header::CONTENT_TYPE, kind);
+        headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+        if start.gzip {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        answer
+    }
+}
+
 /// The URIs of an original resource in this archive.
 struct Links {
     original: String,
@@ -610,6 +673,10 @@ impl Links {
         let links: Vec<String> = links.iter().flatten().map(ToString::to_string).collect();
         links.join(", ")
     }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 const JSON: &str = "application/json; charset=utf-8";
@@ -637,7 +704,7 @@ fn failed(failure: &Failure) -> Answer {
     let status = match failure {
         Failure::Bad(BadQuery(_)) | Failure::TooMany => StatusCode::BAD_REQUEST,
         Failure::TooLong => StatusCode::GATEWAY_TIMEOUT,
-        Failure::Gone | Failure::Index(_) => StatusCode::SERVICE_UNAVAILABLE,
+        Failure::Gone | Failure::NotSmall | Failure::Index(_) => StatusCode::SERVICE_UNAVAILABLE,
     };
     // The paths of a server are nobody else's business.
     let text = match failure {

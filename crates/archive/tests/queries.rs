@@ -6,7 +6,7 @@ mod serving;
 use proptest::prelude::*;
 use serde_json::Value;
 use serving::{Running, encode, write_flat, write_zipnum};
-use waypost_archive::Options;
+use waypost_archive::{Api, Options, Query};
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Capture {
@@ -286,6 +286,15 @@ proptest! {
                 continue;
             }
             prop_assert_eq!(found(&server.lines(&path)), asked.naive(&all), "{}", path);
+        }
+    }
+
+    #[test]
+    fn any_query_string_is_a_query_or_an_error_that_says_why(text in "(url=|filter=|limit=|[a-z=&%+:~!0-9]|\\PC){0,40}") {
+        for api in [Api::Pywb, Api::Wayback] {
+            if let Err(error) = Query::parse(api, &text) {
+                prop_assert!(!error.0.is_empty());
+            }
         }
     }
 

@@ -31,6 +31,8 @@ mod profile;
 mod remote;
 #[path = "../../net/tests/server/mod.rs"]
 mod server;
+#[path = "command/serving.rs"]
+mod serving;
 #[path = "command/snapshots.rs"]
 mod snapshots;
 #[path = "command/sorting.rs"]

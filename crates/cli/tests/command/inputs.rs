@@ -338,7 +338,7 @@ fn waiting(command: &[&str], folder: &Path) -> Child {
     child
 }
 
-fn signal(child: &Child, name: &str) {
+pub(crate) fn signal(child: &Child, name: &str) {
     let sent = Command::new("kill")
         .args([name, &child.id().to_string()])
         .status()

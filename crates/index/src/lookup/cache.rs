@@ -8,8 +8,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many of the last blocks that were read once are remembered.
-const SEEN: usize = 4096;
+/// How many of the last blocks that were read once are remembered at least. If there were many more of
+/// them than blocks in the cache, most would be kept and removed again before anybody asks for them.
+const LEAST_SEEN: usize = 64;
 
 /// The number of an index, and the offset of a row in its `.idx` file.
 type Key = (u64, usize);
@@ -88,7 +89,8 @@ impl BlockCache {
             return Cached::Seen;
         }
         state.seen_order.push_back(key);
-        if state.seen_order.len() > SEEN
+        let most = LEAST_SEEN.max(2 * state.blocks.len());
+        while state.seen_order.len() > most
             && let Some(oldest) = state.seen_order.pop_front()
         {
             state.seen.remove(&oldest);

@@ -44,7 +44,9 @@ pub enum Direction {
 /// ```
 pub struct Cursor<'a> {
     index: &'a Index,
-    blocks: Blocks,
+    blocks: Option<Box<Blocks>>,
+    /// A buffer that is not in use.
+    spare: Vec<u8>,
     text: Text,
     /// The offset of the row whose block is in `text`, if there is a whole one.
     block: Option<usize>,
@@ -61,6 +63,35 @@ pub struct Cursor<'a> {
     /// The blocks that will be read, if they are remote.
     plan: Option<Plan>,
     pub(crate) blocks_read: u64,
+}
+
+/// What a cursor reads blocks with. An index keeps a few: for a server, getting a megabyte of memory
+/// from the system for every lookup takes as long as inflating it.
+pub(super) struct Buffers {
+    blocks: Box<Blocks>,
+    lines: Vec<u8>,
+}
+
+/// How many unused buffers an index keeps, and how large they may be.
+const KEPT_BUFFERS: usize = 8;
+const LARGEST_BUFFER: usize = 4 << 20;
+
+impl Drop for Cursor<'_> {
+    fn drop(&mut self) {
+        let Some(blocks) = self.blocks.take() else {
+            return;
+        };
+        let lines = match std::mem::replace(&mut self.text, Text::Flat) {
+            Text::Own(lines) => lines,
+            Text::Flat | Text::Shared(_) => std::mem::take(&mut self.spare),
+        };
+        if let Ok(mut kept) = self.index.buffers.lock()
+            && kept.len() < KEPT_BUFFERS
+            && lines.capacity() <= LARGEST_BUFFER
+        {
+            kept.push(Buffers { blocks, lines });
+        }
+    }
 }
 
 /// The lines of a block.
@@ -85,9 +116,18 @@ enum Rows {
 impl<'a> Cursor<'a> {
     /// A cursor that has nothing to read before [`seek`](Cursor::seek).
     pub fn new(index: &'a Index) -> Cursor<'a> {
+        let kept = match index.kind {
+            Kind::Flat(_) => None,
+            Kind::ZipNum(_) => index.buffers.lock().ok().and_then(|mut kept| kept.pop()),
+        };
+        let (blocks, spare) = match kept {
+            Some(kept) => (Some(kept.blocks), kept.lines),
+            None => (None, Vec::new()),
+        };
         Cursor {
             index,
-            blocks: Blocks::new(),
+            blocks,
+            spare,
             text: match index.kind {
                 Kind::Flat(_) => Text::Flat,
                 Kind::ZipNum(_) => Text::Own(Vec::new()),
@@ -262,41 +302,48 @@ impl<'a> Cursor<'a> {
         if let Some(plan) = &self.plan {
             zipnum.fetch_ahead(at, plan)?;
         }
-        let mut lines = match std::mem::replace(&mut self.text, Text::Flat) {
-            Text::Own(lines) => lines,
-            Text::Flat | Text::Shared(_) => Vec::new(),
+        if let Text::Own(lines) = std::mem::replace(&mut self.text, Text::Own(Vec::new()))
+            && lines.capacity() > self.spare.capacity()
+        {
+            self.spare = lines;
+        }
+        let cached = match &self.index.cache {
+            Some((cache, index)) => cache.get(*index, at),
+            None => Cached::New,
         };
-        let Some((cache, index)) = &self.index.cache else {
-            self.blocks.read(zipnum, &row, &mut lines)?;
-            self.blocks_read += 1;
-            self.text = Text::Own(lines);
+        if let Cached::Block(lines) = cached {
+            self.text = Text::Shared(lines);
             self.block = Some(at);
             return Ok(());
+        }
+        let mut blocks = self
+            .blocks
+            .take()
+            .unwrap_or_else(|| Box::new(Blocks::new()));
+        // What is kept must not be larger than it has to be.
+        let mut lines = match cached {
+            Cached::Seen => Vec::new(),
+            _ => std::mem::take(&mut self.spare),
         };
-        self.text = match cache.get(*index, at) {
-            Cached::Block(lines) => Text::Shared(lines),
-            Cached::Seen => {
-                let mut lines = Vec::new();
-                self.blocks.read(zipnum, &row, &mut lines)?;
-                self.blocks_read += 1;
+        self.blocks_read += 1;
+        // A part is enough for a single lookup. In a batch, the next one may need the rest.
+        let part = self.index.cache.is_some()
+            && matches!(cached, Cached::New)
+            && self.direction == Direction::Forward;
+        match part {
+            true => blocks.read_until(zipnum, &row, &self.range.end, &mut lines)?,
+            false => blocks.read(zipnum, &row, &mut lines)?,
+        }
+        self.blocks = Some(blocks);
+        self.text = match (cached, &self.index.cache) {
+            (Cached::Seen, Some((cache, index))) => {
                 let lines = Arc::new(lines);
                 cache.insert(*index, at, &lines);
                 Text::Shared(lines)
             }
-            Cached::New if self.direction == Direction::Forward => {
-                self.blocks
-                    .read_until(zipnum, &row, &self.range.end, &mut lines)?;
-                self.blocks_read += 1;
-                self.text = Text::Own(lines);
-                return Ok(());
-            }
-            Cached::New => {
-                self.blocks.read(zipnum, &row, &mut lines)?;
-                self.blocks_read += 1;
-                Text::Own(lines)
-            }
+            _ => Text::Own(lines),
         };
-        self.block = Some(at);
+        self.block = (!part).then_some(at);
         Ok(())
     }
 

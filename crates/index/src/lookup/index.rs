@@ -1,13 +1,13 @@
 //! A sorted index that can be searched.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use waypost_io::{Compression, Error, ErrorKind, Mapped, Result, Source};
 use waypost_surt::Dialect;
 
 use super::cache::BlockCache;
-use super::cursor::cut;
+use super::cursor::{Buffers, cut};
 use crate::kind::{self, FileKind};
 use crate::layout::FileLayout;
 use crate::range::Range;
@@ -23,6 +23,7 @@ pub struct Index {
     dialect: Option<Dialect>,
     /// Inflated blocks, and the number of this index in the cache.
     pub(super) cache: Option<(Arc<BlockCache>, u64)>,
+    pub(super) buffers: Mutex<Vec<Buffers>>,
 }
 
 /// A ZipNum index that was opened in another way.
@@ -33,6 +34,7 @@ impl From<ZipNum> for Index {
             kind: Kind::ZipNum(Box::new(zipnum)),
             dialect: None,
             cache: None,
+            buffers: Mutex::default(),
         }
     }
 }
@@ -66,6 +68,7 @@ impl Index {
             kind,
             dialect: None,
             cache: None,
+            buffers: Mutex::default(),
         })
     }
 
@@ -91,6 +94,7 @@ impl Index {
             kind,
             dialect: Some(wacz.dialect()),
             cache: None,
+            buffers: Mutex::default(),
         })
     }
 
@@ -128,6 +132,11 @@ impl Index {
     pub fn cached(self, cache: &Arc<BlockCache>) -> Index {
         let cache = Some((Arc::clone(cache), cache.next_index()));
         Index { cache, ..self }
+    }
+
+    /// Whether a lookup reads only from a mapped file, without inflating anything.
+    pub fn is_flat(&self) -> bool {
+        matches!(self.kind, Kind::Flat(_))
     }
 
     /// The layout of its lines, detected from the first ones.

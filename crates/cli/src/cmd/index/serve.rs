@@ -134,7 +134,8 @@ impl Serve {
             .collect::<waypost_io::Result<Vec<_>>>()?;
         let server = Arc::new(Server::new(opened, cache, self.options()?)?);
         let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(threads)
+            // Some may wait for the disk.
+            .worker_threads(threads + 2)
             .max_blocking_threads(usize::from(self.max_queries) + 4)
             .enable_all()
             .build()
