@@ -10,14 +10,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut total = 0;
     for path in std::env::args_os().skip(1) {
         let file = Mapped::open(path.as_ref())?;
-        let mut start = 0;
+        let (mut start, mut from) = (0, 18);
         while start < file.len() {
-            let end = members::next_start(&file, start + 18).unwrap_or(file.len());
+            let end = members::next_start(&file, from).unwrap_or(file.len());
             let member = &file[start..end];
             let length = u32::from_le_bytes(member[member.len() - 4..].try_into()?) as usize;
-            buffer.resize(buffer.len().max(length), 0);
-            total += inflater.gzip_decompress(member, &mut buffer[..length])?;
-            start = end;
+            // What looks like the start of the next member may be in the middle of this one.
+            let is_possible = length <= member.len().saturating_mul(1032);
+            buffer.resize(buffer.len().max(if is_possible { length } else { 0 }), 0);
+            let inflated = match is_possible {
+                true => inflater.gzip_decompress(member, &mut buffer[..length]).ok(),
+                false => None,
+            };
+            match inflated {
+                Some(inflated) => {
+                    total += inflated;
+                    (start, from) = (end, end + 18);
+                }
+                None if end == file.len() => return Err("a damaged member".into()),
+                None => from = end + 1,
+            }
         }
     }
     println!("{total}");

@@ -6,6 +6,8 @@ use std::io::Write;
 use std::path::Path;
 
 use proptest::prelude::*;
+use waypost_index::Fields;
+use waypost_index::layout::{FileLayout, Line};
 use waypost_index::warc::{self, Options, Records};
 use waypost_io::{Progress, Resources, Source};
 
@@ -303,5 +305,30 @@ proptest! {
             prop_assert_eq!(indexed.damage.len(), 1, "{:?}", &indexed.damage);
             prop_assert_eq!(indexed.damage[0].0, starts[complete] as u64);
         }
+    }
+}
+
+#[test]
+fn every_url_gives_a_line_that_is_read_as_a_capture() {
+    for uri in [
+        "{a}.com/",
+        "!a.com/",
+        "http://{a}/",
+        "a b.com/ c",
+        "urn:x y",
+    ] {
+        let record = format!(
+            "WARC/1.0\r\nWARC-Type: resource\r\nWARC-Target-URI: {uri}\r\nWARC-Date: 2020-01-01T00:00:00Z\r\nContent-Length: 0\r\n\r\n\r\n\r\n"
+        );
+        let (lines, report) =
+            warc::index_bytes(record.as_bytes(), "a.warc", &Options::default()).unwrap();
+        assert_eq!((report.lines, report.damaged), (1, 0), "{uri}");
+        let line = lines.strip_suffix(b"\n").unwrap();
+        let read = FileLayout::default().read(line, Fields::ALL, true);
+        assert!(
+            matches!(read, Line::Capture(..)),
+            "{read:?} {}",
+            String::from_utf8_lossy(line)
+        );
     }
 }

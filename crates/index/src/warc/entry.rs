@@ -133,6 +133,10 @@ impl Entry {
                 }
             }
         }
+        // Nor is it taken for a header or for JSON.
+        if let Some(first @ (b'!' | b'{')) = out.get(start).copied() {
+            out.splice(start..=start, format!("%{first:02x}").into_bytes());
+        }
         out.push(b' ');
         out.extend_from_slice(self.timestamp.as_bytes());
         out.extend_from_slice(b" {");
