@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use waypost_io::zip::{self, Entry};
-use waypost_io::{Compression, Error, ErrorKind, InputKind, Result, Source, Zip};
+use waypost_io::{Compression, Error, ErrorKind, InputKind, RangeRead, Result, Source, Zip};
 use waypost_surt::Dialect;
 
 use crate::input::is_index_name;
@@ -128,6 +128,20 @@ impl Wacz {
             .into_iter()
             .map(|entry| self.checked(entry))
             .collect()
+    }
+
+    /// The WARC file that its index names, to be read at any offset. `None` if there is no such file.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn warc(&self, name: &str) -> Result<Option<Arc<dyn RangeRead>>> {
+        match self.zip.entry(&format!("archive/{name}")) {
+            Some(entry) => {
+                let source = self.zip.source(entry)?;
+                source.ranged(&std::env::temp_dir()).map(Some)
+            }
+            None => Ok(None),
+        }
     }
 
     /// The content of an entry. The checksum of a stored one is compared, unless its content has a

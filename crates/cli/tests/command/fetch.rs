@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::server::{Files, Reply, Server};
+use super::zip::{deflated, stored, zip};
 use super::{Run, example, run};
 
 const HOME: &str = "http://www.example.com/";
@@ -334,4 +335,48 @@ fn a_body_that_cannot_be_decoded_is_an_error_and_leaves_no_file() {
         found.stderr
     );
     assert_eq!(fetch(&index, "http://example.com/m", &[]).stdout, "meta");
+}
+
+#[test]
+fn a_wacz_file_has_the_records_that_its_index_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = crawl(folder.path());
+    let zipnum = folder.path().join("zipnum");
+    let args = [
+        "index",
+        "zipnum",
+        index.to_str().unwrap(),
+        "--wacz",
+        "-o",
+        zipnum.to_str().unwrap(),
+    ];
+    let made = run(&args, b"");
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    let read = |path: &Path| fs::read(path).unwrap();
+    let flat = vec![deflated(
+        "indexes/index.cdxj",
+        fs::read_to_string(&index).unwrap(),
+    )];
+    let blocks = vec![
+        stored("indexes/index.cdx.gz", read(&zipnum.join("index.cdx.gz"))),
+        stored("indexes/index.idx", read(&zipnum.join("index.idx"))),
+    ];
+    let wacz = folder.path().join("other").join("a.wacz");
+    fs::create_dir(folder.path().join("other")).unwrap();
+    for mut files in [flat, blocks] {
+        files.push(stored(
+            "archive/crawl.warc.gz",
+            read(&example("crawl.warc.gz")),
+        ));
+        files.push(deflated("datapackage.json", "{}"));
+        fs::write(&wacz, zip(&files, 0, b"")).unwrap();
+        let found = run(&["index", "lookup", wacz.to_str().unwrap(), ABOUT], b"");
+        assert!(
+            found.stdout.contains("\"offset\": \"582\""),
+            "{}",
+            found.stderr
+        );
+        let found = fetch(&wacz, ABOUT, &[]);
+        assert_eq!(found.stdout, "<h1>About</h1>", "{}", found.stderr);
+    }
 }

@@ -154,11 +154,14 @@ impl ZipNum {
         Ok(zipnum)
     }
 
-    /// Reads data files that are at URLs through `open`, at most `connections` at a time.
+    /// Reads data files that are at URLs through `open`, at most `connections` at a time, unless the
+    /// index was opened with an opener already.
     #[must_use]
     pub fn with_opener(mut self, open: Opener, connections: usize) -> ZipNum {
-        self.open = Some(open);
-        self.connections = connections.max(1);
+        if self.open.is_none() {
+            self.open = Some(open);
+            self.connections = connections.max(1);
+        }
         self
     }
 

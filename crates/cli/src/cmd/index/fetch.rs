@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum, ValueHint};
+use waypost_index::kind::{self, FileKind};
 use waypost_index::lookup::{Filter, Index, Located, Query, choose};
 use waypost_index::range::{Match, ranges};
 use waypost_index::timestamp::Time;
+use waypost_index::wacz::Wacz;
 use waypost_index::warc::WarcRecord;
-use waypost_io::{AtomicFile, FileRange, RangeRead};
+use waypost_io::{AtomicFile, FileRange, RangeRead, Source};
 use waypost_surt::{Canonicalizer, Dialect};
 
 use super::keys;
@@ -24,7 +26,7 @@ use crate::time::first_of;
 ///
 /// The index says in which WARC or ARC file the record is, and where. The file is read in the folder
 /// of the index, below --warcs FOLDER, or by a range request below --warcs https://…/. The index may
-/// be remote, too: https://…/cluster.idx.
+/// be remote, too: https://…/cluster.idx. In a WACZ file, both are in the same file.
 ///
 /// The latest capture is fetched, or the one closest to --at. For a revisit, which has no content of
 /// its own, it is the capture with the same digest.
@@ -234,6 +236,15 @@ impl Fetch {
     fn file(&self, name: &str, files: &RemoteFiles) -> anyhow::Result<Arc<dyn RangeRead>> {
         if as_url(Path::new(name)).is_some() {
             return Ok(files.open(name)?);
+        }
+        if self.warcs.is_none()
+            && as_url(&self.index).is_none()
+            && self.index.is_file()
+            && let source = Source::new(&self.index)
+            && let FileKind::Wacz | FileKind::Zip = kind::detect(&source)?.kind
+            && let Some(file) = Wacz::open(&source)?.warc(name)?
+        {
+            return Ok(file);
         }
         let base = match &self.warcs {
             Some(base) => base.clone(),
