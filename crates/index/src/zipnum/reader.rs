@@ -23,7 +23,7 @@ use crate::search::line_around;
 pub(super) const LARGEST_BLOCK: u64 = 1 << 30;
 
 /// How much is inflated at a time if only a part of a block may be needed.
-const PIECE: usize = 32 << 10;
+const PIECE: usize = 64 << 10;
 
 /// Maximum number of open data files.
 const OPEN_FILES: usize = 512;

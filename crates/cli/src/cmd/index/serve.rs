@@ -79,7 +79,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
     max_connections: u32,
     /// Memory for inflated blocks of ZipNum indexes
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
+    #[arg(long, value_name = "SIZE", default_value = "48MiB", value_parser = size)]
     cache: u64,
     /// Append a line for each request to this file, `-` for stderr
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
