@@ -3,7 +3,7 @@
 //! Several parts of a program read the same input: one detects what it is, the next reads it, and
 //! some read it twice. All of them must see the same bytes.
 //!
-//! A regular file stays open for as long as its [`Source`](crate::Source) lives, so that a file that
+//! A regular file stays open for as long as its [`Source`] lives, so that a file that
 //! is renamed to its path meanwhile is not read instead. If there are more than 64 of them, the
 //! others are opened again, and it is an error if the file is no longer the same.
 //!
