@@ -42,7 +42,7 @@ pub(crate) struct Start {
     pub(crate) nothing: bool,
 }
 
-/// What follows the first chunk.
+/// What follows the first chunk. An empty chunk is the end; without it, the answer was cut off.
 pub(crate) type Chunks = mpsc::Receiver<Result<Bytes, Failure>>;
 
 /// The right to use a core. Without it, as many threads as there are queries would compete for few
@@ -116,6 +116,15 @@ impl Small {
     }
 }
 
+/// Tells whether somebody waits for an answer.
+pub(crate) struct Listener(mpsc::Sender<Result<Bytes, Failure>>);
+
+impl Listener {
+    pub(crate) fn is_gone(&self) -> bool {
+        self.0.is_closed()
+    }
+}
+
 /// Takes an answer in pieces.
 pub(crate) struct Sink {
     turn: Option<Turn>,
@@ -150,6 +159,11 @@ impl Sink {
         (sink, started, received)
     }
 
+    /// Whether the client is still there.
+    pub(crate) fn listener(&self) -> Listener {
+        Listener(self.chunks.clone())
+    }
+
     /// Ends the answer, which has this many rows.
     pub(crate) fn finish(mut self, result: Result<u64, Failure>) {
         match (result, self.start.take()) {
@@ -158,7 +172,9 @@ impl Sink {
             }
             (Ok(_), None) => {
                 let last = self.pack(true);
-                let _ = self.send(last);
+                if self.send(last).is_ok() {
+                    let _ = self.send_chunk(Bytes::new());
+                }
             }
             (Err(failure), Some(start)) => {
                 let _ = start.send(Err(failure));
@@ -200,6 +216,10 @@ impl Sink {
             }));
             return start.map_err(|_| Failure::Gone);
         }
+        self.send_chunk(chunk)
+    }
+
+    fn send_chunk(&mut self, chunk: Bytes) -> Result<(), Failure> {
         let chunk = match self.chunks.try_send(Ok(chunk)) {
             Ok(()) => return Ok(()),
             Err(TrySendError::Full(chunk)) => chunk,
@@ -289,7 +309,12 @@ impl Body for AnswerBody {
         };
         match rest.poll_recv(context) {
             Poll::Pending => Poll::Pending,
+            // The query failed while the client was slow, or panicked.
             Poll::Ready(None) => {
+                self.rest = None;
+                Poll::Ready(Some(Err(Failure::CutOff)))
+            }
+            Poll::Ready(Some(Ok(end))) if end.is_empty() => {
                 self.rest = None;
                 Poll::Ready(None)
             }

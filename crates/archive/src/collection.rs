@@ -1,6 +1,6 @@
 //! A collection: one or more indexes that are searched as one, and reopened when they change.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use waypost_index::layout::FileLayout;
@@ -22,10 +22,11 @@ pub struct Source {
 }
 
 impl Source {
-    /// The name that clients see: the path if it is relative, else only the name of the file, because
-    /// the folders of a server are nobody else's business.
+    /// The name that clients see: the path if it is below the working directory, else only the name of
+    /// the file, because the folders of a server are nobody else's business.
     fn name(&self) -> String {
-        match self.path.is_absolute() {
+        let plain = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+        match !self.path.components().all(plain) {
             true => self.path.file_name().map(Path::new).unwrap_or(&self.path),
             false => &self.path,
         }
@@ -119,24 +120,38 @@ impl OpenIndex {
     }
 }
 
+/// How often an index is opened again that changes meanwhile.
+const ATTEMPTS: usize = 3;
+
 fn open(collection: &str, source: &Source, cache: &Arc<BlockCache>) -> Result<Arc<OpenIndex>> {
-    let index = Index::open(&source.path)?
-        .anywhere(source.anywhere)
-        .cached(cache);
-    // Opening the data files now keeps them, if they are replaced one after the other.
-    let files = match index.zipnum() {
-        Some(zipnum) => zipnum.files()?,
-        None => vec![source.path.clone()],
-    };
+    let mut attempt = 0;
+    loop {
+        // Stamps from before and after: what was opened is what they say.
+        let before = stamps(&Index::open(&source.path)?);
+        let index = Index::open(&source.path)?
+            .anywhere(source.anywhere)
+            .cached(cache);
+        // The data files of a ZipNum index stay open, if they are replaced one after the other.
+        index.keep_open()?;
+        let layout = index.layout()?;
+        let after = stamps(&index);
+        attempt += 1;
+        if before == after || attempt == ATTEMPTS {
+            return Ok(Arc::new(OpenIndex {
+                layout,
+                index,
+                dialect: source.dialect,
+                origin: Origin::new(source.name(), collection.to_owned()),
+                stamps: before,
+            }));
+        }
+    }
+}
+
+fn stamps(index: &Index) -> Vec<(PathBuf, Option<Stamp>)> {
     let stamp = |path: PathBuf| {
         let stamp = Stamp::of_path(&path).ok();
         (path, stamp)
     };
-    Ok(Arc::new(OpenIndex {
-        layout: index.layout()?,
-        index,
-        dialect: source.dialect,
-        origin: Origin::new(source.name(), collection.to_owned()),
-        stamps: files.into_iter().map(stamp).collect(),
-    }))
+    index.own_files().into_iter().map(stamp).collect()
 }

@@ -5,7 +5,7 @@ use crate::query::BadQuery;
 /// Why a query has no answer, or only the start of one.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The client asked for something that there is not.
+    /// The query is invalid.
     #[error(transparent)]
     Bad(#[from] BadQuery),
     /// The query took longer than it may.
@@ -19,6 +19,9 @@ pub enum Failure {
     /// The answer is too large to be made at once.
     #[error("the answer is not small")]
     NotSmall,
+    /// The rest of the answer could not be made in time.
+    #[error("the answer was cut off")]
+    CutOff,
     /// The client went away.
     #[error("the client went away")]
     Gone,

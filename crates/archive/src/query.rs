@@ -143,7 +143,7 @@ impl Query {
             offset: number(&given, "offset")?.unwrap_or(0),
             limit,
             resolve: given.is_set("resolveRevisits"),
-            fields: fields(&given),
+            fields: fields(&given)?,
             output: output(&given, api)?,
             page: page(&given)?,
             count_pages: given.is_set("showNumPages"),
@@ -222,7 +222,16 @@ fn time(
     }
 }
 
+/// Refuses more values of a parameter than anybody needs.
+fn at_most(most: usize, name: &str, count: usize) -> Result<(), BadQuery> {
+    match count <= most {
+        true => Ok(()),
+        false => Err(BadQuery(format!("more than {most} values of {name}="))),
+    }
+}
+
 fn filters(given: &Parameters, api: Api) -> Result<Vec<Filter>, BadQuery> {
+    at_most(16, "filter", given.all("filter").count())?;
     let parse = match api {
         Api::Pywb => Filter::parse,
         Api::Wayback => Filter::parse_wayback,
@@ -234,6 +243,7 @@ fn filters(given: &Parameters, api: Api) -> Result<Vec<Filter>, BadQuery> {
 }
 
 fn collapse(given: &Parameters) -> Result<Vec<Collapse>, BadQuery> {
+    at_most(8, "collapse", given.all("collapse").count())?;
     let mut collapse = Vec::new();
     if let Some(digits) = number(given, "collapseTime")? {
         collapse.push(Collapse::time_and_status(digits as usize));
@@ -285,15 +295,14 @@ fn limit(given: &Parameters) -> Result<Limit, BadQuery> {
     parsed.map_err(|_| bad("limit", &text))
 }
 
-fn fields(given: &Parameters) -> Option<Vec<String>> {
-    let list = given.text("fields").or_else(|| given.text("fl"))?;
+fn fields(given: &Parameters) -> Result<Option<Vec<String>>, BadQuery> {
+    let Some(list) = given.text("fields").or_else(|| given.text("fl")) else {
+        return Ok(None);
+    };
     let names = list.split(',').map(str::trim);
-    Some(
-        names
-            .filter(|name| !name.is_empty())
-            .map(str::to_owned)
-            .collect(),
-    )
+    let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+    at_most(64, "fl", names.len())?;
+    Ok(Some(names.into_iter().map(str::to_owned).collect()))
 }
 
 fn output(given: &Parameters, api: Api) -> Result<Output, BadQuery> {

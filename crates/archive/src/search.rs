@@ -14,9 +14,10 @@ use waypost_index::lookup::{Cursor, Direction, Order};
 use waypost_index::range::{Range, ranges};
 use waypost_index::revisit::{self, Original, Resolver};
 use waypost_index::timestamp::Time;
-use waypost_surt::Canonicalizer;
+use waypost_surt::{Canonicalizer, Dialect};
 
 use crate::access::Exclusions;
+use crate::body::Listener;
 use crate::collapse::Collapse;
 use crate::collection::OpenIndex;
 use crate::failure::Failure;
@@ -40,10 +41,32 @@ pub(crate) struct Search<'a> {
     pub(crate) exclusions: &'a Exclusions,
     /// The latest capture that may be shown.
     pub(crate) latest: Option<Time>,
-    pub(crate) deadline: Instant,
+    pub(crate) clock: &'a Clock,
     pub(crate) most_rows: u64,
     /// The fields that the answer needs from JSON.
     pub(crate) wanted: Fields,
+}
+
+/// When a search has to stop.
+pub(crate) struct Clock {
+    deadline: Instant,
+    listener: Option<Listener>,
+}
+
+impl Clock {
+    pub(crate) fn new(deadline: Instant, listener: Option<Listener>) -> Clock {
+        Clock { deadline, listener }
+    }
+
+    fn look(&self) -> Result<(), Failure> {
+        if Instant::now() > self.deadline {
+            return Err(Failure::TooLong);
+        }
+        match &self.listener {
+            Some(listener) if listener.is_gone() => Err(Failure::Gone),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Where the rows go.
@@ -103,8 +126,10 @@ impl Search<'_> {
                 blocks: 0,
             });
         };
-        // A single block of a ZipNum index may have nothing of the range.
-        if splits.is_empty() && !self.has_any()? {
+        // A single block of a ZipNum index may have nothing of the range, and nothing may be shown of
+        // what there is.
+        let unsure = splits.is_empty() || !self.exclusions.is_empty() || self.latest.is_some();
+        if unsure && !self.has_any()? {
             return Ok(Pages {
                 pages: 0,
                 blocks: 0,
@@ -116,9 +141,22 @@ impl Search<'_> {
         })
     }
 
+    /// Whether there is a capture that may be shown, whatever its fields.
     fn has_any(&self) -> Result<bool, Failure> {
-        let mut lines = self.lines(Direction::Forward)?;
-        Ok(lines.advance()?)
+        let mut query = Query::of_url(&self.query.url, self.query.output);
+        query.kind = self.query.kind;
+        let search = Search {
+            query: &query,
+            ..*self
+        };
+        let mut steps = Steps::new(&search);
+        let mut lines = search.lines(Direction::Forward)?;
+        while steps.next(&mut lines)? {
+            if steps.row(&lines)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Emits rows as they are found.
@@ -132,7 +170,11 @@ impl Search<'_> {
         let mut steps = Steps::new(self);
         let mut lines = self.lines(direction)?;
         let mut found = Found::default();
-        let mut skip = query.offset;
+        // Who continues has skipped before.
+        let mut skip = match query.resume {
+            Some(_) => 0,
+            None => query.offset,
+        };
         let mut last = Resume {
             line: Vec::new(),
             skip: 0,
@@ -235,7 +277,7 @@ impl Search<'_> {
 
     /// The ranges of the URL in an index.
     fn ranges(&self, open: &OpenIndex) -> Result<Vec<Range>, Failure> {
-        let url = &self.query.url;
+        let url = &with_scheme(&self.query.url, open.dialect);
         let mut surt = Vec::new();
         if Canonicalizer::new(open.dialect)
             .canonicalize(url, &mut surt)
@@ -282,6 +324,19 @@ impl Search<'_> {
             splits.get(usize::try_from(at).ok()?).cloned()
         };
         Ok((split(page.number), split(page.number + 1)))
+    }
+}
+
+/// The URL with the scheme that people leave out, which the dialect `webrecorder` does not add.
+fn with_scheme(url: &[u8], dialect: Dialect) -> Vec<u8> {
+    let scheme = memchr::memmem::find(url, b"://").map(|at| &url[..at]);
+    match scheme {
+        _ if dialect != Dialect::Webrecorder => url.to_vec(),
+        Some(scheme) => {
+            let rest = &url[scheme.len()..];
+            [&scheme.to_ascii_lowercase(), rest].concat()
+        }
+        None => [b"http://", url].concat(),
     }
 }
 
@@ -430,9 +485,7 @@ impl<'a> Steps<'a> {
         self.until_look -= 1;
         if self.until_look == 0 {
             self.until_look = BETWEEN_LOOKS;
-            if Instant::now() > self.search.deadline {
-                return Err(Failure::TooLong);
-            }
+            self.search.clock.look()?;
         }
         Ok(lines.advance()?)
     }
@@ -447,7 +500,10 @@ impl<'a> Steps<'a> {
         let query = search.query;
         let time = capture.time();
         if search.exclusions.cover(capture.key())
-            || search.latest.is_some_and(|latest| time > Some(latest))
+            || search.latest.is_some_and(|latest| {
+                // `2026` may be the end of 2026.
+                Time::last_of(capture.timestamp()).or(time) > Some(latest)
+            })
         {
             return Ok(None);
         }

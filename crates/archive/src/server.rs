@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use jiff::Timestamp;
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use waypost_index::lookup::{BlockCache, Order};
@@ -24,7 +24,6 @@ use waypost_index::{Field, Fields};
 use waypost_io::{Error, ErrorKind, IoContext, Stamp};
 use waypost_memento::{Datetime, Link, Replay};
 use waypost_net::server::{Limits, serve};
-use waypost_surt::Dialect;
 
 use crate::access::{Embargo, Exclusions};
 use crate::body::{AnswerBody, Chunks, Sink, Small, Start, Text, Turn};
@@ -35,7 +34,7 @@ use crate::metrics::Metrics;
 use crate::query::{Api, BadQuery, Limit, Output, Query};
 use crate::render::{Renderer, TimeMapHead, datetime};
 use crate::route::Route;
-use crate::search::Search;
+use crate::search::{Clock, Search};
 
 /// How long a query waits for others before it is refused.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -197,7 +196,7 @@ impl Server {
         let news = problems
             .iter()
             .filter(|problem| !reported.contains(problem));
-        said.extend(news.map(|problem| format!("{problem}; what was read before is still used")));
+        said.extend(news.map(|problem| format!("{problem}; still using the previous version")));
         *reported = problems;
         said
     }
@@ -224,7 +223,7 @@ impl Server {
                 plain(StatusCode::OK, kind, self.metrics.text())
             }
             "/health" => message(StatusCode::OK, "ok"),
-            _ => message(StatusCode::NOT_FOUND, "there is /metrics and /health"),
+            _ => message(StatusCode::NOT_FOUND, "ask for /metrics or /health"),
         }
     }
 
@@ -289,7 +288,7 @@ impl Server {
             | Route::TimeGate { collection, .. } => collection,
         };
         let Some(collection) = self.collections.get(collection).cloned() else {
-            let text = format!("there is no collection {collection}");
+            let text = format!("unknown collection {collection}");
             return message(StatusCode::NOT_FOUND, &text);
         };
         let gzip = accepts_gzip(&request.headers);
@@ -332,11 +331,7 @@ impl Server {
                 Err(failure) => failed(&failure),
             };
         }
-        let waiting = timeout(PATIENCE, Arc::clone(&self.permits).acquire_owned());
-        let Ok(Ok(permit)) = waiting.await else {
-            return self.too_busy();
-        };
-        let Some(turn) = Turn::take(Arc::clone(&self.turns)).await else {
+        let Some((permit, turn)) = self.permission().await else {
             return self.too_busy();
         };
         let deadline = started + self.options.time_limit;
@@ -344,8 +339,9 @@ impl Server {
         let server = Arc::clone(&self);
         spawn_blocking(move || {
             server.metrics.running.inc();
-            let result =
-                server.write_rows(&collection, &query, links.as_ref(), deadline, &mut sink);
+            let clock = Clock::new(deadline, Some(sink.listener()));
+            let result = server.write_rows(&collection, &query, links.as_ref(), &clock, &mut sink);
+            drop(clock);
             if let Err(Failure::Index(_)) = result {
                 server.metrics.failures.inc();
             }
@@ -377,8 +373,8 @@ impl Server {
             return None;
         }
         let mut text = Small::default();
-        let deadline = started + QUICK.min(self.options.time_limit);
-        match self.write_rows(collection, query, links, deadline, &mut text) {
+        let clock = Clock::new(started + QUICK.min(self.options.time_limit), None);
+        match self.write_rows(collection, query, links, &clock, &mut text) {
             Ok(rows) => Some(Ok(text.finish(rows, gzip))),
             Err(Failure::NotSmall | Failure::TooLong) => None,
             Err(failure) => {
@@ -396,7 +392,7 @@ impl Server {
         collection: &Collection,
         query: &Query,
         links: Option<&Links>,
-        deadline: Instant,
+        clock: &Clock,
         out: &mut impl Text,
     ) -> Result<u64, Failure> {
         let mut renderer = Renderer::new(query, self.options.replay.as_ref());
@@ -414,7 +410,7 @@ impl Server {
             query,
             exclusions: &exclusions,
             latest: self.latest(),
-            deadline,
+            clock,
             most_rows: self.options.most_rows,
             wanted: renderer.wanted(),
         };
@@ -452,7 +448,7 @@ impl Server {
             "json" => Output::Json,
             "cdxj" => Output::Cdxj,
             _ => {
-                let text = format!("there is no TimeMap format {format}: use link, json or cdxj");
+                let text = format!("unknown TimeMap format {format}: use link, json or cdxj");
                 return message(StatusCode::NOT_FOUND, &text);
             }
         };
@@ -499,8 +495,7 @@ impl Server {
                 }
             }
         };
-        let waiting = timeout(PATIENCE, Arc::clone(&self.permits).acquire_owned());
-        let Ok(Ok(permit)) = waiting.await else {
+        let Some((permit, turn)) = self.permission().await else {
             return self.too_busy();
         };
         let mut query = Query::of_url(links.original.as_bytes(), Output::Link);
@@ -508,7 +503,6 @@ impl Server {
         query.limit = Limit::First(1);
         let deadline = started + self.options.time_limit;
         let server = Arc::clone(&self);
-        let turn = Turn::take(Arc::clone(&self.turns)).await;
         let closest = spawn_blocking(move || {
             let closest = server.closest(&collection, &query, deadline);
             drop((turn, permit));
@@ -551,7 +545,7 @@ impl Server {
             query,
             exclusions: &exclusions,
             latest: self.latest(),
-            deadline,
+            clock: &Clock::new(deadline, None),
             most_rows: 1,
             wanted: Fields::from(Field::Url),
         };
@@ -598,6 +592,15 @@ impl Server {
             timegate: format!("{base}/{url}"),
             timemap: format!("{base}/timemap/link/{url}"),
         }
+    }
+
+    /// Waits until another query may run, for as long as clients are expected to wait.
+    async fn permission(&self) -> Option<(OwnedSemaphorePermit, Turn)> {
+        let both = async {
+            let permit = Arc::clone(&self.permits).acquire_owned().await.ok()?;
+            Some((permit, Turn::take(Arc::clone(&self.turns)).await?))
+        };
+        timeout(PATIENCE, both).await.ok().flatten()
     }
 
     fn too_busy(&self) -> Answer {
@@ -704,7 +707,9 @@ fn failed(failure: &Failure) -> Answer {
     let status = match failure {
         Failure::Bad(BadQuery(_)) | Failure::TooMany => StatusCode::BAD_REQUEST,
         Failure::TooLong => StatusCode::GATEWAY_TIMEOUT,
-        Failure::Gone | Failure::NotSmall | Failure::Index(_) => StatusCode::SERVICE_UNAVAILABLE,
+        Failure::Gone | Failure::CutOff | Failure::NotSmall | Failure::Index(_) => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
     };
     // The paths of a server are nobody else's business.
     let text = match failure {
@@ -737,7 +742,7 @@ fn read_exclusions(path: &PathBuf) -> waypost_io::Result<(Option<Stamp>, Arc<Exc
     // Before the content: a change in between is noticed the next time.
     let stamp = Stamp::of_path(path)?;
     let text = std::fs::read(path).doing("read", path)?;
-    let exclusions = Exclusions::parse(&text, Dialect::default()).map_err(|(line, text)| {
+    let exclusions = Exclusions::parse(&text).map_err(|(line, text)| {
         let text = format!("neither a SURT prefix nor a URL: {text}");
         Error::new(ErrorKind::Invalid(text))
             .in_file(path.display())

@@ -130,6 +130,8 @@ fn takedowns_and_embargoes_hold_for_every_protocol() {
         let reply = server.get(path);
         assert_eq!(reply.status, 404, "{path}: {reply:?}");
     }
+    let pages = server.get("/test/cdx?url=a.com/secret&showNumPages=true");
+    assert!(pages.text().contains("\"pages\": 0"), "{pages:?}");
     let wayback = server.get("/test/cdx/search/cdx?url=a.com/secret");
     assert_eq!((wayback.status, wayback.text()), (200, ""));
     for path in [
@@ -251,6 +253,29 @@ fn limits_on_time_rows_and_queries_hold() {
     );
     drop(slow);
     eventually(|| busy.get("/test/cdx?url=site000001.com").status == 200);
+}
+
+#[test]
+fn an_answer_that_is_cut_off_does_not_look_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write_flat(&folder.path().join("a.cdxj"), &lines(200_000, "D"));
+    let options = Options {
+        time_limit: Duration::from_millis(300),
+        ..Options::default()
+    };
+    let server = serve(path, options);
+    let mut slow = TcpStream::connect(server.address).unwrap();
+    write!(
+        slow,
+        "GET /test/cdx?url=com&matchType=domain HTTP/1.1\r\nHost: x\r\n\r\n"
+    )
+    .unwrap();
+    let mut text = vec![0; 100];
+    slow.read_exact(&mut text).unwrap();
+    sleep(Duration::from_millis(800));
+    let _ = slow.read_to_end(&mut text);
+    assert!(text.starts_with(b"HTTP/1.1 200"));
+    assert!(!text.ends_with(b"0\r\n\r\n"), "{} bytes", text.len());
 }
 
 #[test]

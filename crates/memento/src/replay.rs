@@ -20,9 +20,20 @@ pub struct Replay {
 pub struct InvalidTemplate(pub String);
 
 impl Replay {
-    /// The URI of the memento of `url` at a datetime.
+    /// The URI of the memento of `url` at a datetime. Bytes that a URI cannot have are
+    /// percent-encoded.
     pub fn uri(&self, datetime: Datetime, url: &str) -> String {
         let timestamp = datetime.timestamp();
+        let mut encoded = String::with_capacity(url.len());
+        for &byte in url.as_bytes() {
+            match byte {
+                b'<' | b'>' | b'"' | 0..=b' ' | 0x7F.. => {
+                    encoded.push_str(&format!("%{byte:02X}"));
+                }
+                _ => encoded.push(byte as char),
+            }
+        }
+        let url = &encoded[..];
         let (first, second) = match self.timestamp_first {
             true => (&timestamp[..], url),
             false => (url, &timestamp[..]),
@@ -66,6 +77,10 @@ mod tests {
         );
         let replay: Replay = "https://a/?u={url}&t={timestamp}#".parse().unwrap();
         assert_eq!(replay.uri(at, "x"), "https://a/?u=x&t=20140101000000#");
+        assert_eq!(
+            replay.uri(at, "é <"),
+            "https://a/?u=%C3%A9%20%3C&t=20140101000000#"
+        );
         assert!("https://a/{timestamp}/".parse::<Replay>().is_err());
         assert!(
             "https://a/{timestamp}/{timestamp}/{url}"

@@ -156,7 +156,10 @@ impl Download<'_> {
             (failed, _) => failed,
         };
         match failed {
-            Some(Failure::Again { error, .. }) if at >= have + FURTHER => {
+            // Without a validator, the next attempt starts from the beginning again.
+            Some(Failure::Again { error, .. })
+                if at >= have + FURTHER && version.validator().is_some() =>
+            {
                 Err(Failure::Further(error))
             }
             Some(failure) => Err(failure),

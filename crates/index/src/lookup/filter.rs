@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use memchr::memmem;
-use regex::bytes::Regex;
+use regex::bytes::{Regex, RegexBuilder};
 use waypost_io::{Error, ErrorKind, Result};
 
 use crate::capture::{Capture, Field, Fields};
@@ -62,7 +62,7 @@ impl Filter {
         let test = match sign {
             Some('=') => Test::Is(value.as_bytes().to_vec()),
             Some(_) => Test::Matches(
-                Regex::new(&format!("^(?:{value})"))
+                regex(&format!("^(?:{value})"))
                     .map_err(|error| invalid(text, &error.to_string()))?,
             ),
             None => Test::Contains(value.as_bytes().to_vec()),
@@ -97,7 +97,7 @@ impl Filter {
         let test = match contains {
             true => Test::Contains(value.as_bytes().to_vec()),
             false => Test::Matches(
-                Regex::new(&format!("^(?:{value})$"))
+                regex(&format!("^(?:{value})$"))
                     .map_err(|error| invalid(text, &error.to_string()))?,
             ),
         };
@@ -162,6 +162,11 @@ const WAYBACK: [&str; 7] = [
     "digest",
     "length",
 ];
+
+/// Compiles an expression that is not too large: on a server, anybody may send one.
+fn regex(text: &str) -> std::result::Result<Regex, regex::Error> {
+    RegexBuilder::new(text).size_limit(1 << 20).build()
+}
 
 /// Detects `status=200`, which would search the line for these bytes and find nothing.
 fn refuse_comparison(text: &str, rest: &str) -> Result<()> {

@@ -134,6 +134,26 @@ impl Index {
         Index { cache, ..self }
     }
 
+    /// The files by which a change of the index is noticed: a sorted file, a WACZ file, or the `.idx` and
+    /// `.loc` files of a ZipNum index, which are replaced after its data files.
+    pub fn own_files(&self) -> Vec<PathBuf> {
+        match &self.kind {
+            Kind::ZipNum(zipnum) if self.dialect.is_none() => zipnum.own_files(),
+            _ => vec![self.path.clone()],
+        }
+    }
+
+    /// Opens the data files of a ZipNum index now, and keeps them open.
+    ///
+    /// # Errors
+    /// If a row is invalid, or a data file is missing or remote.
+    pub fn keep_open(&self) -> Result<()> {
+        match &self.kind {
+            Kind::ZipNum(zipnum) if self.dialect.is_none() => zipnum.parts().map(|_| ()),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether a lookup reads only from a mapped file, without inflating anything.
     pub fn is_flat(&self) -> bool {
         matches!(self.kind, Kind::Flat(_))

@@ -189,7 +189,7 @@ fn unpack(
         Some(Container::Plain) => {
             let blank = packed.len() - packed.trim_ascii_start().len();
             let end = extent(&packed[blank..])
-                .map(|extent| (blank + extent.head) as u64 + extent.content);
+                .map(|extent| extent.content.saturating_add((blank + extent.head) as u64));
             match end {
                 Ok(end) if end <= packed.len() as u64 => {
                     Ok(Some((packed[..end as usize].to_vec(), None)))

@@ -200,16 +200,11 @@ impl ZipNum {
             .try_fold(0, |count, start| start.map(|_| count + 1))
     }
 
-    /// All of its files: the `.idx` file, the `.loc` file if there is one, and the data files, which
-    /// are open from now on.
-    ///
-    /// # Errors
-    /// As for [`parts`](ZipNum::parts).
-    pub fn files(&self) -> Result<Vec<PathBuf>> {
+    /// The `.idx` file, and the `.loc` file if there is one.
+    pub(crate) fn own_files(&self) -> Vec<PathBuf> {
         let mut files = vec![self.path.clone()];
         files.extend(self.locations.file().map(Path::to_owned));
-        files.extend(self.parts()?);
-        Ok(files)
+        files
     }
 
     /// The data files, each once, in the order of their first blocks.

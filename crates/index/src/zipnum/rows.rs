@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use memchr::{memchr, memrchr};
-use waypost_io::{Error, LONGEST_LINE, Mapped, RangeRead, Result};
+use waypost_io::{Error, ErrorKind, LONGEST_LINE, Mapped, RangeRead, Result};
 
 use crate::search::{Bounds, line_around, lower_bound};
 
@@ -16,6 +16,9 @@ pub(super) const PAGE: usize = 128 * 1024;
 
 /// What is read in addition, so that the last line of a page is usually complete.
 const SLACK: usize = 4 * 1024;
+
+/// Maximum size of an `.idx` file that is not mapped. That of Common Crawl has 150 MB.
+const LARGEST: u64 = 16 << 30;
 
 /// The lines of an `.idx` file.
 pub(super) enum Rows {
@@ -27,7 +30,12 @@ impl Rows {
     /// The lines of a file that is not mapped.
     pub(super) fn paged(file: Arc<dyn RangeRead>, page: usize) -> Result<Rows> {
         let size = file.size()?;
-        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        // A server may claim any size, and there is memory for each page.
+        if size > LARGEST {
+            let message = format!("{size} bytes are too many for an .idx file");
+            return Err(Error::new(ErrorKind::Format(message)).in_file(file.name()));
+        }
+        let size = size as usize;
         let pages = std::iter::repeat_with(Slot::default).take(size.div_ceil(page));
         Ok(Rows::Paged(Pages {
             pages: pages.collect(),

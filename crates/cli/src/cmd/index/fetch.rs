@@ -103,7 +103,7 @@ impl Fetch {
         let index = self.remote.open(&files, &self.index, out)?;
         let index = index.anywhere(self.anywhere);
         let dialect = match self.trust_keys {
-            true => self.dialect.unwrap_or_default(),
+            true => self.dialect.unwrap_or_else(|| index.usual_dialect()),
             false => keys::dialect_of(&index, &self.index, self.dialect, out)?,
         };
         let mut search = Search {

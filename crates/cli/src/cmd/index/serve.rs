@@ -210,7 +210,7 @@ impl Serve {
             for path in indexes_in(path)? {
                 let index = Index::open(&path)?.anywhere(self.anywhere).cached(cache);
                 let dialect = match self.trust_keys {
-                    true => self.dialect.unwrap_or_default(),
+                    true => self.dialect.unwrap_or_else(|| index.usual_dialect()),
                     false => keys::dialect_of(&index, &path, self.dialect, out)?,
                 };
                 collections
