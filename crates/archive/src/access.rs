@@ -32,8 +32,9 @@ impl Exclusions {
             if line.is_empty() || line.starts_with(b"#") {
                 continue;
             }
-            if !exclusions.add(&line) {
-                return Err((number + 1, String::from_utf8_lossy(&line).into_owned()));
+            let line = line.strip_suffix(b"*").unwrap_or(&line);
+            if !exclusions.add(line) {
+                return Err((number + 1, String::from_utf8_lossy(line).into_owned()));
             }
         }
         exclusions.prefixes.sort_unstable();
@@ -46,6 +47,9 @@ impl Exclusions {
     fn add(&mut self, line: &[u8]) -> bool {
         let scheme = memchr::memmem::find(line, b"://").map(|at| at + 3);
         let rest = &line[scheme.unwrap_or(0)..];
+        if rest.is_empty() {
+            return false;
+        }
         if let Some(surt) = rest.strip_prefix(b"(") {
             // As crawlers write them: `http://(com,example,)/` and, with all subdomains,
             // `http://(com,example,`.
@@ -191,7 +195,7 @@ mod tests {
     #[test]
     fn urls_and_surts_exclude_what_is_below_them() {
         let list = b"# takedowns\n\nhttp://www.example.com/A/\r\norg,example,\ncom,example)/c\n\
-            http://(net,example,)/\n(uk,co,example,\nde,example,)/Private\n";
+            http://(net,example,)/\n(uk,co,example,\nde,example,)/Private\nhttp://a.fr/2019/*\nfr,b,*\n";
         let exclusions = Exclusions::parse(list).unwrap();
         for covered in [
             "com,example)/a",
@@ -204,6 +208,8 @@ mod tests {
             "uk,co,example:8080)/",
             "uk,co,example,www2)/",
             "de,example)/private/x",
+            "fr,a)/2019/1",
+            "fr,b,c)/",
         ] {
             assert!(exclusions.cover(covered.as_bytes()), "{covered}");
         }

@@ -14,7 +14,7 @@ use waypost_index::lookup::{Cursor, Direction, Order};
 use waypost_index::range::{Range, ranges};
 use waypost_index::revisit::{self, Original, Resolver};
 use waypost_index::timestamp::Time;
-use waypost_surt::{Canonicalizer, Dialect};
+use waypost_surt::Canonicalizer;
 
 use crate::access::Exclusions;
 use crate::body::Listener;
@@ -120,24 +120,22 @@ impl Search<'_> {
 
     /// How many pages the answer has. Filters do not count.
     pub(crate) fn pages(&self, page: Page) -> Result<Pages, Failure> {
-        let Some(splits) = self.splits()? else {
-            return Ok(Pages {
-                pages: 0,
-                blocks: 0,
-            });
+        let nothing = Pages {
+            pages: 0,
+            blocks: 0,
+        };
+        let Some((_, splits)) = self.largest()? else {
+            return Ok(nothing);
         };
         // A single block of a ZipNum index may have nothing of the range, and nothing may be shown of
         // what there is.
-        let unsure = splits.is_empty() || !self.exclusions.is_empty() || self.latest.is_some();
+        let unsure = splits == 0 || !self.exclusions.is_empty() || self.latest.is_some();
         if unsure && !self.has_any()? {
-            return Ok(Pages {
-                pages: 0,
-                blocks: 0,
-            });
+            return Ok(nothing);
         }
         Ok(Pages {
-            pages: splits.len() as u64 / page.size + 1,
-            blocks: splits.len() as u64 + 1,
+            pages: splits / page.size + 1,
+            blocks: splits + 1,
         })
     }
 
@@ -277,7 +275,7 @@ impl Search<'_> {
 
     /// The ranges of the URL in an index.
     fn ranges(&self, open: &OpenIndex) -> Result<Vec<Range>, Failure> {
-        let url = &with_scheme(&self.query.url, open.dialect);
+        let url = &open.dialect.complete(&self.query.url);
         let mut surt = Vec::new();
         if Canonicalizer::new(open.dialect)
             .canonicalize(url, &mut surt)
@@ -289,28 +287,40 @@ impl Search<'_> {
         Ok(ranges(url, &surt, self.query.kind))
     }
 
-    /// Where the answer can be split, or `None` if there is none.
-    fn splits(&self) -> Result<Option<Vec<Vec<u8>>>, Failure> {
-        let mut all: Option<Vec<Vec<u8>>> = None;
+    /// The index in which the answer has most blocks, and in how many places it can be split there.
+    /// `None` if no index has any of it. Pages are cut where the blocks of this index begin.
+    fn largest(&self) -> Result<Option<(&OpenIndex, u64)>, Failure> {
+        let mut largest: Option<(&OpenIndex, u64)> = None;
         for open in self.indexes {
-            for range in self.ranges(open)? {
-                if let Some(splits) = open.index.splits(&range, BLOCK)? {
-                    all.get_or_insert_default().extend(splits);
-                }
+            let mut count = 0;
+            let any = self.each_split(open, |_| count += 1)?;
+            if any && largest.is_none_or(|(_, most)| count > most) {
+                largest = Some((open, count));
             }
         }
-        if let Some(splits) = &mut all {
-            splits.sort_unstable();
-            splits.dedup();
+        Ok(largest)
+    }
+
+    fn each_split(&self, open: &OpenIndex, mut visit: impl FnMut(&[u8])) -> Result<bool, Failure> {
+        let (mut any, mut seen) = (false, 0_u32);
+        for range in self.ranges(open)? {
+            any |= open.index.each_split(&range, BLOCK, |line| {
+                visit(line);
+                seen = seen.wrapping_add(1);
+                match seen % BETWEEN_LOOKS {
+                    0 => self.clock.look(),
+                    _ => Ok(()),
+                }
+            })?;
         }
-        Ok(all)
+        Ok(any)
     }
 
     /// The first line of a page and the first one behind it, where there are such.
     #[expect(clippy::type_complexity, reason = "a lower and an upper bound")]
     fn page_bounds(&self, page: Page) -> Result<(Option<Vec<u8>>, Option<Vec<u8>>), Failure> {
-        let splits = self.splits()?.unwrap_or_default();
-        let pages = splits.len() as u64 / page.size + 1;
+        let largest = self.largest()?;
+        let pages = largest.map_or(1, |(_, splits)| splits / page.size + 1);
         if page.number >= pages {
             let message = format!(
                 "Page {} invalid: First Page is 0, Last Page is {}",
@@ -319,24 +329,19 @@ impl Search<'_> {
             );
             return Err(BadQuery(message).into());
         }
-        let split = |number: u64| {
-            let at = number.checked_mul(page.size)?.checked_sub(1)?;
-            splits.get(usize::try_from(at).ok()?).cloned()
-        };
-        Ok((split(page.number), split(page.number + 1)))
-    }
-}
-
-/// The URL with the scheme that people leave out, which the dialect `webrecorder` does not add.
-fn with_scheme(url: &[u8], dialect: Dialect) -> Vec<u8> {
-    let scheme = memchr::memmem::find(url, b"://").map(|at| &url[..at]);
-    match scheme {
-        _ if dialect != Dialect::Webrecorder => url.to_vec(),
-        Some(scheme) => {
-            let rest = &url[scheme.len()..];
-            [&scheme.to_ascii_lowercase(), rest].concat()
+        let (mut lower, mut upper) = (None, None);
+        if let Some((open, _)) = largest {
+            let mut number = 0_u64;
+            self.each_split(open, |line| {
+                number += 1;
+                if number == page.number.saturating_mul(page.size) {
+                    lower = Some(line.to_vec());
+                } else if number == (page.number + 1).saturating_mul(page.size) {
+                    upper = Some(line.to_vec());
+                }
+            })?;
         }
-        None => [b"http://", url].concat(),
+        Ok((lower, upper))
     }
 }
 

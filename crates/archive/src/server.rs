@@ -1,10 +1,10 @@
 //! The server: requests in, answers out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -94,6 +94,8 @@ pub struct Server {
     turns: Arc<Semaphore>,
     cache: Arc<BlockCache>,
     metrics: Metrics,
+    /// Why queries failed since the last report.
+    failures: Mutex<BTreeSet<String>>,
     /// The problems that were reported last, so that they are not reported every second.
     reported: Mutex<Vec<String>>,
 }
@@ -125,6 +127,7 @@ impl Server {
             options,
             cache,
             metrics: Metrics::new(),
+            failures: Mutex::default(),
             reported: Mutex::default(),
         })
     }
@@ -162,7 +165,10 @@ impl Server {
 
     /// Reopens what has changed, and returns what there is to say about it.
     pub fn refresh(&self) -> Vec<String> {
-        let mut said = Vec::new();
+        let mut said: Vec<String> = std::mem::take(&mut *lock(&self.failures))
+            .into_iter()
+            .map(|failure| format!("queries failed: {failure}"))
+            .collect();
         let mut problems = Vec::new();
         for (name, collection) in &self.collections {
             let (reopened, errors) = collection.refresh();
@@ -297,6 +303,9 @@ impl Server {
             Route::Cdx { api, .. } => {
                 let query = request.uri.query().unwrap_or_default();
                 match Query::parse(api, query) {
+                    Ok(query) if query.output == Output::Link && self.options.replay.is_none() => {
+                        no_replay()
+                    }
                     Ok(query) => self.rows(collection, query, None, gzip, started).await,
                     Err(error) => message(StatusCode::BAD_REQUEST, &error.to_string()),
                 }
@@ -342,8 +351,8 @@ impl Server {
             let clock = Clock::new(deadline, Some(sink.listener()));
             let result = server.write_rows(&collection, &query, links.as_ref(), &clock, &mut sink);
             drop(clock);
-            if let Err(Failure::Index(_)) = result {
-                server.metrics.failures.inc();
+            if let Err(Failure::Index(error)) = &result {
+                server.failed(error);
             }
             sink.finish(result);
             server.metrics.running.dec();
@@ -378,8 +387,8 @@ impl Server {
             Ok(rows) => Some(Ok(text.finish(rows, gzip))),
             Err(Failure::NotSmall | Failure::TooLong) => None,
             Err(failure) => {
-                if let Failure::Index(_) = failure {
-                    self.metrics.failures.inc();
+                if let Failure::Index(error) = &failure {
+                    self.failed(error);
                 }
                 Some(Err(failure))
             }
@@ -563,6 +572,15 @@ impl Server {
         Ok(closest)
     }
 
+    /// Remembers why an index could not be read. Clients are not told, but the operator is.
+    fn failed(&self, error: &Error) {
+        self.metrics.failures.inc();
+        let mut failures = lock(&self.failures);
+        if failures.len() < 16 {
+            failures.insert(error.to_string());
+        }
+    }
+
     fn exclusions(&self) -> Arc<Exclusions> {
         let exclusions = self
             .exclusions
@@ -676,6 +694,10 @@ impl Links {
         let links: Vec<String> = links.iter().flatten().map(ToString::to_string).collect();
         links.join(", ")
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn cores() -> usize {

@@ -4,6 +4,7 @@
 //! one that it would read. Files are compared by device and inode, which detects links and other
 //! spellings of a path.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
@@ -83,12 +84,37 @@ fn same(output: &Path, input: &Path) -> Option<PathBuf> {
     if same_file(output, input) && !input.is_dir() {
         return Some(input.to_owned());
     }
-    if !input.is_dir() || output.is_dir() {
+    if output.is_dir() {
         return None;
     }
-    let inside = input::expand([input]).ok()?.sources;
+    // The data files of a ZipNum index are next to it.
+    let is_idx = |extension: &OsStr| extension == "idx" || extension == "summary";
+    let folder = match input.extension().is_some_and(is_idx) && input.is_file() {
+        true => input.parent()?,
+        false => input,
+    };
+    // Whatever the command reads in a folder, a file that is already there is not an output.
+    if is_below(output, folder) {
+        return Some(output.to_owned());
+    }
+    // Links to files in the folder.
+    let inside = match input.is_dir() {
+        true => input::expand([input]).ok()?.sources,
+        false => return None,
+    };
     inside
         .into_iter()
         .map(|source| source.container().unwrap_or(&source).path().to_owned())
         .find(|path| same_file(output, path))
+}
+
+fn is_below(file: &Path, folder: &Path) -> bool {
+    let folder = match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    };
+    match (file.canonicalize(), folder.canonicalize()) {
+        (Ok(file), Ok(folder)) => folder.is_dir() && file.starts_with(folder),
+        _ => false,
+    }
 }

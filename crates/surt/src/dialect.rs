@@ -1,5 +1,6 @@
 //! The dialects: sets of canonicalisation rules.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -39,6 +40,31 @@ impl Dialect {
     }
 }
 
+impl Dialect {
+    /// A URI as people type it, `example.com/a`, with what the dialect needs to make a SURT of it. Only
+    /// `webrecorder` needs a scheme in lower case; the other dialects assume one.
+    pub fn complete(self, uri: &[u8]) -> Cow<'_, [u8]> {
+        if self != Dialect::Webrecorder {
+            return Cow::Borrowed(uri);
+        }
+        let colon = memchr::memchr(b':', uri);
+        let scheme = colon.map(|colon| &uri[..colon]).filter(|scheme| {
+            scheme.first().is_some_and(u8::is_ascii_alphabetic)
+                && scheme
+                    .iter()
+                    .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-'))
+        });
+        match scheme {
+            None => Cow::Owned([b"http://", uri].concat()),
+            Some(scheme) if scheme.iter().any(u8::is_ascii_uppercase) => {
+                let rest = &uri[scheme.len()..];
+                Cow::Owned([&scheme.to_ascii_lowercase(), rest].concat())
+            }
+            Some(_) => Cow::Borrowed(uri),
+        }
+    }
+}
+
 impl fmt::Display for Dialect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -58,5 +84,26 @@ impl FromStr for Dialect {
             .into_iter()
             .find(|dialect| dialect.name() == name)
             .ok_or_else(|| UnknownDialect(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uri_gets_the_scheme_that_people_leave_out() {
+        for (typed, complete) in [
+            ("example.com/a", "http://example.com/a"),
+            ("HTTPS://Example.com/", "https://Example.com/"),
+            ("example.com/?u=http://b", "http://example.com/?u=http://b"),
+            ("example.com:8080/", "http://example.com:8080/"),
+            ("mailto:a@b.com", "mailto:a@b.com"),
+            ("http://a", "http://a"),
+        ] {
+            let found = Dialect::Webrecorder.complete(typed.as_bytes());
+            assert_eq!(found, complete.as_bytes(), "{typed}");
+            assert_eq!(Dialect::Ia.complete(typed.as_bytes()), typed.as_bytes());
+        }
     }
 }

@@ -387,3 +387,79 @@ fn what_a_killed_run_leaves_is_removed_by_the_next_but_not_what_a_living_one_use
     assert_eq!(living.wait().unwrap().code(), Some(143));
     assert_eq!(names(&work), ["out"]);
 }
+
+#[test]
+fn a_file_in_a_folder_that_is_read_is_not_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fs::create_dir(at("warcs")).unwrap();
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/crawl.warc.gz");
+    fs::copy(example, at("warcs/crawl.warc.gz")).unwrap();
+    let made = run(
+        &["index", "warc", &at("warcs"), "-o", &at("warcs/crawl.cdxj")],
+        b"",
+    );
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    let made = run(
+        &["index", "zipnum", &at("warcs/crawl.cdxj"), "-o", &at("z")],
+        b"",
+    );
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    let uri = "http://www.example.com/";
+    for arguments in [
+        vec![
+            "index",
+            "warc",
+            &at("warcs"),
+            "-o",
+            &at("warcs/crawl.warc.gz"),
+        ],
+        vec![
+            "index",
+            "fetch",
+            &at("warcs/crawl.cdxj"),
+            uri,
+            "-o",
+            &at("warcs/crawl.warc.gz"),
+        ],
+        vec![
+            "index",
+            "convert",
+            &at("z/cluster.idx"),
+            "--to",
+            "cdxj",
+            "-o",
+            &at("z/cdx-00000.gz"),
+        ],
+        vec![
+            "index",
+            "lookup",
+            &at("z"),
+            uri,
+            "--misses",
+            &at("z/cluster.idx"),
+        ],
+        vec![
+            "index",
+            "rekey",
+            &at("z"),
+            "--dialect",
+            "ia",
+            "-o",
+            &at("z/cluster.idx"),
+        ],
+    ] {
+        let refused = run(&arguments, b"");
+        assert_eq!(refused.code, 2, "{arguments:?}: {}", refused.stderr);
+        assert!(
+            refused.stderr.contains("hint: write to another file"),
+            "{}",
+            refused.stderr
+        );
+    }
+    assert_eq!(
+        fs::read(at("warcs/crawl.warc.gz")).unwrap(),
+        fs::read(example).unwrap()
+    );
+    assert_eq!(run(&["index", "lookup", &at("z"), uri], b"").code, 0);
+}

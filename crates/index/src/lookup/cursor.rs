@@ -179,7 +179,7 @@ impl<'a> Cursor<'a> {
         self.rows = Rows::Done;
         match &self.index.kind {
             Kind::Flat(map) => {
-                let bounds = cut(map, &self.range);
+                let bounds = cut(self.index.flat(), &self.range);
                 map.check()?;
                 (self.from, self.to) = bounds.map_err(|error| self.name(error))?;
             }

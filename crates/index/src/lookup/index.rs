@@ -175,37 +175,47 @@ impl Index {
         }
     }
 
-    /// Where a range can be split into parts of about equal size: the first lines of its blocks, or the
-    /// starts of them, without the first block. A flat file has blocks of `size` bytes. `None` if no
-    /// block has lines of the range; a block of a ZipNum index only may have some.
+    /// Visits where a range can be split into parts of about equal size: the first lines of its blocks,
+    /// or the starts of them, without the first block. A flat file has blocks of `size` bytes. Returns
+    /// whether any block has lines of the range; one of a ZipNum index only may have some.
     ///
     /// # Errors
-    /// If the index cannot be read.
-    pub fn splits(&self, range: &Range, size: usize) -> Result<Option<Vec<Vec<u8>>>> {
-        let mut splits = Vec::new();
+    /// If the index cannot be read, or `visit` fails.
+    pub fn each_split<E: From<Error>>(
+        &self,
+        range: &Range,
+        size: usize,
+        mut visit: impl FnMut(&[u8]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<bool, E> {
+        // The same line again would make an empty part.
+        let mut last = range.start.clone();
+        let mut see = |line: &[u8]| match line > &last[..] {
+            true => {
+                last.clear();
+                last.extend_from_slice(line);
+                visit(line)
+            }
+            false => Ok(()),
+        };
         match &self.kind {
             Kind::Flat(map) => {
-                let bounds = cut(map, range);
+                let lines = self.flat();
+                let bounds = cut(lines, range);
                 map.check()?;
                 let (from, to) = bounds.map_err(|error| error.in_file(self.path.display()))?;
-                if from == to {
-                    return Ok(None);
-                }
                 let mut at = from + size;
                 while at < to {
-                    let (_, end) = line_around(map, at);
+                    let (_, end) = line_around(lines, at);
                     let start = end + 1;
                     if start >= to {
                         break;
                     }
-                    let (_, end) = line_around(map, start);
-                    // The same line again would make an empty part.
-                    if splits.last().is_none_or(|last| last != &map[start..end]) {
-                        splits.push(map[start..end].to_vec());
-                    }
+                    let (_, end) = line_around(lines, start);
+                    see(&lines[start..end])?;
                     at = start + size;
                 }
                 map.check()?;
+                Ok(from < to)
             }
             Kind::ZipNum(zipnum) => {
                 let mut at = zipnum.first_row(&range.start)?;
@@ -215,24 +225,21 @@ impl Index {
                     if key >= &range.end[..] {
                         break;
                     }
-                    if any && key > &range.start[..] {
-                        splits.push(key.to_vec());
+                    if any {
+                        see(key)?;
                     }
                     any = true;
                     at = next;
                 }
-                if !any {
-                    return Ok(None);
-                }
+                Ok(any)
             }
         }
-        Ok(Some(splits))
     }
 
-    /// The lines of a flat file; `None` for ZipNum.
+    /// The lines of a flat file, without a byte-order mark; nothing for ZipNum.
     pub(crate) fn flat(&self) -> &[u8] {
         match &self.kind {
-            Kind::Flat(map) => map,
+            Kind::Flat(map) => map.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(map),
             Kind::ZipNum(_) => &[],
         }
     }
@@ -240,7 +247,10 @@ impl Index {
     /// The first bytes, to detect the layout.
     pub(crate) fn sample(&self, size: usize) -> Result<Vec<u8>> {
         match &self.kind {
-            Kind::Flat(map) => Ok(map[..map.len().min(size)].to_vec()),
+            Kind::Flat(_) => {
+                let lines = self.flat();
+                Ok(lines[..lines.len().min(size)].to_vec())
+            }
             Kind::ZipNum(zipnum) => {
                 let mut lines = zipnum.block(zipnum.row_near(0, 1)?)?;
                 lines.truncate(size);

@@ -76,7 +76,10 @@ impl Rows {
             Rows::Mapped(map) => return Ok(line_around(map, at).0),
             Rows::Paged(pages) => pages,
         };
-        let last = (at / pages.page).min(pages.pages.len().saturating_sub(1));
+        if pages.pages.is_empty() {
+            return Ok(0);
+        }
+        let last = (at / pages.page).min(pages.pages.len() - 1);
         for number in (0..=last).rev() {
             let page = pages.read(number)?;
             if page.lines.is_empty() || page.start > at {

@@ -10,6 +10,7 @@ use waypost_index::range::{Match, ranges};
 use waypost_index::timestamp::Time;
 use waypost_index::wacz::Wacz;
 use waypost_index::warc::WarcRecord;
+use waypost_io::opened::same_file;
 use waypost_io::{AtomicFile, FileRange, RangeRead, Source};
 use waypost_surt::{Canonicalizer, Dialect};
 
@@ -267,14 +268,27 @@ impl Fetch {
             ))
             .hint("read files outside the folder with --anywhere, if you trust the index");
         }
-        let below = FileRange::open(&base.join(path));
-        let file = match (below, path.file_name()) {
+        let open = |path: PathBuf| -> waypost_io::Result<_> {
+            let file = FileRange::open(&path)?;
+            Ok((file, path))
+        };
+        let file = match (open(base.join(path)), path.file_name()) {
             // The index may have been made where files were in other folders.
             (Err(error), Some(last)) if error.is_missing() => {
-                FileRange::open(&base.join(last)).map_err(|_| error)
+                open(base.join(last)).map_err(|_| error)
             }
             (below, _) => below,
         };
+        if let (Ok((_, path)), Some(output)) = (&file, &self.output)
+            && same_file(path, output)
+        {
+            return Err(anyhow::anyhow!(
+                "{} has the record, and is the output",
+                path.display()
+            ))
+            .hint("write to another file");
+        }
+        let file = file.map(|(file, _)| file);
         let file = file.map(|file| Arc::new(file) as Arc<dyn RangeRead>);
         match &self.warcs {
             None => file.hint(WARCS),
@@ -288,8 +302,9 @@ const WARCS: &str = "say where the WARC files are with --warcs FOLDER or --warcs
 impl Search<'_> {
     fn surt(&mut self, uri: &str) -> anyhow::Result<Vec<u8>> {
         let mut surt = Vec::new();
+        let whole = self.canonicalizer.dialect().complete(uri.as_bytes());
         self.canonicalizer
-            .canonicalize(uri.as_bytes(), &mut surt)
+            .canonicalize(&whole, &mut surt)
             .with_context(|| format!("cannot look up {uri}"))?;
         Ok(surt)
     }

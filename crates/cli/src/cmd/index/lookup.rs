@@ -432,14 +432,15 @@ impl Lookup {
             (None, Some(wildcard)) => wildcard,
             (kind, _) => (kind.map_or(Match::default(), Match::from), uri),
         };
+        let whole = canonicalizer.dialect().complete(uri.as_bytes());
         let mut surt = Vec::new();
         canonicalizer
-            .canonicalize(uri.as_bytes(), &mut surt)
+            .canonicalize(&whole, &mut surt)
             .with_context(|| format!("cannot look up {uri}"))?;
         let ranges = if self.as_pywb {
-            vec![pywb_range(uri.as_bytes(), &surt, kind)]
+            vec![pywb_range(&whole, &surt, kind)]
         } else {
-            ranges(uri.as_bytes(), &surt, kind)
+            ranges(&whole, &surt, kind)
         };
         Ok(Query { ranges })
     }

@@ -40,7 +40,7 @@ use crate::printer::Printer;
     \x20   --replay 'https://archive.example/{timestamp}/{url}' --embargo 6m\n\
     \n\
     Then ask:\n\
-    \x20 curl 'http://127.0.0.1:8080/all/cdx?url=example.com&output=json'")]
+    \x20 curl 'http://127.0.0.1:8080/all/cdx?url=gazette.example.com&limit=1'")]
 pub(crate) struct Serve {
     /// Sorted files, folders of ZipNum indexes or of sorted files, or .idx files
     #[arg(value_name = "INDEX", required_unless_present = "collection", value_hint = ValueHint::AnyPath)]
