@@ -11,7 +11,7 @@ use waypost_surt::{Canonicalizer, Dialect};
 
 /// SURT prefixes and URLs whose captures are not shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Exclusions {
+pub(crate) struct Exclusions {
     /// Sorted; none is a prefix of another.
     prefixes: Vec<Vec<u8>>,
     /// The keys of URLs. What is below them is covered by prefixes.
@@ -24,7 +24,7 @@ impl Exclusions {
     ///
     /// # Errors
     /// The number and the text of the first line that is neither.
-    pub fn parse(text: &[u8]) -> Result<Exclusions, (usize, String)> {
+    pub(crate) fn parse(text: &[u8]) -> Result<Exclusions, (usize, String)> {
         let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
         let mut exclusions = Exclusions::default();
         for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
@@ -99,18 +99,18 @@ impl Exclusions {
     }
 
     /// Whether captures with this key are not shown.
-    pub fn cover(&self, key: &[u8]) -> bool {
+    pub(crate) fn cover(&self, key: &[u8]) -> bool {
         let after = self.prefixes.partition_point(|prefix| &prefix[..] <= key);
         (after > 0 && key.starts_with(&self.prefixes[after - 1])) || self.keys.contains(key)
     }
 
     /// The number of prefixes.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.prefixes.len()
     }
 
     /// Whether nothing is excluded.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.prefixes.is_empty()
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct Start {
     pub(crate) gzip: bool,
     /// Whether `first` is all.
     pub(crate) whole: bool,
-    /// Whether there is no capture in it.
+    /// Whether no captures were found.
     pub(crate) nothing: bool,
 }
 

@@ -57,9 +57,8 @@ mod row;
 mod search;
 mod server;
 
-pub use access::{Embargo, Exclusions};
+pub use access::Embargo;
 pub use collection::{Collection, Source};
-pub use failure::Failure;
 pub use log::AccessLog;
 pub use query::{Api, BadQuery, Limit, Output, Page, Query};
 pub use resume::Resume;

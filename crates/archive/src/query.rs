@@ -95,7 +95,7 @@ pub struct Query {
     pub limit: Limit,
     /// Whether revisits get the media type, status and location of the capture that they repeat.
     pub resolve: bool,
-    /// The fields to return; all if there are none.
+    /// The fields to return; `None` returns all of them.
     pub fields: Option<Vec<String>>,
     /// The format.
     pub output: Output,
@@ -155,7 +155,7 @@ impl Query {
     }
 
     /// The captures of one URL, as a TimeMap lists them.
-    pub fn of_url(url: &[u8], output: Output) -> Query {
+    pub(crate) fn of_url(url: &[u8], output: Output) -> Query {
         Query {
             api: Api::Pywb,
             url: url.to_vec(),
@@ -200,11 +200,7 @@ fn kind<'u>(given: &Parameters, url: &'u [u8]) -> Result<(Match, &'u [u8]), BadQ
                 url,
             ))
         }
-        None => Ok(match (url.strip_prefix(b"*."), url.strip_suffix(b"*")) {
-            (Some(domain), _) => (Match::Domain, domain),
-            (None, Some(prefix)) => (Match::Prefix, prefix),
-            (None, None) => (Match::Exact, url),
-        }),
+        None => Ok(Match::of_wildcard(url).unwrap_or((Match::Exact, url))),
     }
 }
 

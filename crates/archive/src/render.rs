@@ -1,7 +1,7 @@
 //! Formats the rows of an answer.
 
 use waypost_index::layout::Shape;
-use waypost_index::lookup::Form;
+use waypost_index::lookup::{Form, WAYBACK_COLUMNS};
 use waypost_index::timestamp::Time;
 use waypost_index::{Field, Fields};
 use waypost_memento::{Datetime, Link, Replay};
@@ -9,17 +9,6 @@ use waypost_memento::{Datetime, Link, Replay};
 use crate::query::{Api, Output, Query};
 use crate::resume::Resume;
 use crate::row::{Row, json_value, string, value};
-
-/// The columns of the Wayback Machine.
-const WAYBACK: [&str; 7] = [
-    "urlkey",
-    "timestamp",
-    "original",
-    "mimetype",
-    "statuscode",
-    "digest",
-    "length",
-];
 
 /// The columns of text answers.
 const TEXT: [&str; 9] = [
@@ -59,7 +48,7 @@ impl<'q> Renderer<'q> {
         let given = given.map(|fields| fields.iter().map(String::as_str).collect());
         let columns: Option<&[&str]> = match (query.output, query.api) {
             (Output::Text, Api::Pywb) => Some(&TEXT),
-            (Output::Text | Output::Arrays, _) => Some(&WAYBACK),
+            (Output::Text | Output::Arrays, _) => Some(&WAYBACK_COLUMNS),
             _ => None,
         };
         Renderer {
@@ -116,7 +105,7 @@ impl<'q> Renderer<'q> {
                 out.push(b'\n');
             }
             (Output::Arrays, fields) => {
-                let fields = fields.as_deref().unwrap_or(&WAYBACK);
+                let fields = fields.as_deref().unwrap_or(&WAYBACK_COLUMNS);
                 if self.rows == 0 {
                     out.push(b'[');
                     array(fields.iter().map(|name| name.as_bytes().into()), out);

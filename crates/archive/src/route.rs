@@ -7,16 +7,19 @@ use crate::query::Api;
 pub(crate) enum Route {
     /// The list of collections.
     Collections,
+    /// A request to a collection.
+    Collection(String, Request),
+}
+
+/// What is requested of a collection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
     /// A query of the CDX server.
-    Cdx { collection: String, api: Api },
+    Cdx(Api),
     /// `/COLL/timemap/FORMAT/URL`.
-    TimeMap {
-        collection: String,
-        format: String,
-        url: String,
-    },
+    TimeMap { format: String, url: String },
     /// `/COLL/timegate/URL` or `/COLL/URL`.
-    TimeGate { collection: String, url: String },
+    TimeGate { url: String },
 }
 
 impl Route {
@@ -37,7 +40,7 @@ impl Route {
             _ => None,
         };
         if let Some(api) = api {
-            return Some(Route::Cdx { collection, api });
+            return Some(Route::Collection(collection, Request::Cdx(api)));
         }
         let whole = |url: &str| {
             let url = match query {
@@ -48,11 +51,11 @@ impl Route {
         };
         if let Some(rest) = rest.strip_prefix("timemap/") {
             let (format, url) = rest.split_once('/')?;
-            return Some(Route::TimeMap {
-                collection,
+            let request = Request::TimeMap {
                 format: format.to_owned(),
                 url: whole(url)?,
-            });
+            };
+            return Some(Route::Collection(collection, request));
         }
         let url = match rest.strip_prefix("timegate/") {
             Some(url) => whole(url)?,
@@ -69,16 +72,16 @@ impl Route {
                 whole(url)?
             }
         };
-        Some(Route::TimeGate { collection, url })
+        Some(Route::Collection(collection, Request::TimeGate { url }))
     }
 
     /// Its kind, for metrics.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Route::Collections => "collections",
-            Route::Cdx { .. } => "cdx",
-            Route::TimeMap { .. } => "timemap",
-            Route::TimeGate { .. } => "timegate",
+            Route::Collection(_, Request::Cdx(_)) => "cdx",
+            Route::Collection(_, Request::TimeMap { .. }) => "timemap",
+            Route::Collection(_, Request::TimeGate { .. }) => "timegate",
         }
     }
 }
@@ -115,25 +118,25 @@ mod tests {
     use super::*;
 
     fn timegate(url: &str) -> Option<Route> {
-        let (collection, url) = ("test".to_owned(), url.to_owned());
-        Some(Route::TimeGate { collection, url })
+        let url = url.to_owned();
+        Some(Route::Collection(
+            "test".to_owned(),
+            Request::TimeGate { url },
+        ))
     }
 
     #[test]
     fn paths_name_a_collection_and_what_is_wanted_of_it() {
-        let cdx = |api| {
-            let collection = "test".to_owned();
-            Some(Route::Cdx { collection, api })
-        };
+        let cdx = |api| Some(Route::Collection("test".to_owned(), Request::Cdx(api)));
         assert_eq!(Route::of("/", None), Some(Route::Collections));
         assert_eq!(Route::of("/test/index", Some("url=a")), cdx(Api::Pywb));
         assert_eq!(Route::of("/test/cdx", None), cdx(Api::Pywb));
         assert_eq!(Route::of("/test/cdx/search/cdx", None), cdx(Api::Wayback));
-        let timemap = Route::TimeMap {
-            collection: "test".to_owned(),
+        let timemap = Request::TimeMap {
             format: "link".to_owned(),
             url: "http://a.com/?b=c".to_owned(),
         };
+        let timemap = Route::Collection("test".to_owned(), timemap);
         let path = "/test/timemap/link/http://a.com/";
         assert_eq!(Route::of(path, Some("b=c")), Some(timemap));
         for path in [

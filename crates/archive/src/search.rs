@@ -34,17 +34,41 @@ const MOST_KEPT: usize = 32 << 20;
 /// The size of the parts into which an answer from a flat file is split, about that of a ZipNum block.
 const BLOCK: usize = 1 << 20;
 
-/// What to search, and within which limits.
-pub(crate) struct Search<'a> {
-    pub(crate) indexes: &'a [Arc<OpenIndex>],
-    pub(crate) query: &'a Query,
-    pub(crate) exclusions: &'a Exclusions,
+/// What is shown of a collection while a query runs.
+pub(crate) struct View {
+    pub(crate) indexes: Vec<Arc<OpenIndex>>,
+    pub(crate) exclusions: Arc<Exclusions>,
     /// The latest capture that may be shown.
     pub(crate) latest: Option<Time>,
-    pub(crate) clock: &'a Clock,
-    pub(crate) most_rows: u64,
+}
+
+impl View {
+    /// A search that returns at most `most_rows`, for which `wanted` must be parsed in JSON.
+    pub(crate) fn search<'a>(
+        &'a self,
+        query: &'a Query,
+        clock: &'a Clock,
+        most_rows: u64,
+        wanted: Fields,
+    ) -> Search<'a> {
+        Search {
+            view: self,
+            query,
+            clock,
+            most_rows,
+            wanted,
+        }
+    }
+}
+
+/// What to search, and within which limits.
+pub(crate) struct Search<'a> {
+    view: &'a View,
+    query: &'a Query,
+    clock: &'a Clock,
+    most_rows: u64,
     /// The fields that the answer needs from JSON.
-    pub(crate) wanted: Fields,
+    wanted: Fields,
 }
 
 /// When a search has to stop.
@@ -129,7 +153,7 @@ impl Search<'_> {
         };
         // A single block of a ZipNum index may have nothing of the range, and nothing may be shown of
         // what there is.
-        let unsure = splits == 0 || !self.exclusions.is_empty() || self.latest.is_some();
+        let unsure = splits == 0 || !self.view.exclusions.is_empty() || self.view.latest.is_some();
         if unsure && !self.has_any()? {
             return Ok(nothing);
         }
@@ -224,7 +248,7 @@ impl Search<'_> {
             Limit::Last(_) => 0,
         };
         for kept in keep.into_rows().into_iter().skip(skip) {
-            let open = &self.indexes[kept.part];
+            let open = &self.view.indexes[kept.part];
             if let Some((capture, shape)) = read(open, &kept.line, steps.wanted) {
                 let resolved = kept.original.as_ref();
                 let row = Row {
@@ -246,8 +270,8 @@ impl Search<'_> {
             Some(page) if !self.query.count_pages => Some(self.page_bounds(page)?),
             _ => None,
         };
-        let mut parts = Vec::with_capacity(self.indexes.len());
-        for open in self.indexes {
+        let mut parts = Vec::with_capacity(self.view.indexes.len());
+        for open in &self.view.indexes {
             let mut ranges = self.ranges(open)?;
             if let Some(resume) = &self.query.resume {
                 clip(&mut ranges, Some(&resume.line), None);
@@ -291,7 +315,7 @@ impl Search<'_> {
     /// `None` if no index has any of it. Pages are cut where the blocks of this index begin.
     fn largest(&self) -> Result<Option<(&OpenIndex, u64)>, Failure> {
         let mut largest: Option<(&OpenIndex, u64)> = None;
-        for open in self.indexes {
+        for open in &self.view.indexes {
             let mut count = 0;
             let any = self.each_split(open, |_| count += 1)?;
             if any && largest.is_none_or(|(_, most)| count > most) {
@@ -504,8 +528,8 @@ impl<'a> Steps<'a> {
         let search = self.search;
         let query = search.query;
         let time = capture.time();
-        if search.exclusions.cover(capture.key())
-            || search.latest.is_some_and(|latest| {
+        if search.view.exclusions.cover(capture.key())
+            || search.view.latest.is_some_and(|latest| {
                 // `2026` may be the end of 2026.
                 Time::last_of(capture.timestamp()).or(time) > Some(latest)
             })

@@ -33,8 +33,8 @@ use crate::log::{AccessLog, LogEntry};
 use crate::metrics::Metrics;
 use crate::query::{Api, BadQuery, Limit, Output, Query};
 use crate::render::{Renderer, TimeMapHead, datetime};
-use crate::route::Route;
-use crate::search::{Clock, Search};
+use crate::route::{self, Route};
+use crate::search::{Clock, View};
 
 /// How long a query waits for others before it is refused.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -283,24 +283,21 @@ impl Server {
     }
 
     async fn answer(self: Arc<Server>, route: Route, request: &Parts, started: Instant) -> Answer {
-        let collection = match &route {
+        let (name, wanted) = match route {
             Route::Collections => {
                 let names: Vec<&String> = self.collections.keys().collect();
                 let list = json!({ "collections": names });
                 return plain(StatusCode::OK, JSON, list.to_string());
             }
-            Route::Cdx { collection, .. }
-            | Route::TimeMap { collection, .. }
-            | Route::TimeGate { collection, .. } => collection,
+            Route::Collection(name, wanted) => (name, wanted),
         };
-        let Some(collection) = self.collections.get(collection).cloned() else {
-            let text = format!("unknown collection {collection}");
+        let Some(collection) = self.collections.get(&name).cloned() else {
+            let text = format!("unknown collection {name}");
             return message(StatusCode::NOT_FOUND, &text);
         };
         let gzip = accepts_gzip(&request.headers);
-        match route {
-            Route::Collections => message(StatusCode::NOT_FOUND, "not found"),
-            Route::Cdx { api, .. } => {
+        match wanted {
+            route::Request::Cdx(api) => {
                 let query = request.uri.query().unwrap_or_default();
                 match Query::parse(api, query) {
                     Ok(query) if query.output == Output::Link && self.options.replay.is_none() => {
@@ -310,12 +307,12 @@ impl Server {
                     Err(error) => message(StatusCode::BAD_REQUEST, &error.to_string()),
                 }
             }
-            Route::TimeMap { format, url, .. } => {
+            route::Request::TimeMap { format, url } => {
                 let links = self.links(&collection, &url, &request.headers);
                 self.timemap(collection, &format, links, gzip, started)
                     .await
             }
-            Route::TimeGate { url, .. } => {
+            route::Request::TimeGate { url } => {
                 let links = self.links(&collection, &url, &request.headers);
                 self.timegate(collection, links, &request.headers, started)
                     .await
@@ -412,17 +409,8 @@ impl Server {
                 timegate: links.timegate.clone(),
             });
         }
-        let indexes = collection.indexes();
-        let exclusions = self.exclusions();
-        let search = Search {
-            indexes: &indexes,
-            query,
-            exclusions: &exclusions,
-            latest: self.latest(),
-            clock,
-            most_rows: self.options.most_rows,
-            wanted: renderer.wanted(),
-        };
+        let view = self.view(collection);
+        let search = view.search(query, clock, self.options.most_rows, renderer.wanted());
         if let Some(page) = query.page.filter(|_| query.count_pages) {
             let pages = search.pages(page)?;
             let text = match query.api {
@@ -547,17 +535,9 @@ impl Server {
         query: &Query,
         deadline: Instant,
     ) -> Result<Option<(Datetime, String)>, Failure> {
-        let indexes = collection.indexes();
-        let exclusions = self.exclusions();
-        let search = Search {
-            indexes: &indexes,
-            query,
-            exclusions: &exclusions,
-            latest: self.latest(),
-            clock: &Clock::new(deadline, None),
-            most_rows: 1,
-            wanted: Fields::from(Field::Url),
-        };
+        let view = self.view(collection);
+        let clock = Clock::new(deadline, None);
+        let search = view.search(query, &clock, 1, Fields::from(Field::Url));
         let mut closest = None;
         search.run(&mut |row| {
             let url = row.text(Field::Url).unwrap_or_default();
@@ -581,18 +561,18 @@ impl Server {
         }
     }
 
-    fn exclusions(&self) -> Arc<Exclusions> {
+    /// What is shown of a collection now.
+    fn view(&self, collection: &Collection) -> View {
         let exclusions = self
             .exclusions
             .read()
             .unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&exclusions.1)
-    }
-
-    /// The time of the latest capture that is shown now.
-    fn latest(&self) -> Option<Time> {
-        let embargo = self.options.embargo?;
-        Some(embargo.latest(Timestamp::now()))
+        let embargo = self.options.embargo;
+        View {
+            indexes: collection.indexes(),
+            exclusions: Arc::clone(&exclusions.1),
+            latest: embargo.map(|embargo| embargo.latest(Timestamp::now())),
+        }
     }
 
     fn links(&self, collection: &Collection, url: &str, headers: &HeaderMap) -> Links {
@@ -634,7 +614,7 @@ impl Server {
 /// How the answer to a query is sent.
 struct AnswerForm {
     media_type: &'static str,
-    /// What to say if there are no captures, unless that is an answer, too.
+    /// The error message for no captures; `None` if an empty answer is sent instead.
     nothing: Option<String>,
 }
 

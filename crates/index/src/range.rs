@@ -46,11 +46,11 @@ impl Match {
 
     /// Parses wildcards: `*.example.com` is a domain and `example.com/a*` a prefix. Returns the URI
     /// without the star.
-    pub fn of_wildcard(uri: &str) -> Option<(Match, &str)> {
-        if let Some(domain) = uri.strip_prefix("*.") {
+    pub fn of_wildcard(uri: &[u8]) -> Option<(Match, &[u8])> {
+        if let Some(domain) = uri.strip_prefix(b"*.") {
             return Some((Match::Domain, domain));
         }
-        uri.strip_suffix('*').map(|prefix| (Match::Prefix, prefix))
+        uri.strip_suffix(b"*").map(|prefix| (Match::Prefix, prefix))
     }
 }
 
@@ -215,13 +215,13 @@ mod tests {
     #[test]
     fn stars_are_read_as_people_write_them() {
         assert_eq!(
-            Match::of_wildcard("*.a.com"),
-            Some((Match::Domain, "a.com"))
+            Match::of_wildcard(b"*.a.com"),
+            Some((Match::Domain, &b"a.com"[..]))
         );
         assert_eq!(
-            Match::of_wildcard("a.com/b*"),
-            Some((Match::Prefix, "a.com/b"))
+            Match::of_wildcard(b"a.com/b*"),
+            Some((Match::Prefix, &b"a.com/b"[..]))
         );
-        assert_eq!(Match::of_wildcard("a.com/b"), None);
+        assert_eq!(Match::of_wildcard(b"a.com/b"), None);
     }
 }

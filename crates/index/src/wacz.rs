@@ -109,7 +109,7 @@ impl Wacz {
     /// The index files in `indexes/`, in the order of their names. Those of ZipNum are its data files.
     ///
     /// # Errors
-    /// If there is none, or one cannot be read.
+    /// If the file has no index, or one cannot be read.
     pub fn indexes(&self) -> Result<Vec<Source>> {
         let entries = self.index_entries()?;
         entries
@@ -157,7 +157,7 @@ impl Wacz {
     /// The index to search, if there is one: the only one, or that of ZipNum.
     ///
     /// # Errors
-    /// If there is none or several, or it cannot be read.
+    /// If the file does not have exactly one index, or it cannot be read.
     pub(crate) fn search(&self) -> Result<Search> {
         let entries = self.index_entries()?;
         let [entry] = entries[..] else {

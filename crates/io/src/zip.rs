@@ -99,7 +99,7 @@ impl End {
     /// Finds the end record in the last bytes of a file, which start at `start`.
     ///
     /// # Errors
-    /// If there is none, or the archive is split.
+    /// If no end record is found, or the archive is split.
     pub fn find(tail: &[u8], start: u64) -> Result<End, Problem> {
         let is_end = |at: &usize| {
             tail[*at..].starts_with(b"PK\x05\x06")

@@ -136,7 +136,10 @@ impl Filter {
 
 impl Subject {
     fn of_wayback(name: &str) -> Subject {
-        let column = name.parse().ok().and_then(|at: usize| WAYBACK.get(at));
+        let column = name
+            .parse()
+            .ok()
+            .and_then(|at: usize| WAYBACK_COLUMNS.get(at));
         Subject::of(column.copied().unwrap_or(name))
     }
 
@@ -153,7 +156,7 @@ impl Subject {
 }
 
 /// The columns of the Wayback Machine's CDX server.
-const WAYBACK: [&str; 7] = [
+pub const WAYBACK_COLUMNS: [&str; 7] = [
     "urlkey",
     "timestamp",
     "original",

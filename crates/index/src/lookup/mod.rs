@@ -23,7 +23,7 @@ use crate::timestamp::Time;
 
 pub use cache::BlockCache;
 pub use cursor::{Cursor, Direction};
-pub use filter::Filter;
+pub use filter::{Filter, WAYBACK_COLUMNS};
 pub use index::Index;
 pub use locate::{Located, choose};
 pub use render::Form;

@@ -121,8 +121,8 @@ impl Locations {
         places.iter().for_each(|place| add(place));
         let name = String::from_utf8_lossy(part);
         match &self.base {
-            // The location or, if there is none, the name is taken at its word: asking for other
-            // names costs time.
+            // Only the listed locations are tried, or else the name of the part: a request for
+            // another name would cost time.
             Base::Url(_) if !places.is_empty() => {}
             Base::Url(_) if name.ends_with(".gz") => add(&escaped(&name)),
             Base::Url(_) => {

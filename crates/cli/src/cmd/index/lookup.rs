@@ -428,11 +428,11 @@ impl Lookup {
     }
 
     fn query(&self, canonicalizer: &mut Canonicalizer, uri: &str) -> anyhow::Result<Query> {
-        let (kind, uri) = match (self.kind, Match::of_wildcard(uri)) {
+        let (kind, bare) = match (self.kind, Match::of_wildcard(uri.as_bytes())) {
             (None, Some(wildcard)) => wildcard,
-            (kind, _) => (kind.map_or(Match::default(), Match::from), uri),
+            (kind, _) => (kind.map_or(Match::default(), Match::from), uri.as_bytes()),
         };
-        let whole = canonicalizer.dialect().complete(uri.as_bytes());
+        let whole = canonicalizer.dialect().complete(bare);
         let mut surt = Vec::new();
         canonicalizer
             .canonicalize(&whole, &mut surt)

@@ -14,8 +14,8 @@ use crate::printer::Printer;
 /// Replace the keys of indexes by the SURTs of their URLs, and sort the lines again
 ///
 /// Nothing but the keys changes. Captures without a URL, rows that are not captures of the Web and bad
-/// lines are copied as they are. The key of a POST request is computed from the method and the body in
-/// its JSON, and kept if there are none.
+/// lines are copied unchanged. The key of a POST request is computed from the method and the body in
+/// its JSON; if the JSON lacks them, the key is kept.
 #[derive(Args)]
 #[command(after_help = "Example:\n\
     \x20 waypost index rekey 2020.cdxj --dialect webrecorder -o rekeyed.cdxj\n\
