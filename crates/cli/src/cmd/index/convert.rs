@@ -1,12 +1,9 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, ValueEnum};
-use waypost_index::convert::{self, Options, Target};
-use waypost_io::{Source, sort, temporary};
+use waypost_index::convert::{self, Converted, Target};
 
-use super::destination::{Destination, options, report_written};
-use crate::args::{BadLines, Inputs, ResourceArgs};
-use crate::cmd::profile::report_bad_lines;
+use super::rewrite::Rewrite;
 use crate::exit::Exit;
 use crate::plural;
 use crate::printer::Printer;
@@ -22,20 +19,11 @@ use crate::printer::Printer;
     \n\
     Exit code 1: an input was damaged; everything before the damage was converted.")]
 pub(crate) struct Convert {
-    #[command(flatten)]
-    inputs: Inputs,
     /// The layout to write
     #[arg(long, value_name = "LAYOUT", value_enum)]
     to: Layout,
-    /// Remove duplicate lines
-    #[arg(short, long)]
-    unique: bool,
     #[command(flatten)]
-    destination: Destination,
-    #[command(flatten)]
-    resources: ResourceArgs,
-    #[command(flatten)]
-    bad_lines: BadLines,
+    rewrite: Rewrite,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -51,50 +39,31 @@ const NAMED: usize = 20;
 
 impl Convert {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
-        let sources = self.inputs.sources(out)?;
-        let resources = self.resources.resources(self.destination.path())?;
-        let folder = temporary::folder_in(&resources.temporary)?;
-        let unsorted = folder.path().join("converted");
-        let mut writer = self.destination.create(resources.threads)?;
-        let mut rejects = self.bad_lines.file()?;
-        let progress = out.progress();
-        let converting = Options {
-            strict: self.bad_lines.strict,
-            rejects: rejects.as_mut(),
-            progress: progress.clone(),
-        };
         let (target, name) = match self.to {
             Layout::Cdx11 => (Target::Cdx11, "CDX 11"),
             Layout::Cdxj => (Target::Cdxj, "CDXJ"),
         };
-        let mut converted = convert::convert(&sources, target, converting, &unsorted)?;
-        let sorting = options(resources, self.unique, &progress);
-        let mut report = sort::sort(&[Source::new(unsorted)], &sorting, &mut writer)?;
-        report.damaged.append(&mut converted.outcome.damage);
-        drop(progress);
-        if let Some(rejects) = rejects {
-            rejects.finish()?;
-        }
-        let written = writer.finish()?;
-        report_bad_lines(&converted.outcome.rejects, out);
-        if !converted.lost.is_empty() {
-            out.warn(format_args!(
-                "left out what {name} cannot hold: {}",
-                fields(&converted.lost)
-            ));
-        }
-        if !converted.escaped.is_empty() {
-            out.note(format_args!(
-                "percent-escaped spaces in {}",
-                fields(&converted.escaped)
-            ));
-        }
-        Ok(report_written(
+        self.rewrite.run(
             out,
-            self.destination.name(),
-            &report,
-            &written,
-        ))
+            |sources, options, path| convert::convert(sources, target, options, path),
+            |converted| &mut converted.outcome,
+            |converted, out| report(converted, name, out),
+        )
+    }
+}
+
+fn report(converted: &Converted, name: &str, out: &Printer) {
+    if !converted.lost.is_empty() {
+        out.warn(format_args!(
+            "left out what {name} cannot hold: {}",
+            fields(&converted.lost)
+        ));
+    }
+    if !converted.escaped.is_empty() {
+        out.note(format_args!(
+            "percent-escaped spaces in {}",
+            fields(&converted.escaped)
+        ));
     }
 }
 

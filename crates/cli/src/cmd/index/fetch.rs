@@ -12,11 +12,11 @@ use waypost_index::wacz::Wacz;
 use waypost_index::warc::WarcRecord;
 use waypost_io::opened::same_file;
 use waypost_io::{AtomicFile, FileRange, RangeRead, Source};
-use waypost_surt::{Canonicalizer, Dialect};
+use waypost_surt::Canonicalizer;
 
-use super::keys;
+use super::keys::KeyArgs;
 use super::lookup::filter;
-use crate::args::{ResourceArgs, dialects};
+use crate::args::ResourceArgs;
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::printer::Printer;
@@ -60,12 +60,8 @@ pub(crate) struct Fetch {
     /// The file to write [default: standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
-    /// The dialect of the index's SURTs [default: detected]
-    #[arg(long, value_parser = dialects())]
-    dialect: Option<Dialect>,
-    /// Search an index even if some of its keys are not the SURTs of their URLs
-    #[arg(long)]
-    trust_keys: bool,
+    #[command(flatten)]
+    keys: KeyArgs,
     /// Read files outside the folders if the index names them
     #[arg(long)]
     anywhere: bool,
@@ -103,10 +99,7 @@ impl Fetch {
         let files = self.remote.files();
         let index = self.remote.open(&files, &self.index, out)?;
         let index = index.anywhere(self.anywhere);
-        let dialect = match self.trust_keys {
-            true => self.dialect.unwrap_or_else(|| index.usual_dialect()),
-            false => keys::dialect_of(&index, &self.index, self.dialect, out)?,
-        };
+        let dialect = self.keys.dialect_of(&index, &self.index, out)?;
         let mut search = Search {
             index: &index,
             canonicalizer: Canonicalizer::new(dialect),

@@ -2,12 +2,41 @@
 
 use std::path::Path;
 
+use clap::Args;
 use waypost_index::lookup::Index;
 use waypost_surt::Dialect;
 
+use crate::args::dialects;
 use crate::hint::Hint;
 use crate::plural;
 use crate::printer::Printer;
+
+/// How the keys of an index are searched.
+#[derive(Args)]
+pub(crate) struct KeyArgs {
+    /// The dialect of the index's SURTs [default: detected]
+    #[arg(long, value_parser = dialects())]
+    dialect: Option<Dialect>,
+    /// Search an index even if some of its keys are not the SURTs of their URLs
+    #[arg(long)]
+    trust_keys: bool,
+}
+
+impl KeyArgs {
+    /// The dialect to search an index with. Unless the keys are trusted, a sample of them is compared
+    /// with their URLs.
+    pub(crate) fn dialect_of(
+        &self,
+        index: &Index,
+        path: &Path,
+        out: &Printer,
+    ) -> anyhow::Result<Dialect> {
+        match self.trust_keys {
+            true => Ok(self.dialect.unwrap_or_else(|| index.usual_dialect())),
+            false => dialect_of(index, path, self.dialect, out),
+        }
+    }
+}
 
 /// The dialect of an index's keys, detected unless it is given. An index whose keys are not the SURTs
 /// of its URLs is refused, because lookups would miss captures.

@@ -12,10 +12,10 @@ use waypost_index::range::{Match, pywb_range, ranges};
 use waypost_index::timestamp::Time;
 use waypost_io::pieces::{PIECE, Piece, Pieces};
 use waypost_io::{AtomicFile, Error, ErrorKind, Phase, Source};
-use waypost_surt::{Canonicalizer, Dialect};
+use waypost_surt::Canonicalizer;
 
-use super::keys;
-use crate::args::{ResourceArgs, dialects};
+use super::keys::KeyArgs;
+use crate::args::ResourceArgs;
 use crate::exit::Exit;
 use crate::plural;
 use crate::printer::Printer;
@@ -91,12 +91,8 @@ pub(crate) struct Lookup {
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Cdxj)]
     format: Format,
-    /// The dialect of the index's SURTs [default: detected]
-    #[arg(long, value_parser = dialects())]
-    dialect: Option<Dialect>,
-    /// Search an index even if some of its keys are not the SURTs of their URLs
-    #[arg(long)]
-    trust_keys: bool,
+    #[command(flatten)]
+    keys: KeyArgs,
     /// Read data files outside the folder of a ZipNum index if its rows or .loc file name them
     #[arg(long)]
     anywhere: bool,
@@ -193,10 +189,7 @@ impl Lookup {
         let files = self.remote.files();
         let index = self.remote.open(&files, &self.index, out)?;
         let index = index.anywhere(self.anywhere);
-        let dialect = match self.trust_keys {
-            true => self.dialect.unwrap_or_else(|| index.usual_dialect()),
-            false => keys::dialect_of(&index, &self.index, self.dialect, out)?,
-        };
+        let dialect = self.keys.dialect_of(&index, &self.index, out)?;
         let mut search = Search::new(&index, self.wanted());
         let mut misses = match &self.misses {
             Some(path) => Some(AtomicFile::create(path)?),

@@ -13,6 +13,7 @@ pub(crate) mod keys;
 mod lookup;
 mod merge;
 mod rekey;
+mod rewrite;
 mod serve;
 mod sort;
 mod unzip;

@@ -1,12 +1,10 @@
 use clap::Args;
-use waypost_index::rekey::{self, Options, Rekeyed};
-use waypost_io::{Source, sort, temporary};
+use waypost_index::rekey::{self, Rekeyed};
 use waypost_report::count;
 use waypost_surt::Dialect;
 
-use super::destination::{Destination, options, report_written};
-use crate::args::{BadLines, Inputs, ResourceArgs, dialects};
-use crate::cmd::profile::report_bad_lines;
+use super::rewrite::Rewrite;
+use crate::args::dialects;
 use crate::exit::Exit;
 use crate::plural;
 use crate::printer::Printer;
@@ -22,89 +20,58 @@ use crate::printer::Printer;
     \n\
     Exit code 1: an input was damaged; everything before the damage was written.")]
 pub(crate) struct Rekey {
-    #[command(flatten)]
-    inputs: Inputs,
     /// The dialect of the new keys
     #[arg(long, value_name = "DIALECT", value_parser = dialects())]
     dialect: Dialect,
-    /// Remove duplicate lines
-    #[arg(short, long)]
-    unique: bool,
     #[command(flatten)]
-    destination: Destination,
-    #[command(flatten)]
-    resources: ResourceArgs,
-    #[command(flatten)]
-    bad_lines: BadLines,
+    rewrite: Rewrite,
 }
 
 impl Rekey {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
-        let sources = self.inputs.sources(out)?;
-        let resources = self.resources.resources(self.destination.path())?;
-        let folder = temporary::folder_in(&resources.temporary)?;
-        let unsorted = folder.path().join("rekeyed");
-        let mut writer = self.destination.create(resources.threads)?;
-        let mut rejects = self.bad_lines.file()?;
-        let progress = out.progress();
-        let rekeying = Options {
-            strict: self.bad_lines.strict,
-            rejects: rejects.as_mut(),
-            progress: progress.clone(),
-        };
-        let mut rekeyed = rekey::rekey(&sources, self.dialect, rekeying, &unsorted)?;
-        let sorting = options(resources, self.unique, &progress);
-        let mut report = sort::sort(&[Source::new(unsorted)], &sorting, &mut writer)?;
-        report.damaged.append(&mut rekeyed.outcome.damage);
-        drop(progress);
-        if let Some(rejects) = rejects {
-            rejects.finish()?;
-        }
-        let written = writer.finish()?;
-        self.report(&rekeyed, out);
-        Ok(report_written(
+        let dialect = self.dialect;
+        self.rewrite.run(
             out,
-            self.destination.name(),
-            &report,
-            &written,
-        ))
+            |sources, options, path| rekey::rekey(sources, dialect, options, path),
+            |rekeyed| &mut rekeyed.outcome,
+            |rekeyed, out| report(rekeyed, dialect, out),
+        )
     }
+}
 
-    fn report(&self, rekeyed: &Rekeyed, out: &Printer) {
-        report_bad_lines(&rekeyed.outcome.rejects, out);
+fn report(rekeyed: &Rekeyed, dialect: Dialect, out: &Printer) {
+    out.note(format_args!(
+        "replaced {} of {} by SURTs of the dialect {}",
+        count(rekeyed.replaced),
+        plural::of(rekeyed.outcome.tally.captures, "key"),
+        dialect
+    ));
+    for example in &rekeyed.examples {
         out.note(format_args!(
-            "replaced {} of {} by SURTs of the dialect {}",
-            count(rekeyed.replaced),
-            plural::of(rekeyed.outcome.tally.captures, "key"),
-            self.dialect
+            "  {} is now {} ({})",
+            example.key, example.surt, example.url
         ));
-        for example in &rekeyed.examples {
+    }
+    for (kept, why) in [
+        (rekeyed.without_url, "without a URL"),
+        (rekeyed.without_surt, "whose URL has no SURT"),
+        (
+            rekeyed.requests,
+            "of requests whose body is not in the line",
+        ),
+    ] {
+        if kept > 0 {
             out.note(format_args!(
-                "  {} is now {} ({})",
-                example.key, example.surt, example.url
+                "kept the keys of {} {why}",
+                plural::of(kept, "capture")
             ));
         }
-        for (kept, why) in [
-            (rekeyed.without_url, "without a URL"),
-            (rekeyed.without_surt, "whose URL has no SURT"),
-            (
-                rekeyed.requests,
-                "of requests whose body is not in the line",
-            ),
-        ] {
-            if kept > 0 {
-                out.note(format_args!(
-                    "kept the keys of {} {why}",
-                    plural::of(kept, "capture")
-                ));
-            }
-        }
-        let others: u64 = rekeyed.outcome.tally.non_web.iter().sum();
-        if others > 0 {
-            out.note(format_args!(
-                "kept the keys of {} not of the Web",
-                plural::of(others, "row")
-            ));
-        }
+    }
+    let others: u64 = rekeyed.outcome.tally.non_web.iter().sum();
+    if others > 0 {
+        out.note(format_args!(
+            "kept the keys of {} not of the Web",
+            plural::of(others, "row")
+        ));
     }
 }

@@ -14,10 +14,9 @@ use waypost_index::input;
 use waypost_index::lookup::{BlockCache, Index};
 use waypost_memento::Replay;
 use waypost_net::server::Limits;
-use waypost_surt::Dialect;
 
-use super::keys;
-use crate::args::{ThreadArgs, dialects, number, size};
+use super::keys::KeyArgs;
+use crate::args::{ThreadArgs, number, size};
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::interrupt;
@@ -84,12 +83,8 @@ pub(crate) struct Serve {
     /// Append a line for each request to this file, `-` for stderr
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     access_log: Option<PathBuf>,
-    /// The dialect of the SURTs [default: detected for each index]
-    #[arg(long, value_parser = dialects())]
-    dialect: Option<Dialect>,
-    /// Serve an index even if some of its keys are not the SURTs of their URLs
-    #[arg(long)]
-    trust_keys: bool,
+    #[command(flatten)]
+    keys: KeyArgs,
     /// Read data files outside the folder of a ZipNum index if its rows or .loc file name them
     #[arg(long)]
     anywhere: bool,
@@ -209,10 +204,7 @@ impl Serve {
         for (name, path) in unnamed.chain(named) {
             for path in indexes_in(path)? {
                 let index = Index::open(&path)?.anywhere(self.anywhere).cached(cache);
-                let dialect = match self.trust_keys {
-                    true => self.dialect.unwrap_or_else(|| index.usual_dialect()),
-                    false => keys::dialect_of(&index, &path, self.dialect, out)?,
-                };
+                let dialect = self.keys.dialect_of(&index, &path, out)?;
                 collections
                     .entry(name.to_owned())
                     .or_default()
