@@ -1,0 +1,24 @@
+//! A Memento aggregator (RFC 7089): asks many archives at once and merges what they hold.
+//!
+//! ```text
+//! registry ─► decide ─► ask ─► merge ─► answer
+//! ```
+//!
+//! ```
+//! use waypost_router::Registry;
+//!
+//! let list = br#"[
+//!     {"id": "a", "timemap": "http://a.example/timemap/link/", "probability": 0.3},
+//!     {"id": "b", "timemap": "http://b.example/timemap/link", "probability": 0.9},
+//!     {"id": "c", "timemap": "http://c.example/timemap/link/", "ignore": true}
+//! ]"#;
+//! let registry = Registry::from_json(list)?;
+//! let ids: Vec<&str> = registry.archives.iter().map(|archive| archive.id.as_str()).collect();
+//! assert_eq!(ids, ["b", "a"]);
+//! assert_eq!(registry.archives[0].timemap.as_deref(), Some("http://b.example/timemap/link/"));
+//! # Ok::<(), serde_json::Error>(())
+//! ```
+
+mod registry;
+
+pub use registry::{Archive, Registry};
