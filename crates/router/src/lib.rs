@@ -19,6 +19,12 @@
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
+mod aggregate;
+mod decide;
+mod lookup;
 mod registry;
 
+pub use aggregate::{Aggregate, Found, Outcome, Reply};
+pub use decide::{Choice, Decision, Reason, decide};
+pub use lookup::{Lookup, Wanted};
 pub use registry::{Archive, Registry};
