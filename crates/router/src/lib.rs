@@ -5,18 +5,18 @@
 //! ```
 //!
 //! ```
-//! use waypost_router::Registry;
+//! use waypost_router::{ArchiveLimits, Registry};
 //!
 //! let list = br#"[
 //!     {"id": "a", "timemap": "http://a.example/timemap/link/", "probability": 0.3},
 //!     {"id": "b", "timemap": "http://b.example/timemap/link", "probability": 0.9},
 //!     {"id": "c", "timemap": "http://c.example/timemap/link/", "ignore": true}
 //! ]"#;
-//! let registry = Registry::from_json(list)?;
+//! let registry = Registry::from_json(list, &ArchiveLimits::default())?;
 //! let ids: Vec<&str> = registry.archives.iter().map(|archive| archive.id.as_str()).collect();
 //! assert_eq!(ids, ["b", "a"]);
 //! assert_eq!(registry.archives[0].timemap.as_deref(), Some("http://b.example/timemap/link/"));
-//! # Ok::<(), serde_json::Error>(())
+//! # Ok::<(), waypost_io::Error>(())
 //! ```
 
 mod aggregate;
@@ -27,4 +27,4 @@ mod registry;
 pub use aggregate::{Aggregate, Found, Outcome, Reply};
 pub use decide::{Choice, Decision, Reason, decide};
 pub use lookup::{Lookup, Wanted};
-pub use registry::{Archive, Registry};
+pub use registry::{Archive, ArchiveLimits, Registry};
