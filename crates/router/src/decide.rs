@@ -26,18 +26,51 @@ pub struct Choice {
 pub enum Reason {
     /// Nothing is known about its holdings.
     Unknown,
+    /// The client did not select it.
+    NotSelected,
 }
 
 /// Decides which archives are asked for a lookup, in which order, and why.
-pub fn decide(registry: &Registry, _lookup: &Lookup) -> Decision {
-    let everyone = 0..registry.archives.len();
-    Decision {
-        choices: everyone
-            .map(|archive| Choice {
-                archive,
+pub fn decide(registry: &Registry, lookup: &Lookup) -> Decision {
+    let archives = registry.archives.iter().enumerate();
+    let mut choices: Vec<Choice> = archives
+        .map(|(place, archive)| match lookup.archives.has(&archive.id) {
+            true => Choice {
+                archive: place,
                 asked: true,
                 reason: Reason::Unknown,
-            })
-            .collect(),
+            },
+            false => Choice {
+                archive: place,
+                asked: false,
+                reason: Reason::NotSelected,
+            },
+        })
+        .collect();
+    choices.sort_by_key(|choice| !choice.asked);
+    Decision { choices }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Archive, Selection, Wanted};
+
+    #[test]
+    fn archives_that_a_client_selects_are_asked() {
+        let registry = Registry {
+            archives: ["a", "b", "c"].map(Archive::new).to_vec(),
+        };
+        let lookup = Lookup {
+            archives: Selection::parse("!b").unwrap(),
+            ..Lookup::new("http://a.example/", Wanted::All)
+        };
+        let decision = decide(&registry, &lookup);
+        let choices = decision.choices.iter();
+        let choices: Vec<_> = choices
+            .map(|choice| (choice.archive, choice.asked))
+            .collect();
+        assert_eq!(choices, [(0, true), (2, true), (1, false)]);
+        assert_eq!(decision.choices[2].reason, Reason::NotSelected);
     }
 }

@@ -26,5 +26,5 @@ mod registry;
 
 pub use aggregate::{Aggregate, Found, Outcome, Reply};
 pub use decide::{Choice, Decision, Reason, decide};
-pub use lookup::{Lookup, Wanted};
+pub use lookup::{Lookup, Selection, Wanted};
 pub use registry::{Archive, ArchiveLimits, Registry};
