@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use waypost_index::rejects::RejectsFile;
 use waypost_index::select::{Revisits, Select};
 use waypost_index::{input, wacz};
+pub(crate) use waypost_io::quantity::{number, size};
 use waypost_io::{Resources, Source};
 use waypost_surt::Dialect;
 
@@ -226,59 +227,6 @@ fn memory(text: &str) -> Result<usize, String> {
     usize::try_from(bytes).map_err(|_| format!("`{text}` is more than this machine can address"))
 }
 
-/// Parses a size: `200K`, `1.5M`, `4GiB`. K, M, G and T are powers of 1,000; KiB, MiB, GiB and TiB
-/// are powers of 1,024.
-pub(crate) fn size(text: &str) -> Result<u64, String> {
-    let invalid = || format!("invalid size `{text}`: write 200K, 512M or 4GiB");
-    let (number, unit) = split_unit(text);
-    let scale = match unit.as_str() {
-        "" | "B" => 1.0,
-        "K" | "KB" => 1e3,
-        "M" | "MB" => 1e6,
-        "G" | "GB" => 1e9,
-        "T" | "TB" => 1e12,
-        "KIB" => 1024.0,
-        "MIB" => 1024.0 * 1024.0,
-        "GIB" => 1024.0 * 1024.0 * 1024.0,
-        "TIB" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
-        _ => return Err(invalid()),
-    };
-    scaled(number, scale)
-        .filter(|&bytes| bytes > 0)
-        .ok_or_else(invalid)
-}
-
-/// Parses a number: `800M`, `1.5G`, `200,000`; K, M, G and T are powers of 1,000.
-pub(crate) fn number(text: &str) -> Result<u64, String> {
-    let invalid = || format!("invalid number `{text}`: write 800M or 200000");
-    let (number, unit) = split_unit(text);
-    let scale = match unit.as_str() {
-        "" => 1.0,
-        "K" => 1e3,
-        "M" => 1e6,
-        "G" => 1e9,
-        "T" => 1e12,
-        _ => return Err(invalid()),
-    };
-    scaled(number, scale).ok_or_else(invalid)
-}
-
-fn split_unit(text: &str) -> (&str, String) {
-    let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    (number, text[number.len()..].to_ascii_uppercase())
-}
-
-fn scaled(number: &str, scale: f64) -> Option<u64> {
-    let plain = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b',' | b'_');
-    if !number.bytes().all(plain) {
-        return None;
-    }
-    let value: f64 = number.replace([',', '_'], "").parse().ok()?;
-    Some(value * scale)
-        .filter(|value| *value < 1e18)
-        .map(|value| value as u64)
-}
-
 /// Parses the name of a dialect, and lists all of them for completions.
 pub(crate) fn dialects() -> impl TypedValueParser<Value = Dialect> {
     PossibleValuesParser::new(Dialect::ALL.map(Dialect::name))
@@ -327,36 +275,6 @@ pub(crate) fn refuse_json_on_stdout(format: Format, output: &Path) -> anyhow::Re
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn k_is_a_thousand_and_kib_is_1024() {
-        assert_eq!(size("512"), Ok(512));
-        assert_eq!(size("1K"), Ok(1_000));
-        assert_eq!(size("1KiB"), Ok(1_024));
-        assert_eq!(size("256m"), Ok(256_000_000));
-        assert_eq!(size("4GiB"), Ok(4 << 30));
-        assert_eq!(size("1.04M"), Ok(1_040_000));
-        assert_eq!(size("1.5GB"), Ok(1_500_000_000));
-        for wrong in [
-            "",
-            "M",
-            "0",
-            "-1",
-            "1X",
-            "99999999999T",
-            "nan",
-            "inf",
-            "1e3",
-        ] {
-            assert!(size(wrong).is_err(), "{wrong}");
-        }
-        assert_eq!(number("800M"), Ok(800_000_000));
-        assert_eq!(number("200,000"), Ok(200_000));
-        assert_eq!(number("0"), Ok(0));
-        for wrong in ["", "M", "-1", "1X", "9999999999T", "nan", "inf", "1KiB"] {
-            assert!(number(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn memory_has_a_floor() {

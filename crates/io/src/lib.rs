@@ -41,6 +41,7 @@
 //! | [`atomic`], [`writer`] | files that appear complete or not at all; plain, gzipped or blocked output |
 //! | [`temporary`] | temporary files, and their removal after a process is killed |
 //! | [`resources`], [`progress`] | limits on memory, temporary files and threads; progress by phase |
+//! | [`quantity`] | sizes, numbers and durations as people write them |
 //! | [`error`] | errors with file, line and byte |
 
 pub mod atomic;
@@ -57,6 +58,7 @@ pub mod partial;
 pub mod pieces;
 pub mod pipeline;
 pub mod progress;
+pub mod quantity;
 pub mod ranged;
 pub mod resources;
 pub mod sort;

@@ -1,5 +1,6 @@
 //! Memento URIs by template.
 
+use std::fmt;
 use std::str::FromStr;
 
 use crate::Datetime;
@@ -42,6 +43,23 @@ impl Replay {
     }
 }
 
+impl fmt::Display for Replay {
+    /// The template.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (first, second) = match self.timestamp_first {
+            true => ("{timestamp}", "{url}"),
+            false => ("{url}", "{timestamp}"),
+        };
+        let Replay {
+            before,
+            between,
+            behind,
+            ..
+        } = self;
+        write!(f, "{before}{first}{between}{second}{behind}")
+    }
+}
+
 impl FromStr for Replay {
     type Err = InvalidTemplate;
 
@@ -77,6 +95,7 @@ mod tests {
         );
         let replay: Replay = "https://a/?u={url}&t={timestamp}#".parse().unwrap();
         assert_eq!(replay.uri(at, "x"), "https://a/?u=x&t=20140101000000#");
+        assert_eq!(replay.to_string(), "https://a/?u={url}&t={timestamp}#");
         assert_eq!(
             replay.uri(at, "é <"),
             "https://a/?u=%C3%A9%20%3C&t=20140101000000#"

@@ -20,11 +20,15 @@
 //! ```
 
 mod aggregate;
+mod config;
 mod decide;
 mod lookup;
 mod registry;
 
 pub use aggregate::{Aggregate, Found, Outcome, Reply};
+pub use config::{
+    CacheConfig, ClientConfig, Config, LogConfig, LogFormat, RoutingConfig, ServerConfig,
+};
 pub use decide::{Choice, Decision, Reason, decide};
 pub use lookup::{Lookup, Selection, Wanted};
 pub use registry::{Archive, ArchiveLimits, Registry};

@@ -13,8 +13,8 @@ use waypost_surt::Dialect;
 /// The archives that can be asked, in the order of preference.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Registry {
-    /// Archives that are to be asked; those with a higher probability first, then in the order of
-    /// the file. Their ids are unique.
+    /// Archives that are to be asked; those with a higher priority first, then those with a higher
+    /// probability, then in the order of the file. Their ids are unique.
     pub archives: Vec<Archive>,
 }
 
@@ -33,6 +33,8 @@ pub struct Archive {
     pub cdx: Option<String>,
     /// Where its captures are replayed, for answers that do not name memento URIs.
     pub replay: Option<Replay>,
+    /// Archives with a higher priority come first, whatever their probability is.
+    pub priority: i64,
     /// How likely it is that this archive has a memento.
     pub probability: f64,
     /// What may be asked of it, and how much of its answers is read.
@@ -55,6 +57,7 @@ impl Archive {
             timegate: None,
             cdx: None,
             replay: None,
+            priority: 0,
             probability: 0.0,
             limits: ArchiveLimits::default(),
             allow_private: false,
@@ -171,7 +174,10 @@ impl Registry {
 
     /// Puts archives in the order of preference. An id that is taken already gets a number.
     pub fn new(mut archives: Vec<Archive>) -> Registry {
-        archives.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+        archives.sort_by(|a, b| {
+            let probability = b.probability.total_cmp(&a.probability);
+            b.priority.cmp(&a.priority).then(probability)
+        });
         let mut taken = HashSet::new();
         for archive in &mut archives {
             let id = archive.id.clone();
