@@ -38,3 +38,4 @@ pub mod server;
 pub use cache::Cache;
 pub use client::{Client, ClientOptions, Stats, is_url};
 pub use range::RemoteFile;
+pub use response::retry_after;

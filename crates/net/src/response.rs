@@ -127,8 +127,8 @@ impl Version {
     }
 }
 
-/// How long the server asks to wait, in seconds or until a date.
-pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+/// How long a server asks to wait in `Retry-After`, in seconds or until a date.
+pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let value = text(headers, &RETRY_AFTER)?.trim();
     if let Some(seconds) = number(value) {
         return Some(Duration::from_secs(seconds));

@@ -1,5 +1,6 @@
 //! What the archives answered to a lookup, together.
 
+use std::fmt;
 use std::time::Duration;
 
 use waypost_memento::Memento;
@@ -16,7 +17,7 @@ pub struct Aggregate {
 /// A memento and whose it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The memento.
+    /// The memento. What it was among those of its archive (first, last, …) is not kept.
     pub memento: Memento,
     /// The place of its archive in the registry.
     pub archive: usize,
@@ -39,6 +40,8 @@ pub struct Outcome {
 pub enum Reply {
     /// This number of mementos.
     Mementos(usize),
+    /// This number of mementos, but there may be more: why.
+    Partial(usize, String),
     /// It has none, and said so with this status.
     Nothing(u16),
     /// It failed with this status.
@@ -55,6 +58,20 @@ impl Reply {
     /// Whether mementos of this archive may be missing.
     pub fn is_incomplete(&self) -> bool {
         !matches!(self, Reply::Mementos(_) | Reply::Nothing(_))
+    }
+}
+
+impl fmt::Display for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reply::Mementos(count) => write!(f, "{count} mementos"),
+            Reply::Partial(count, why) => write!(f, "only {count} mementos: {why}"),
+            Reply::Nothing(status) => write!(f, "no mementos (status {status})"),
+            Reply::Status(status) => write!(f, "status {status}"),
+            Reply::Failed(why) => f.write_str(why),
+            Reply::Late => f.write_str("no answer in time"),
+            Reply::Spared(why) => write!(f, "not asked: {why}"),
+        }
     }
 }
 

@@ -20,15 +20,21 @@
 //! ```
 
 mod aggregate;
+pub mod ask;
 mod config;
 mod decide;
 mod lookup;
+mod merge;
 mod registry;
+mod router;
 
 pub use aggregate::{Aggregate, Found, Outcome, Reply};
+pub use ask::Client;
 pub use config::{
     CacheConfig, ClientConfig, Config, LogConfig, LogFormat, RoutingConfig, ServerConfig,
 };
 pub use decide::{Choice, Decision, Reason, decide};
 pub use lookup::{Lookup, Selection, Wanted};
+pub use merge::merge;
 pub use registry::{Archive, ArchiveLimits, Registry};
+pub use router::{AggregateOptions, Event, Observer, Router};

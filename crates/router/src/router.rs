@@ -1,0 +1,204 @@
+//! Aggregates: decides whom to ask, asks everyone at once, merges what arrives.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+use waypost_memento::Memento;
+
+use crate::ask::{Asked, Client, NamedHosts};
+use crate::decide::decide;
+use crate::merge::{merge, sort};
+use crate::{Aggregate, Lookup, Outcome, Registry, Reply};
+
+/// How long the last answers may still be parsed after the deadline.
+const GRACE: Duration = Duration::from_millis(200);
+
+/// Asks the archives of a registry. Clones share connections.
+#[derive(Clone)]
+pub struct Router {
+    registry: Arc<Registry>,
+    hosts: NamedHosts,
+    client: Client,
+}
+
+/// How a lookup is to be answered.
+#[derive(Clone)]
+pub struct AggregateOptions {
+    /// How long to wait for archives. What has arrived by then is the answer.
+    pub deadline: Duration,
+    /// Who is told what happens.
+    pub observer: Option<Arc<dyn Observer>>,
+}
+
+impl Default for AggregateOptions {
+    fn default() -> AggregateOptions {
+        AggregateOptions {
+            deadline: Duration::from_secs(60),
+            observer: None,
+        }
+    }
+}
+
+/// Is told what happens while a lookup is answered.
+pub trait Observer: Send + Sync {
+    /// Something happened. Must not block.
+    fn observe(&self, event: &Event);
+}
+
+/// What happens while a lookup is answered. Archives are named by their places in the registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// An archive is going to be asked.
+    Asking {
+        /// Which.
+        archive: usize,
+        /// When.
+        at: SystemTime,
+    },
+    /// An archive has answered, or has failed to.
+    Fetched {
+        /// Which.
+        archive: usize,
+        /// When it was asked.
+        start: SystemTime,
+        /// When its answer was there.
+        end: SystemTime,
+        /// What became of it.
+        reply: Reply,
+    },
+    /// The mementos of an archive were read from its answer.
+    Extracted {
+        /// Which.
+        archive: usize,
+        /// How many there are.
+        count: usize,
+        /// When reading began.
+        start: SystemTime,
+        /// When it was finished.
+        end: SystemTime,
+    },
+    /// The mementos of all archives were merged.
+    Merged {
+        /// How many there are.
+        count: usize,
+        /// When merging began.
+        start: SystemTime,
+        /// When it was finished.
+        end: SystemTime,
+    },
+}
+
+impl Router {
+    /// A router that asks the archives of a registry.
+    pub fn new(registry: Registry, client: Client) -> Router {
+        Router {
+            hosts: NamedHosts::new(&registry),
+            registry: Arc::new(registry),
+            client,
+        }
+    }
+
+    /// The archives.
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// Asks the archives for a lookup and merges what they answer before the deadline. Dropping the
+    /// future ends all requests.
+    pub async fn aggregate(&self, lookup: &Lookup, options: &AggregateOptions) -> Aggregate {
+        let start = Instant::now();
+        let deadline = start + options.deadline.min(Duration::from_secs(365 * 24 * 3600));
+        let choices = decide(&self.registry, lookup).choices;
+        let asked = choices.iter().filter(|choice| choice.asked);
+        let mut outcomes: Vec<Outcome> = asked
+            .map(|choice| Outcome {
+                archive: choice.archive,
+                took: Duration::ZERO,
+                reply: Reply::Late,
+            })
+            .collect();
+        let lookup = Arc::new(lookup.clone());
+        let mut running = JoinSet::new();
+        for outcome in &outcomes {
+            let (router, lookup) = (self.clone(), Arc::clone(&lookup));
+            let (archive, observer) = (outcome.archive, options.observer.clone());
+            running.spawn(async move {
+                let began = Instant::now();
+                let asked = router.ask(archive, &lookup, deadline, observer).await;
+                (archive, began.elapsed(), asked)
+            });
+        }
+        outcomes.sort_by_key(|outcome| outcome.archive);
+        let mut lists: Vec<(usize, Vec<Memento>)> = Vec::with_capacity(outcomes.len());
+        // Conversations end by themselves at the deadline, with what they have.
+        while let Ok(Some(done)) = timeout_at(deadline + GRACE, running.join_next()).await {
+            let Ok((archive, took, asked)) = done else {
+                continue;
+            };
+            let outcome = outcomes.iter_mut().find(|o| o.archive == archive);
+            if let Some(outcome) = outcome {
+                outcome.took = took;
+                outcome.reply = asked.reply;
+            }
+            lists.push((archive, asked.mementos));
+        }
+        for outcome in &mut outcomes {
+            if outcome.reply == Reply::Late && outcome.took.is_zero() {
+                outcome.took = start.elapsed();
+            }
+        }
+        let merging = SystemTime::now();
+        let mementos = merge(lists);
+        if let Some(observer) = &options.observer {
+            observer.observe(&Event::Merged {
+                count: mementos.len(),
+                start: merging,
+                end: SystemTime::now(),
+            });
+        }
+        Aggregate { mementos, outcomes }
+    }
+
+    async fn ask(
+        &self,
+        place: usize,
+        lookup: &Lookup,
+        deadline: Instant,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> Asked {
+        let archive = &self.registry.archives[place];
+        let start = SystemTime::now();
+        let observe = |event| {
+            if let Some(observer) = &observer {
+                observer.observe(&event);
+            }
+        };
+        observe(Event::Asking {
+            archive: place,
+            at: start,
+        });
+        let asked = self.client.ask(&self.hosts, archive, lookup, deadline);
+        let mut asked = asked.await;
+        let end = SystemTime::now();
+        let fetched = end.checked_sub(asked.parsing).unwrap_or(end).max(start);
+        observe(Event::Fetched {
+            archive: place,
+            start,
+            end: fetched,
+            reply: asked.reply.clone(),
+        });
+        if matches!(asked.reply, Reply::Mementos(_) | Reply::Partial(..)) {
+            sort(&mut asked.mementos);
+            observe(Event::Extracted {
+                archive: place,
+                count: asked.mementos.len(),
+                start: fetched,
+                end: SystemTime::now(),
+            });
+        }
+        asked
+    }
+}
