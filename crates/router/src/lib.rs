@@ -24,6 +24,7 @@ pub mod ask;
 mod config;
 mod decide;
 mod lookup;
+mod manners;
 mod merge;
 mod registry;
 mod router;
@@ -35,6 +36,7 @@ pub use config::{
 };
 pub use decide::{Choice, Decision, Reason, decide};
 pub use lookup::{Lookup, Selection, Wanted};
+pub use manners::{BreakerStyle, Change, Manners, Permit, Refusal, Standing};
 pub use merge::merge;
 pub use registry::{Archive, ArchiveLimits, Registry};
 pub use router::{AggregateOptions, Event, Observer, Router};
