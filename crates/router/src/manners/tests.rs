@@ -34,9 +34,8 @@ fn an_archive_that_fails_is_left_alone_longer_each_time() {
         assert_eq!(breaker.admit(now), Ok(Admission::Usual));
         assert_eq!(breaker.fail(now, Admission::Usual), None);
     }
-    let mut failures = 3;
     let mut admission = breaker.admit(now).unwrap();
-    for wait in [10, 20, 35, 35] {
+    for (failures, wait) in (3..).zip([10, 20, 35, 35]) {
         let wait = wait * SECOND;
         let change = breaker.fail(now, admission);
         assert_eq!(change, Some(Change::Rests { failures, wait }));
@@ -50,7 +49,6 @@ fn an_archive_that_fails_is_left_alone_longer_each_time() {
         assert_eq!(admission, Admission::Probe);
         // One probe at a time.
         assert!(breaker.admit(now).is_err());
-        failures += 1;
     }
     // Stragglers decide nothing.
     assert_eq!(breaker.succeed(Admission::Usual), None);
