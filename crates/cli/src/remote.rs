@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use clap::{Args, ValueHint};
 use waypost_index::lookup::Index;
 use waypost_index::zipnum::{Opener, Remote, ZipNum};
-use waypost_io::RangeRead;
+use waypost_io::{RangeRead, Source};
 use waypost_net::{Cache, Client, ClientOptions, Stats, is_url};
 
 use crate::hint::Hint;
@@ -46,12 +46,12 @@ impl RemoteArgs {
     pub(crate) fn open(
         &self,
         files: &RemoteFiles,
-        index: &Path,
+        index: &Source,
         out: &Printer,
     ) -> anyhow::Result<Index> {
         let connections = usize::from(self.connections);
-        let Some(url) = as_url(index) else {
-            return Ok(Index::open(index)?.with_opener(files.opener(), connections));
+        let Some(url) = as_url(index.path()) else {
+            return Ok(Index::of(index)?.with_opener(files.opener(), connections));
         };
         let name = url.split(['?', '#']).next().unwrap_or(url);
         if !name.ends_with(".idx") && !name.ends_with(".summary") {

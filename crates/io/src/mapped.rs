@@ -148,7 +148,11 @@ impl Mapped {
         Mapped::load_of(&Source::new(path))
     }
 
-    fn load_of(source: &Source) -> Result<Mapped> {
+    /// Reads the file that a source has opened into memory.
+    ///
+    /// # Errors
+    /// Like [`load`](Mapped::load).
+    pub fn load_of(source: &Source) -> Result<Mapped> {
         let path = source.path();
         let section = regular(source)?;
         if section.length == 0 {

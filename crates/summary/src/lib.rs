@@ -68,6 +68,6 @@ pub use about::{About, Archive, By, Texts};
 pub use error::{Error, ErrorKind, Result};
 pub use frequency::{Frequency, Number, Sureness};
 pub use lookup::{Lookup, LookupBatch, LookupBuffer, SurtWriter};
-pub use open::{from_bytes, kind_of_file, open, open_with};
+pub use open::{from_bytes, kind_of_source, open, open_source};
 pub use scope::{Scope, Scopes};
 pub use summary::{Answer, Kind, Match, Presence, Size, Summary, combine};

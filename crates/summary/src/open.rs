@@ -18,21 +18,22 @@ use crate::summary::{Kind, Summary};
 /// If the file is missing, unreadable or not a summary, or if it is a map with filters whose
 /// companion is missing, damaged or belongs to another map.
 pub fn open(path: &Path) -> Result<Box<dyn Summary>> {
-    open_with(path, false)
+    open_source(&Source::new(path), false)
 }
 
-/// Opens a summary. If `ignore_filter` is set, only the rows of a map are read.
+/// Reads a summary from a source. If `ignore_filter` is set, only the rows of a map are read.
 ///
 /// # Errors
 /// Like [`open`], except for filters that are ignored.
-pub fn open_with(path: &Path, ignore_filter: bool) -> Result<Box<dyn Summary>> {
-    let kind = kind_of_file(path)?
-        .ok_or_else(|| Error::format("this is not a summary").in_file(path.display()))?;
+pub fn open_source(source: &Source, ignore_filter: bool) -> Result<Box<dyn Summary>> {
+    let kind = kind_of_source(source)?
+        .ok_or_else(|| Error::format("this is not a summary").in_file(source))?;
+    let room = Resources::default();
     Ok(match kind {
-        Kind::Filter => Box::new(Filter::load(path)?),
-        Kind::Map if ignore_filter => Box::new(Map::open_rows(path, &Resources::default())?),
-        Kind::Map => Box::new(Map::open(path, &Resources::default())?),
-        Kind::Profile => Box::new(Profile::open(path)?),
+        Kind::Filter => Box::new(Filter::load_of(source)?),
+        Kind::Map if ignore_filter => Box::new(Map::rows_of(source, &room)?),
+        Kind::Map => Box::new(Map::of(source, &room)?),
+        Kind::Profile => Box::new(Profile::of(source)?),
     })
 }
 
@@ -55,13 +56,14 @@ pub fn from_bytes(bytes: impl Into<Mapped>) -> Result<Box<dyn Summary>> {
 /// How many bytes tell the kind of a summary.
 const START: usize = 64 << 10;
 
-/// Detects the kind of a summary file. `None` if it is not a summary.
+/// Detects the kind of the summary in a source, which can still be read from its start. `None` if it
+/// is not a summary.
 ///
 /// # Errors
-/// If the file can't be read.
-pub fn kind_of_file(path: &Path) -> Result<Option<Kind>> {
+/// If it can't be read.
+pub fn kind_of_source(source: &Source) -> Result<Option<Kind>> {
     let mut start = vec![0; START];
-    let (length, _) = Source::new(path).open()?.read_full(&mut start);
+    let (length, _) = source.open()?.read_full(&mut start);
     Ok(kind_of(&start[..length]))
 }
 
@@ -105,6 +107,7 @@ fn kind_of(start: &[u8]) -> Option<Kind> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Lookup, Presence, filter};
 
     #[test]
     fn kinds_are_told_by_how_they_begin() {
@@ -136,6 +139,40 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(kind_of(start.as_bytes()), kind, "{start}");
+        }
+    }
+
+    #[test]
+    fn what_replaces_a_file_after_its_kind_was_detected_is_not_read_instead() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("summary");
+        let held = "com,example)/a";
+        let map = format!("{held} 1\n").into_bytes();
+        let profile = format!(
+            "!keys [\"surt\"]\n!meta {{\"type\": \"urikey#HxPx\"}}\n{held} {{\"frequency\": 1}}\n"
+        );
+        let list = folder.path().join("list");
+        std::fs::write(&list, format!("{held}\n")).unwrap();
+        let sources = [Source::new(&list)];
+        let (input, recipe) = (filter::Input::new(&sources), filter::Recipe::default());
+        filter::build(input, &recipe, &path).unwrap();
+        let filter = std::fs::read(&path).unwrap();
+        for (summary, kind) in [
+            (map, Kind::Map),
+            (profile.into_bytes(), Kind::Profile),
+            (filter, Kind::Filter),
+        ] {
+            std::fs::write(&path, summary).unwrap();
+            let source = Source::new(&path);
+            assert_eq!(kind_of_source(&source).unwrap(), Some(kind));
+            let other = folder.path().join("other");
+            std::fs::write(&other, "org,other)/ 1\n").unwrap();
+            std::fs::rename(&other, &path).unwrap();
+            let summary = open_source(&source, false).unwrap();
+            let mut buffer = Vec::new();
+            let lookup = Lookup::of_surt(held.as_bytes(), &mut buffer);
+            let answer = summary.lookup(&lookup).unwrap();
+            assert_eq!(answer.presence(), Presence::Present, "{kind:?}");
         }
     }
 }

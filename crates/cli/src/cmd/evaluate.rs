@@ -265,7 +265,7 @@ impl Evaluate {
 
 /// Opens a summary of any kind.
 fn open(path: &Path, ignore_filter: bool) -> anyhow::Result<Box<dyn Summary>> {
-    waypost_summary::open_with(path, ignore_filter).hint_otherwise("make profiles of an index with `waypost profile INDEX -o FOLDER`, or filters with `waypost filter build INDEX -o FILE`")
+    waypost_summary::open_source(&Source::new(path), ignore_filter).hint_otherwise("make profiles of an index with `waypost profile INDEX -o FOLDER`, or filters with `waypost filter build INDEX -o FILE`")
 }
 
 fn share(ratio: Option<f64>) -> f64 {

@@ -3,12 +3,13 @@ use std::path::PathBuf;
 use clap::Args;
 use waypost_index::lookup::{Index, Lookup as Search, Query, Wanted};
 use waypost_index::range::{Match, ranges};
+use waypost_io::Source;
 use waypost_io::pieces::PIECE;
 use waypost_summary::filter::Filter;
 use waypost_summary::map::Map;
 use waypost_summary::profile::Profile;
 use waypost_summary::{
-    Frequency, Kind, LookupBatch, LookupBuffer, Number, Presence, Scope, kind_of_file,
+    Frequency, Kind, LookupBatch, LookupBuffer, Number, Presence, Scope, kind_of_source,
 };
 use waypost_surt::Dialect;
 
@@ -52,27 +53,28 @@ pub(crate) struct Lookup {
 impl Lookup {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let resources = self.resources.resources(None)?;
+        let source = Source::new(&self.file);
         let kind = match self.file.is_dir() || as_url(&self.file).is_some() {
             true => None,
-            false => kind_of_file(&self.file)?,
+            false => kind_of_source(&source)?,
         };
         match kind {
             Some(Kind::Map) => {
-                let map = Map::open(&self.file, &resources)?;
+                let map = Map::of(&source, &resources)?;
                 super::map::lookup::answer(&map, None, &self.lookups, out)
             }
             Some(Kind::Profile) => {
-                let profile = Profile::open(&self.file)?;
+                let profile = Profile::of(&source)?;
                 let piece = super::profile::lookup::BATCH;
                 self.lookups.answer_by(&profile, piece, out)
             }
             Some(Kind::Filter) => {
-                let filter = self.key_file.give(Filter::open(&self.file)?)?;
+                let filter = self.key_file.give(Filter::of(&source)?)?;
                 self.lookups.answer_by(&filter, PIECE, out)
             }
             _ => {
                 let files = self.remote.files();
-                let index = self.remote.open(&files, &self.file, out)?;
+                let index = self.remote.open(&files, &source, out)?;
                 self.answer_by_index(&index, out)
             }
         }

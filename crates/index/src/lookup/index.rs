@@ -51,16 +51,26 @@ impl Index {
     /// # Errors
     /// If the file cannot be read or is compressed, or the folder is not a ZipNum index.
     pub fn open(path: &Path) -> Result<Index> {
+        Index::of(&Source::new(path))
+    }
+
+    /// Opens the index that a source stands for.
+    ///
+    /// # Errors
+    /// Like [`open`](Index::open).
+    pub fn of(source: &Source) -> Result<Index> {
+        let path = source.path();
         let is_idx = path
             .extension()
             .is_some_and(|extension| extension == "idx" || extension == "summary");
-        let kind = if path.is_dir() || is_idx {
+        let kind = if path.is_dir() {
             Kind::ZipNum(Box::new(ZipNum::open(path)?))
+        } else if is_idx {
+            Kind::ZipNum(Box::new(ZipNum::of(source)?))
         } else {
-            let source = Source::new(path);
-            match wacz::is_zip(&source)? {
-                true => return Index::of_wacz(&Wacz::open(&source)?),
-                false => Kind::Flat(flat(&source)?),
+            match wacz::is_zip(source)? {
+                true => return Index::of_wacz(&Wacz::open(source)?),
+                false => Kind::Flat(flat(source)?),
             }
         };
         Ok(Index {

@@ -10,7 +10,7 @@ use flate2::read::MultiGzDecoder;
 use libdeflater::Decompressor;
 use waypost_io::{
     Error, ErrorKind, FileRange, IoContext, LineWriter, Mapped, Ordered, Phase, Progress,
-    RangeRead, Result, Written,
+    RangeRead, Result, Source, Written,
 };
 
 use super::ahead::Packed;
@@ -77,14 +77,20 @@ impl ZipNum {
     /// # Errors
     /// If the folder contains no `.idx` file, or several.
     pub fn open(path: &Path) -> Result<ZipNum> {
-        let path = if path.is_dir() {
-            find_idx(path)?
-        } else {
-            path.to_owned()
-        };
-        let idx = Rows::Mapped(Mapped::open(&path)?);
-        let locations = find_locations(&path)?;
-        ZipNum::new(path, idx, locations)
+        match path.is_dir() {
+            true => ZipNum::of(&Source::new(find_idx(path)?)),
+            false => ZipNum::of(&Source::new(path)),
+        }
+    }
+
+    /// Opens a ZipNum index by its `.idx` file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is something else.
+    pub fn of(idx: &Source) -> Result<ZipNum> {
+        let path = idx.path();
+        let locations = find_locations(path)?;
+        ZipNum::new(path.to_owned(), Rows::Mapped(Mapped::of(idx)?), locations)
     }
 
     /// Opens a ZipNum index that is not in a folder. Its files are read in parts.

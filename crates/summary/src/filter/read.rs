@@ -16,7 +16,7 @@ use super::lookup::shard_of;
 use super::ribbon::Processor;
 use super::run::decode;
 use crate::error::{Error, ErrorKind, Result};
-use waypost_io::Mapped;
+use waypost_io::{Mapped, Source};
 
 /// An open filter.
 pub struct Filter {
@@ -68,7 +68,7 @@ impl Filter {
     ///
     /// # Errors
     /// If it can't be read, or is a different kind of filter.
-    pub(crate) fn of_hashes(source: &waypost_io::Source) -> Result<Option<Filter>> {
+    pub(crate) fn of_hashes(source: &Source) -> Result<Option<Filter>> {
         if source.is_stdin() {
             return Ok(None);
         }
@@ -76,7 +76,7 @@ impl Filter {
         if source.open()?.read_full(&mut start).0 < 8 || !Filter::begins(&start) {
             return Ok(None);
         }
-        let filter = Filter::of_map(source.path(), Mapped::of(source)?)?;
+        let filter = Filter::of(source)?;
         let head = filter.head();
         if head.kind != Kind::Hashes
             || head.policy != waypost_surt::Policy::Whole
@@ -95,7 +95,15 @@ impl Filter {
     /// # Errors
     /// If it can't be read, is not a filter, or is damaged.
     pub fn open(path: &Path) -> Result<Filter> {
-        Filter::of_map(path, Mapped::open(path)?)
+        Filter::of(&Source::new(path))
+    }
+
+    /// Maps the file that a source has opened.
+    ///
+    /// # Errors
+    /// Like [`open`](Filter::open).
+    pub fn of(source: &Source) -> Result<Filter> {
+        Filter::of_map(source, Mapped::of(source)?)
     }
 
     /// Reads a file into memory, which pays off for many lookups: in a large filter, each takes
@@ -104,17 +112,24 @@ impl Filter {
     /// # Errors
     /// If it can't be read, is not a filter, or is damaged.
     pub fn load(path: &Path) -> Result<Filter> {
-        Filter::of_map(path, Mapped::load(path)?)
+        Filter::load_of(&Source::new(path))
     }
 
-    fn of_map(path: &Path, map: Mapped) -> Result<Filter> {
+    /// Reads the file that a source has opened into memory.
+    ///
+    /// # Errors
+    /// Like [`load`](Filter::load).
+    pub fn load_of(source: &Source) -> Result<Filter> {
+        Filter::of_map(source, Mapped::load_of(source)?)
+    }
+
+    fn of_map(source: &Source, map: Mapped) -> Result<Filter> {
         if !Filter::begins(&map) {
-            let source = waypost_io::Source::new(path);
-            let other = waypost_index::kind::detect(&source)?.kind;
+            let other = waypost_index::kind::detect(source)?.kind;
             return Err(other.instead_of("a filter").in_file(source).into());
         }
-        let layout = whole(&map).map_err(|error| error.in_file(path.display()))?;
-        Ok(Filter::new(path.display().to_string(), layout, map, None))
+        let layout = whole(&map).map_err(|error| error.in_file(source))?;
+        Ok(Filter::new(source.to_string(), layout, map, None))
     }
 
     /// Opens a file to be read shard by shard, as over a network: first everything before the

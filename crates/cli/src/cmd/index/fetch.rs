@@ -97,7 +97,7 @@ impl Fetch {
         // A record and its decoded body are in memory at the same time.
         let limit = self.resources.resources(None)?.memory / 4;
         let files = self.remote.files();
-        let index = self.remote.open(&files, &self.index, out)?;
+        let index = self.remote.open(&files, &Source::new(&self.index), out)?;
         let index = index.anywhere(self.anywhere);
         let dialect = self.keys.dialect_of(&index, &self.index, out)?;
         let mut search = Search {

@@ -187,7 +187,7 @@ impl Lookup {
         check_span(self.from, self.to)?;
         let resources = self.resources.resources(None)?;
         let files = self.remote.files();
-        let index = self.remote.open(&files, &self.index, out)?;
+        let index = self.remote.open(&files, &Source::new(&self.index), out)?;
         let index = index.anywhere(self.anywhere);
         let dialect = self.keys.dialect_of(&index, &self.index, out)?;
         let mut search = Search::new(&index, self.wanted());

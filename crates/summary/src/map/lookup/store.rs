@@ -49,21 +49,28 @@ impl Map {
     /// If it can't be read, a line is malformed, or the companion is missing, damaged or belongs to
     /// another map.
     pub fn open(path: &Path, room: &Resources) -> Result<Map> {
-        match Map::open_both(path, room) {
-            // The map may have just been replaced and the old companion removed: try once more.
-            Err(error)
-                if matches!(error.kind(), ErrorKind::Companion(_)) && path.as_os_str() != "-" =>
-            {
-                Map::open_both(path, room)
+        Map::of(&Source::new(path), room)
+    }
+
+    /// Reads a map from a source, and opens its companion if rows have filters.
+    ///
+    /// # Errors
+    /// Like [`open`](Map::open).
+    pub fn of(source: &Source, room: &Resources) -> Result<Map> {
+        match Map::with_companion(source, room) {
+            // The map may have just been replaced and the old companion removed: try once more, with
+            // the new one.
+            Err(error) if matches!(error.kind(), ErrorKind::Companion(_)) && !source.is_stdin() => {
+                Map::with_companion(&Source::new(source.path()), room)
             }
             opened => opened,
         }
     }
 
-    fn open_both(path: &Path, room: &Resources) -> Result<Map> {
-        let mut map = Map::open_rows(path, room)?;
+    fn with_companion(source: &Source, room: &Resources) -> Result<Map> {
+        let mut map = Map::rows_of(source, room)?;
         if map.widths() != 0 {
-            let dialect = map.about.dialect;
+            let (path, dialect) = (source.path(), map.about.dialect);
             map.companion = Some(Companion::open(path, &map.headers, dialect, map.widths())?);
         }
         Ok(map)
