@@ -49,4 +49,4 @@ pub use datetime::{Datetime, InvalidDatetime};
 pub use error::{Error, ErrorKind};
 pub use link::{Link, Links, links};
 pub use replay::{InvalidTemplate, Replay};
-pub use timemap::{Format, Memento, Page, Relations, TimeMap, TimeMapLink};
+pub use timemap::{Format, Memento, Page, Relations, TimeMap, TimeMapLink, TimeMapWriter};

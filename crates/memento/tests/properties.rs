@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use proptest::prelude::*;
-use waypost_memento::{Datetime, Format, Link, Memento, Page, TimeMap, TimeMapLink, links};
+use waypost_memento::{
+    Datetime, Format, Link, Memento, Page, TimeMap, TimeMapLink, TimeMapWriter, links,
+};
 
 fn datetime() -> impl Strategy<Value = Datetime> {
     // The years 0 to 9999.
@@ -92,6 +94,24 @@ proptest! {
         }
         let document = written(&timemap, Format::Link);
         prop_assert_eq!(TimeMap::read(Format::Link, &document, None), Ok((timemap, vec![])));
+    }
+
+    #[test]
+    fn a_timemap_written_by_memento_is_the_same(timemap in timemap(), this in prop::option::of(uri())) {
+        for format in Format::ALL {
+            let timemap = TimeMap {
+                this: this.clone().map(|uri| TimeMapLink::new(uri, format)),
+                ..timemap.clone()
+            };
+            let mut pieces = Vec::new();
+            let mut writer = TimeMapWriter::start(timemap.clone(), format, &mut pieces).unwrap();
+            for memento in &timemap.mementos {
+                let (first, last) = (memento.relations.first, memento.relations.last);
+                writer.memento(memento, first, last, &mut pieces).unwrap();
+            }
+            writer.finish(&mut pieces).unwrap();
+            prop_assert_eq!(pieces, written(&timemap, format));
+        }
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub struct Limits {
     pub header_timeout: Duration,
     /// How long requests may take that are under way when the server is stopped.
     pub grace: Duration,
+    /// Maximum length of the request line and headers together. Longer ones are refused.
+    pub head: usize,
 }
 
 impl Default for Limits {
@@ -35,6 +37,7 @@ impl Default for Limits {
             connections: 4096,
             header_timeout: Duration::from_secs(30),
             grace: Duration::from_secs(30),
+            head: 400 << 10,
         }
     }
 }
@@ -81,6 +84,8 @@ pub async fn serve<H, F, B>(
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(limits.header_timeout)
+            // The least that hyper allows.
+            .max_buf_size(limits.head.max(8 << 10))
             .serve_connection(TokioIo::new(stream), service);
         let watched = graceful.watch(connection);
         tokio::spawn(async move {

@@ -20,14 +20,17 @@
 //! ```
 
 mod aggregate;
+pub mod answer;
 pub mod ask;
 mod config;
 mod decide;
 mod lookup;
 mod manners;
 mod merge;
+mod original;
 mod registry;
 mod router;
+pub mod serve;
 
 pub use aggregate::{Aggregate, Found, Outcome, Reply};
 pub use ask::Client;
@@ -38,5 +41,6 @@ pub use decide::{Choice, Decision, Reason, decide};
 pub use lookup::{Lookup, Selection, Wanted};
 pub use manners::{BreakerStyle, Change, Manners, Permit, Refusal, Standing};
 pub use merge::merge;
+pub use original::original_uri;
 pub use registry::{Archive, ArchiveLimits, Registry};
 pub use router::{AggregateOptions, Event, Observer, Router};

@@ -162,6 +162,20 @@ impl Router {
         Aggregate { mementos, outcomes }
     }
 
+    /// Asks an archive for a memento, and returns the answer, whose body is not read yet. Redirects
+    /// are not followed.
+    pub(crate) async fn open(
+        &self,
+        place: usize,
+        uri: &str,
+        deadline: Duration,
+    ) -> Result<reqwest::Response, Reply> {
+        let archive = self.registry.archives.get(place);
+        let archive = archive.ok_or_else(|| Reply::Spared("unknown archive".to_owned()))?;
+        let deadline = Instant::now() + deadline;
+        self.client.open(&self.hosts, archive, uri, deadline).await
+    }
+
     async fn ask(
         &self,
         place: usize,

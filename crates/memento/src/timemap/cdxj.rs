@@ -113,6 +113,14 @@ fn row(
 }
 
 pub(super) fn write(timemap: &TimeMap, out: &mut impl Write) -> io::Result<()> {
+    write_head(timemap, out)?;
+    for memento in &timemap.mementos {
+        write_memento(memento, memento.relations, out)?;
+    }
+    Ok(())
+}
+
+pub(super) fn write_head(timemap: &TimeMap, out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"!context [\"https://oduwsdl.github.io/contexts/memento\"]\n")?;
     if let Some(this) = &timemap.this {
         writeln!(out, "!id {{\"uri\": {}}}", quoted(&this.uri))?;
@@ -136,20 +144,24 @@ pub(super) fn write(timemap: &TimeMap, out: &mut impl Write) -> io::Result<()> {
     if !formats.is_empty() {
         writeln!(out, "!meta {{\"timemap_uri\": {{{}}}}}", formats.join(", "))?;
     }
-    for memento in &timemap.mementos {
-        writeln!(
-            out,
-            "{} {{\"uri\": {}, \"rel\": \"{}\", \"datetime\": \"{}\"}}",
-            memento.datetime.timestamp(),
-            quoted(&memento.uri),
-            memento.relations,
-            memento.datetime.http()
-        )?;
-    }
     Ok(())
 }
 
+pub(super) fn write_memento(
+    memento: &Memento,
+    relations: Relations,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    writeln!(
+        out,
+        "{} {{\"uri\": {}, \"rel\": \"{relations}\", \"datetime\": \"{}\"}}",
+        memento.datetime.timestamp(),
+        quoted(&memento.uri),
+        memento.datetime.http()
+    )
+}
+
 /// A string of JSON.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -325,7 +325,54 @@ struct WrittenPage<'a> {
     uri: &'a str,
 }
 
+/// The list in the layout of the rest, which is written by serde around an empty one.
+const EMPTY_LIST: &str = "\"list\": []";
+
+pub(super) fn write_head(links: &TimeMap, out: &mut impl Write) -> io::Result<()> {
+    let document = around_list(links)?;
+    let list = document.find(EMPTY_LIST).unwrap_or(document.len());
+    out.write_all(&document.as_bytes()[..list])?;
+    out.write_all(b"\"list\": [")
+}
+
+pub(super) fn write_memento(
+    memento: &Memento,
+    is_first: bool,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let comma = if is_first { "" } else { "," };
+    write!(
+        out,
+        "{comma}\n      {{\n        \"datetime\": \"{}\",\n        \"uri\": {}\n      }}",
+        memento.datetime.iso(),
+        cdxj::quoted(&memento.uri)
+    )
+}
+
+pub(super) fn write_tail(links: &TimeMap, is_empty: bool, out: &mut impl Write) -> io::Result<()> {
+    let document = around_list(links)?;
+    let list = document.find(EMPTY_LIST).unwrap_or_default();
+    let indent = if is_empty { "" } else { "\n    " };
+    write!(out, "{indent}]{}", &document[list + EMPTY_LIST.len()..])
+}
+
+/// The document with an empty list.
+fn around_list(links: &TimeMap) -> io::Result<String> {
+    let mut text = Vec::new();
+    let mut document = written_document(links);
+    document.mementos.list = Some(Vec::new());
+    serde_json::to_writer_pretty(&mut text, &document)?;
+    text.push(b'\n');
+    // JSON is UTF-8.
+    Ok(String::from_utf8(text).unwrap_or_default())
+}
+
 pub(super) fn write(timemap: &TimeMap, out: &mut impl Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, &written_document(timemap))?;
+    out.write_all(b"\n")
+}
+
+fn written_document(timemap: &TimeMap) -> Written<'_> {
     let is_description = timemap.mementos.iter().any(|m| m.relations.closest);
     let marked = |is: fn(&Relations) -> bool| {
         timemap
@@ -352,7 +399,7 @@ pub(super) fn write(timemap: &TimeMap, out: &mut impl Write) -> io::Result<()> {
         prev: page(Page::Prev),
         next: page(Page::Next),
     };
-    let document = Written {
+    Written {
         original_uri: &timemap.original,
         this: timemap.this.as_ref().map(|this| &this.uri[..]),
         mementos: WrittenMementos {
@@ -366,9 +413,7 @@ pub(super) fn write(timemap: &TimeMap, out: &mut impl Write) -> io::Result<()> {
         timemap_uri: has_formats.then_some(formats),
         timegate_uri: timemap.timegate.as_deref(),
         pages: (pages.prev.is_some() || pages.next.is_some()).then_some(pages),
-    };
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    out.write_all(b"\n")
+    }
 }
 
 fn written(memento: &Memento) -> WrittenItem<'_> {

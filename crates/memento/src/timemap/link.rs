@@ -80,53 +80,57 @@ fn timemap_link(link: Link, problems: &mut Vec<Error>) -> TimeMapLink {
     }
 }
 
+/// The links of a TimeMap in the order of MemGator.
 pub(super) fn write(timemap: &TimeMap, out: &mut impl Write) -> io::Result<()> {
-    let mut is_first = true;
-    for link in links_of(timemap) {
-        if !is_first {
-            out.write_all(b",\n")?;
-        }
-        is_first = false;
-        write!(out, "{link}")?;
+    write_head(timemap, out)?;
+    for memento in &timemap.mementos {
+        write_memento(memento, memento.relations, out)?;
     }
-    out.write_all(b"\n")
+    write_tail(timemap, out)
 }
 
-/// The links of a TimeMap in the order of MemGator.
-fn links_of(timemap: &TimeMap) -> impl Iterator<Item = Link> + '_ {
-    let original = Link::new(&timemap.original).with("rel", "original");
-    let this = timemap.this.iter().map(|this| link_to(this, "self"));
-    let mementos = timemap.mementos.iter().map(|memento| {
-        // `closest` is not a relation type of links.
-        let relations = Relations {
-            closest: false,
-            ..memento.relations
+pub(super) fn write_head(timemap: &TimeMap, out: &mut impl Write) -> io::Result<()> {
+    write!(
+        out,
+        "{}",
+        Link::new(&timemap.original).with("rel", "original")
+    )?;
+    match &timemap.this {
+        Some(this) => write!(out, ",\n{}", link_to(this, "self")),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn write_memento(
+    memento: &Memento,
+    relations: Relations,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    // `closest` is not a relation type of links.
+    let relations = Relations {
+        closest: false,
+        ..relations
+    };
+    let mut link = Link::new(&memento.uri)
+        .with("rel", relations.to_string())
+        .with("datetime", memento.datetime.http());
+    link.parameters.extend(memento.parameters.iter().cloned());
+    write!(out, ",\n{link}")
+}
+
+pub(super) fn write_tail(timemap: &TimeMap, out: &mut impl Write) -> io::Result<()> {
+    for other in &timemap.timemaps {
+        let relation = match other.page {
+            None => "timemap",
+            Some(Page::Prev) => "prev timemap",
+            Some(Page::Next) => "next timemap",
         };
-        let mut link = Link::new(&memento.uri)
-            .with("rel", relations.to_string())
-            .with("datetime", memento.datetime.http());
-        link.parameters.extend(memento.parameters.iter().cloned());
-        link
-    });
-    let timemaps = timemap.timemaps.iter().map(|other| {
-        link_to(
-            other,
-            match other.page {
-                None => "timemap",
-                Some(Page::Prev) => "prev timemap",
-                Some(Page::Next) => "next timemap",
-            },
-        )
-    });
-    let timegate = timemap
-        .timegate
-        .iter()
-        .map(|uri| Link::new(uri).with("rel", "timegate"));
-    std::iter::once(original)
-        .chain(this)
-        .chain(mementos)
-        .chain(timemaps)
-        .chain(timegate)
+        write!(out, ",\n{}", link_to(other, relation))?;
+    }
+    if let Some(timegate) = &timemap.timegate {
+        write!(out, ",\n{}", Link::new(timegate).with("rel", "timegate"))?;
+    }
+    out.write_all(b"\n")
 }
 
 fn link_to(timemap: &TimeMapLink, relation: &str) -> Link {

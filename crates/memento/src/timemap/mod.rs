@@ -3,11 +3,14 @@
 mod cdxj;
 mod json;
 mod link;
+mod writer;
 
 use std::fmt;
 use std::io::{self, Write};
 
 use crate::{Datetime, Error, Replay};
+
+pub use writer::TimeMapWriter;
 
 /// A format of TimeMaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

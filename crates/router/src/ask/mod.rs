@@ -22,7 +22,8 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use reqwest::redirect;
+use reqwest::header::HeaderMap;
+use reqwest::{Method, redirect};
 use tokio::time::Instant;
 use url::Url;
 use waypost_memento::Memento;
@@ -106,6 +107,28 @@ impl Client {
             .map_err(|error| format!("cannot create an HTTP client: {}", fetch::cause(&error)))?;
         clients.insert((check, connect_timeout), client.clone());
         Ok(client)
+    }
+
+    /// Asks an archive for a memento, and returns the answer, whose body is not read yet. Redirects
+    /// are not followed.
+    pub(crate) async fn open(
+        &self,
+        hosts: &NamedHosts,
+        archive: &Archive,
+        uri: &str,
+        deadline: Instant,
+    ) -> Result<reqwest::Response, Reply> {
+        let conversation = Conversation {
+            client: self,
+            hosts,
+            archive,
+            deadline,
+            bytes_left: AtomicUsize::new(0),
+        };
+        let invalid = |error| Reply::Failed(format!("invalid URI `{uri}`: {error}"));
+        let url = Url::parse(uri).map_err(invalid)?;
+        let response = conversation.send(Method::GET, &url, HeaderMap::new()).await;
+        response.map_err(Reply::from)
     }
 
     /// Asks an archive. Returns before the deadline with all that arrived.

@@ -1,0 +1,77 @@
+//! Starts aggregators on free ports.
+#![allow(dead_code, reason = "each test file uses some of it")]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+use waypost_router::serve::{Options, Server};
+use waypost_router::{Archive, Client, Registry, Router};
+
+#[path = "../../../../tests/http.rs"]
+mod http;
+
+pub(crate) use http::{Reply, ask};
+
+/// A server that runs until it is dropped.
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
+    pub(crate) server: Arc<Server>,
+    stop: Option<oneshot::Sender<()>>,
+    runtime: Option<Runtime>,
+}
+
+impl Running {
+    /// Serves what archives hold.
+    pub(crate) fn start(archives: Vec<Archive>) -> Running {
+        Running::with(archives, Options::default())
+    }
+
+    pub(crate) fn with(archives: Vec<Archive>, options: Options) -> Running {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new(Registry::new(archives), Client::new("test").unwrap());
+        let base = format!("http://{address}");
+        let server = Arc::new(Server::new(router, options, &base));
+        let (stop, stopped) = oneshot::channel();
+        runtime.spawn(Arc::clone(&server).run(listener, async {
+            let _ = stopped.await;
+        }));
+        Running {
+            address,
+            server,
+            stop: Some(stop),
+            runtime: Some(runtime),
+        }
+    }
+
+    /// Tells the server to stop.
+    pub(crate) fn stop(&mut self) {
+        drop(self.stop.take());
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Reply {
+        ask(self.address, "GET", path, &[])
+    }
+
+    pub(crate) fn base(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(Duration::from_secs(5));
+        }
+    }
+}
