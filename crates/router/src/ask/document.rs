@@ -54,13 +54,13 @@ pub fn read(
         None => Vec::new(),
         Some(format) => pages(&timemap, format, base),
     };
-    let mut document = Document {
-        mementos: timemap.mementos,
+    let mut mementos = timemap.mementos;
+    let foreign = resolve(&mut mementos, base);
+    Ok(Document {
+        mementos,
         pages,
-        problem,
-    };
-    resolve(&mut document, base);
-    Ok(document)
+        problem: problem.or(foreign),
+    })
 }
 
 type Found = (TimeMap, Option<String>);
@@ -143,10 +143,11 @@ pub(super) fn identity(url: &Url) -> String {
     }
 }
 
-/// Makes URIs absolute. What is then not on the Web is not a memento.
-fn resolve(document: &mut Document, base: &Url) {
+/// Makes URIs absolute. What is then not on the Web is not a memento; the first of them is returned
+/// as a problem.
+pub(super) fn resolve(mementos: &mut Vec<Memento>, base: &Url) -> Option<String> {
     let mut foreign = None;
-    document.mementos.retain_mut(|memento| {
+    mementos.retain_mut(|memento| {
         if is_web(&memento.uri) {
             return true;
         }
@@ -161,10 +162,10 @@ fn resolve(document: &mut Document, base: &Url) {
             }
         }
     });
-    document.problem = document.problem.take().or(foreign);
+    foreign
 }
 
-fn is_web(uri: &str) -> bool {
+pub(super) fn is_web(uri: &str) -> bool {
     let has = |scheme: &str| {
         let start = uri.get(..scheme.len());
         start.is_some_and(|start| start.eq_ignore_ascii_case(scheme)) && uri.len() > scheme.len()

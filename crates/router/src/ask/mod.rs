@@ -8,16 +8,17 @@
 //! |---|---|
 //! | `fetch` | requests, redirects, bodies; repeated if the archive is busy |
 //! | `guard` | which addresses are contacted |
-//! | `timemap` | a TimeMap and its pages |
-//! | `document`, `cdx` | what documents say; pure functions |
+//! | `timemap`, `timegate` | a TimeMap and its pages; the memento that a TimeGate selects |
+//! | [`document`], `cdx` | what documents say; pure functions |
 
 mod cdx;
 pub mod document;
 mod fetch;
 mod guard;
+pub mod timegate;
 mod timemap;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -44,6 +45,8 @@ struct Shared {
     user_agent: String,
     /// A client of the library for each way to connect, made when it is needed.
     clients: Mutex<HashMap<(Check, Duration), reqwest::Client>>,
+    /// The ids of archives whose TimeGates do not support HEAD.
+    without_head: Mutex<HashSet<String>>,
 }
 
 /// What an archive was asked, and how it went.
@@ -54,6 +57,16 @@ pub(crate) struct Asked {
     pub(crate) reply: Reply,
     /// How long it took to read documents.
     pub(crate) parsing: Duration,
+}
+
+impl Asked {
+    fn nothing(status: u16) -> Asked {
+        Asked {
+            mementos: Vec::new(),
+            reply: Reply::Nothing(status),
+            parsing: Duration::ZERO,
+        }
+    }
 }
 
 impl From<Failure> for Asked {
@@ -79,6 +92,7 @@ impl Client {
             shared: Arc::new(Shared {
                 user_agent: user_agent.into(),
                 clients: Mutex::default(),
+                without_head: Mutex::default(),
             }),
         };
         let connect_timeout = crate::ArchiveLimits::default().connect_timeout;
@@ -149,16 +163,48 @@ impl Client {
                 usize::try_from(archive.limits.max_body).unwrap_or(usize::MAX),
             ),
         };
-        let Archive { timemap, cdx, .. } = archive;
-        let start = match (lookup.wanted, timemap, cdx) {
-            (Wanted::All | Wanted::Closest(_), Some(prefix), _) => append(prefix, &lookup.uri),
-            (Wanted::All | Wanted::Closest(_), None, Some(cdx)) => query(cdx, &lookup.uri),
-            _ => Err("it has no TimeMap".to_owned()),
-        };
-        match start {
-            Ok(url) => conversation.timemap(url).await,
-            Err(why) => Failure::Spared(why).into(),
-        }
+        conversation.ask(lookup).await.unwrap_or_else(Asked::from)
+    }
+
+    fn supports_head(&self, id: &str) -> bool {
+        let without = self.shared.without_head.lock();
+        !without.unwrap_or_else(PoisonError::into_inner).contains(id)
+    }
+
+    /// Remembers that an archive does not support HEAD.
+    fn mark_without_head(&self, id: &str) {
+        let without = self.shared.without_head.lock();
+        let mut without = without.unwrap_or_else(PoisonError::into_inner);
+        without.insert(id.to_owned());
+    }
+}
+
+impl Conversation<'_> {
+    /// Asks what the archive has an address for. A TimeMap also answers what a TimeGate is asked for,
+    /// and a TimeGate knows where the TimeMap is.
+    async fn ask(&self, lookup: &Lookup) -> Result<Asked, Failure> {
+        let uri = &lookup.uri[..];
+        let at = |prefix: &str| append(prefix, uri).map_err(Failure::Failed);
+        let Archive {
+            timemap,
+            timegate,
+            cdx,
+            ..
+        } = self.archive;
+        Ok(match (lookup.wanted, timemap, cdx, timegate) {
+            (Wanted::Closest(datetime), _, _, Some(prefix)) => {
+                self.timegate(at(prefix)?, datetime, uri).await
+            }
+            (_, Some(prefix), _, _) => self.timemap(at(prefix)?).await,
+            (_, None, Some(cdx), _) => {
+                let query = query(cdx, uri).map_err(Failure::Failed)?;
+                self.timemap(query).await
+            }
+            (_, None, None, Some(prefix)) => self.timemap_of(at(prefix)?, uri).await,
+            (_, None, None, None) => {
+                return Err(Failure::Spared("it has no address".to_owned()));
+            }
+        })
     }
 }
 
