@@ -39,7 +39,7 @@ pub struct Archive {
     pub probability: f64,
     /// What may be asked of it, and how much of its answers is read.
     pub limits: ArchiveLimits,
-    /// Whether it may be at a private address, or redirect to one.
+    /// Whether it may redirect or link to private addresses, which the registry does not name.
     pub allow_private: bool,
     /// How it canonicalises URIs.
     pub dialect: Dialect,

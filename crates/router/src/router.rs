@@ -9,18 +9,20 @@ use waypost_memento::Memento;
 
 use crate::ask::{Asked, Client, NamedHosts};
 use crate::decide::decide;
+use crate::manners::{Change, Manners};
 use crate::merge::{merge, sort};
 use crate::{Aggregate, Lookup, Outcome, Registry, Reply};
 
 /// How long the last answers may still be parsed after the deadline.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// Asks the archives of a registry. Clones share connections.
+/// Asks the archives of a registry. Clones share connections and what is known about archives.
 #[derive(Clone)]
 pub struct Router {
     registry: Arc<Registry>,
     hosts: NamedHosts,
     client: Client,
+    manners: Arc<Manners>,
 }
 
 /// How a lookup is to be answered.
@@ -80,6 +82,13 @@ pub enum Event {
         /// When it was finished.
         end: SystemTime,
     },
+    /// An archive is left alone from now on, or asked again.
+    Changed {
+        /// Which.
+        archive: usize,
+        /// How.
+        change: Change,
+    },
     /// The mementos of all archives were merged.
     Merged {
         /// How many there are.
@@ -92,13 +101,31 @@ pub enum Event {
 }
 
 impl Router {
-    /// A router that asks the archives of a registry.
+    /// A router that asks the archives of a registry, with the usual manners.
     pub fn new(registry: Registry, client: Client) -> Router {
+        Router::with_manners(registry, client, Arc::default())
+    }
+
+    /// A router that asks the archives of a registry, with manners that know them already. They take
+    /// the limits of the registry.
+    pub fn with_manners(registry: Registry, client: Client, manners: Arc<Manners>) -> Router {
+        manners.update(&registry);
         Router {
             hosts: NamedHosts::new(&registry),
             registry: Arc::new(registry),
             client,
+            manners,
         }
+    }
+
+    /// A router of another registry, with the same connections and what is known about archives.
+    pub fn with_registry(&self, registry: Registry) -> Router {
+        Router::with_manners(registry, self.client.clone(), Arc::clone(&self.manners))
+    }
+
+    /// How archives are doing.
+    pub fn manners(&self) -> &Manners {
+        &self.manners
     }
 
     /// The archives.
@@ -173,7 +200,14 @@ impl Router {
         let archive = self.registry.archives.get(place);
         let archive = archive.ok_or_else(|| Reply::Spared("unknown archive".to_owned()))?;
         let deadline = Instant::now() + deadline;
-        self.client.open(&self.hosts, archive, uri, deadline).await
+        let permit = self.manners.enter(&archive.id, deadline).await;
+        let permit = permit.map_err(|refusal| Reply::Spared(refusal.to_string()))?;
+        let opened = self
+            .client
+            .open(&self.hosts, archive, &permit, uri, deadline);
+        let opened = opened.await;
+        permit.report(opened.as_ref().err().unwrap_or(&Reply::Mementos(1)));
+        opened
     }
 
     async fn ask(
@@ -194,8 +228,18 @@ impl Router {
             archive: place,
             at: start,
         });
-        let asked = self.client.ask(&self.hosts, archive, lookup, deadline);
-        let mut asked = asked.await;
+        let mut changes = Vec::new();
+        let mut asked = match self.manners.enter(&archive.id, deadline).await {
+            Err(refusal) => Asked::spared(refusal.to_string()),
+            Ok(permit) => {
+                let asked = self
+                    .client
+                    .ask(&self.hosts, archive, &permit, lookup, deadline);
+                let asked = asked.await;
+                changes.extend(permit.report(&asked.reply));
+                asked
+            }
+        };
         let end = SystemTime::now();
         let fetched = end.checked_sub(asked.parsing).unwrap_or(end).max(start);
         observe(Event::Fetched {
@@ -204,6 +248,12 @@ impl Router {
             end: fetched,
             reply: asked.reply.clone(),
         });
+        for change in changes {
+            observe(Event::Changed {
+                archive: place,
+                change,
+            });
+        }
         if matches!(asked.reply, Reply::Mementos(_) | Reply::Partial(..)) {
             sort(&mut asked.mementos);
             observe(Event::Extracted {

@@ -5,6 +5,7 @@ mod fakes;
 
 use std::time::{Duration, Instant};
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use fakes::{Answer, Body, Fake, Request, timemap};
@@ -13,8 +14,8 @@ use flate2::write::GzEncoder;
 use std::io::Write;
 use waypost_memento::Datetime;
 use waypost_router::{
-    Aggregate, AggregateOptions, Archive, ArchiveLimits, Client, Event, Lookup, Observer, Registry,
-    Reply, Router, Wanted,
+    Aggregate, AggregateOptions, Archive, ArchiveLimits, Change, Client, Event, Lookup, Observer,
+    Registry, Reply, Router, Wanted,
 };
 
 const URI: &str = "http://example.com/";
@@ -713,4 +714,81 @@ async fn an_observer_is_told_what_happens() {
         panic!("{events:?}");
     };
     assert!(at == start && start < end && end == reading && reading <= read);
+}
+
+#[tokio::test]
+async fn a_failing_archive_is_left_alone_and_comes_back() {
+    let works = Arc::new(AtomicBool::new(false));
+    let fake = Fake::start({
+        let works = Arc::clone(&works);
+        move |request| match works.load(Ordering::Relaxed) {
+            true => Answer::timemap(URI, request, &["2010"]),
+            false => Answer::new(500, ""),
+        }
+    });
+    let mut archive = fake.entry("a");
+    archive.limits.max_failures = 2;
+    archive.limits.cooling = Duration::from_millis(300);
+    let recorder = Arc::new(Recorder::default());
+    let options = AggregateOptions {
+        observer: Some(recorder.clone()),
+        ..within(Duration::from_secs(5))
+    };
+    let router = router(vec![archive.clone()]);
+    let ask = async |router: &Router| {
+        let mut found = router.aggregate(&all(), &options).await;
+        found.outcomes.remove(0).reply
+    };
+    assert_eq!(ask(&router).await, Reply::Status(500));
+    assert_eq!(ask(&router).await, Reply::Status(500));
+    assert!(matches!(ask(&router).await, Reply::Spared(_)));
+    // A change of the registry does not make it better.
+    let router = router.with_registry(Registry::new(vec![archive]));
+    assert!(matches!(ask(&router).await, Reply::Spared(_)));
+    assert_eq!(fake.requests().len(), 2);
+    works.store(true, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_millis(350)).await;
+    assert_eq!(ask(&router).await, Reply::Mementos(1));
+    let events = recorder.0.lock().unwrap();
+    let changes = events.iter().filter_map(|event| match event {
+        Event::Changed { change, .. } => Some(*change),
+        _ => None,
+    });
+    let wait = Duration::from_millis(300);
+    assert_eq!(
+        changes.collect::<Vec<_>>(),
+        [Change::Rests { failures: 2, wait }, Change::Returns]
+    );
+}
+
+#[tokio::test]
+async fn no_more_requests_than_allowed_run_at_a_time() {
+    let most = Arc::new(AtomicUsize::new(0));
+    let running = AtomicUsize::new(0);
+    let fake = Fake::start({
+        let most = Arc::clone(&most);
+        move |request| {
+            let now = running.fetch_add(1, Ordering::SeqCst) + 1;
+            most.fetch_max(now, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(20));
+            running.fetch_sub(1, Ordering::SeqCst);
+            Answer::timemap(URI, request, &["2010"])
+        }
+    });
+    let mut archive = fake.entry("a");
+    archive.limits.concurrency = 3;
+    let router = router(vec![archive]);
+    let mut asking = tokio::task::JoinSet::new();
+    for _ in 0..20 {
+        let router = router.clone();
+        asking.spawn(async move {
+            router
+                .aggregate(&all(), &within(Duration::from_secs(9)))
+                .await
+        });
+    }
+    for found in asking.join_all().await {
+        assert_eq!(replies(&found), [&Reply::Mementos(1)]);
+    }
+    assert_eq!(most.load(Ordering::SeqCst), 3);
 }

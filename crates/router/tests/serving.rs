@@ -31,16 +31,14 @@ fn archive(timestamps: &'static [&'static str]) -> Fake {
         if request.path.starts_with("/timegate/") {
             let memento = |stamp: &&str| {
                 let datetime = Datetime::parse_timestamp(stamp).unwrap();
-                let link = Link::new(format!("{base}/{}/{uri}", datetime.timestamp()));
-                let link = link
+                Link::new(format!("{base}/{}/{uri}", datetime.timestamp()))
                     .with("rel", "memento")
-                    .with("datetime", datetime.http());
-                link.to_string()
+                    .with("datetime", datetime.http())
             };
-            let links: Vec<String> = timestamps.iter().map(memento).collect();
-            return Answer::new(302, "")
-                .with("Location", format!("{base}/x/{uri}"))
-                .with("Link", links.join(", "));
+            let links: Vec<Link> = timestamps.iter().map(memento).collect();
+            let answer = Answer::new(302, "").with("Location", &links[0].uri);
+            let links: Vec<String> = links.iter().map(ToString::to_string).collect();
+            return answer.with("Link", links.join(", "));
         }
         Answer::new(200, format!("BODY {}", request.path))
             .with("Content-Type", "text/html")

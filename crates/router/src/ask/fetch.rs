@@ -15,6 +15,7 @@ use url::Url;
 
 use super::Client;
 use super::guard::NamedHosts;
+use crate::manners::Permit;
 use crate::{Archive, Reply};
 
 /// Maximum number of redirects of a request.
@@ -62,6 +63,7 @@ pub(super) struct Conversation<'a> {
     pub(super) client: &'a Client,
     pub(super) hosts: &'a NamedHosts,
     pub(super) archive: &'a Archive,
+    pub(super) permit: &'a Permit,
     pub(super) deadline: Instant,
     /// How many bytes of bodies may still be read.
     pub(super) bytes_left: AtomicUsize,
@@ -112,6 +114,8 @@ impl Conversation<'_> {
         let http = http.map_err(Failure::Failed)?;
         let mut wait = FIRST_WAIT;
         for repeated in 0.. {
+            let turn = self.permit.turn(self.deadline).await;
+            turn.map_err(|refusal| Failure::Spared(refusal.to_string()))?;
             let request = http.request(method.clone(), url.clone());
             let request = request.headers(headers.clone());
             let time = limits.connect_timeout.saturating_add(limits.header_timeout);
@@ -127,6 +131,8 @@ impl Conversation<'_> {
                 return Ok(response);
             }
             let asked = waypost_net::retry_after(response.headers()).unwrap_or_default();
+            // Others leave it alone meanwhile.
+            self.permit.retry_after(asked);
             let pause = wait.max(asked);
             if repeated >= limits.retries || later(Instant::now(), pause) >= self.deadline {
                 return Err(Failure::Status(status));

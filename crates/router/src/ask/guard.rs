@@ -34,11 +34,14 @@ impl NamedHosts {
                 timemap,
                 timegate,
                 cdx,
+                replay,
                 ..
             } = archive;
-            [timemap, timegate, cdx].into_iter().flatten()
+            let replay = replay.as_ref().map(ToString::to_string);
+            let uris = [timemap.clone(), timegate.clone(), cdx.clone(), replay];
+            uris.into_iter().flatten()
         });
-        let hosts = uris.filter_map(|uri| authority(&Url::parse(uri).ok()?));
+        let hosts = uris.filter_map(|uri| authority(&Url::parse(&uri).ok()?));
         NamedHosts(Arc::new(hosts.collect()))
     }
 

@@ -31,6 +31,7 @@ use waypost_memento::Memento;
 
 pub(crate) use guard::NamedHosts;
 
+use crate::manners::Permit;
 use crate::{Archive, Lookup, Reply, Wanted};
 use fetch::{Conversation, Failure};
 use guard::{Check, PublicOnly};
@@ -60,6 +61,11 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
+    /// The archive was not asked.
+    pub(crate) fn spared(why: String) -> Asked {
+        Failure::Spared(why).into()
+    }
+
     fn nothing(status: u16) -> Asked {
         Asked {
             mementos: Vec::new(),
@@ -129,6 +135,7 @@ impl Client {
         &self,
         hosts: &NamedHosts,
         archive: &Archive,
+        permit: &Permit,
         uri: &str,
         deadline: Instant,
     ) -> Result<reqwest::Response, Reply> {
@@ -136,6 +143,7 @@ impl Client {
             client: self,
             hosts,
             archive,
+            permit,
             deadline,
             bytes_left: AtomicUsize::new(0),
         };
@@ -150,6 +158,7 @@ impl Client {
         &self,
         hosts: &NamedHosts,
         archive: &Archive,
+        permit: &Permit,
         lookup: &Lookup,
         deadline: Instant,
     ) -> Asked {
@@ -158,6 +167,7 @@ impl Client {
             client: self,
             hosts,
             archive,
+            permit,
             deadline: deadline.min(latest),
             bytes_left: AtomicUsize::new(
                 usize::try_from(archive.limits.max_body).unwrap_or(usize::MAX),
