@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use waypost_memento::Memento;
 
 /// What the archives answered to a lookup, together.
@@ -35,7 +36,7 @@ pub struct Outcome {
 }
 
 /// What an archive answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Reply {
     /// This number of mementos.
@@ -52,6 +53,8 @@ pub enum Reply {
     Late,
     /// It was not asked, because of its limits or of earlier failures.
     Spared(String),
+    /// It failed, but this number of mementos is known from an earlier answer: why it failed.
+    Kept(usize, String),
 }
 
 impl Reply {
@@ -71,6 +74,7 @@ impl fmt::Display for Reply {
             Reply::Failed(why) => f.write_str(why),
             Reply::Late => f.write_str("no answer in time"),
             Reply::Spared(why) => write!(f, "not asked: {why}"),
+            Reply::Kept(count, why) => write!(f, "{count} mementos of an earlier answer: {why}"),
         }
     }
 }

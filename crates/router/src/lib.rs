@@ -22,6 +22,7 @@
 mod aggregate;
 pub mod answer;
 pub mod ask;
+mod cache;
 mod config;
 mod decide;
 mod lookup;
@@ -34,6 +35,7 @@ pub mod serve;
 
 pub use aggregate::{Aggregate, Found, Outcome, Reply};
 pub use ask::Client;
+pub use cache::{Cache, CacheDirective, Kept, Origin};
 pub use config::{
     CacheConfig, ClientConfig, Config, LogConfig, LogFormat, RoutingConfig, ServerConfig,
 };
