@@ -89,7 +89,8 @@ impl Origin {
     }
 }
 
-type Flight = Shared<BoxFuture<'static, Arc<Entry>>>;
+type Fetch = BoxFuture<'static, Arc<Entry>>;
+type Flight = Shared<Fetch>;
 
 type Clock = Box<dyn Fn() -> Duration + Send + Sync>;
 
@@ -99,7 +100,7 @@ pub struct Cache {
     memory: Mutex<Memory>,
     store: Option<Arc<Store>>,
     /// Fetches that are under way, with their numbers.
-    flights: Mutex<HashMap<Key, (u64, WeakShared<BoxFuture<'static, Arc<Entry>>>)>>,
+    flights: Mutex<HashMap<Key, (u64, WeakShared<Fetch>)>>,
     next_flight: AtomicU64,
     refreshes: Arc<Semaphore>,
     /// The time since 1970.
