@@ -10,6 +10,8 @@ pub(crate) enum Exit {
     Yes,
     /// Nothing found; not clean; threshold not met.
     No,
+    /// An error that was printed already.
+    Failed,
 }
 
 impl Exit {
@@ -22,6 +24,7 @@ impl From<Exit> for ExitCode {
         match exit {
             Exit::Yes => ExitCode::from(0),
             Exit::No => ExitCode::from(1),
+            Exit::Failed => ExitCode::from(Exit::ERROR),
         }
     }
 }

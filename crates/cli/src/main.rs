@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
 
+mod archives;
 mod args;
 mod cmd;
 mod exit;

@@ -74,6 +74,11 @@ impl Printer {
         Messages { quiet: self.quiet }
     }
 
+    /// Prints a text on stderr as it is, also if `--quiet` is given.
+    pub(crate) fn say(&self, text: impl Display) {
+        eprint!("{text}");
+    }
+
     /// Prints a warning about the input or the result.
     pub(crate) fn warn(&self, message: impl Display) {
         eprintln!("warning: {message}");

@@ -1,6 +1,8 @@
 //! The `waypost` command as people and scripts use it.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "command/aggregator.rs"]
+mod aggregator;
 #[path = "command/basics.rs"]
 mod basics;
 #[path = "command/check.rs"]
@@ -9,12 +11,16 @@ mod check;
 mod converting;
 #[path = "command/examples.rs"]
 mod examples;
+#[path = "../../router/tests/fakes/mod.rs"]
+mod fakes;
 #[path = "command/fetch.rs"]
 mod fetch;
 #[path = "command/filter.rs"]
 mod filter;
 #[path = "command/filtered.rs"]
 mod filtered;
+#[path = "../../../tests/http.rs"]
+mod http;
 #[path = "command/inputs.rs"]
 mod inputs;
 #[path = "command/keys.rs"]

@@ -15,7 +15,9 @@ mod keys;
 mod lookup;
 mod man;
 mod map;
+mod memgator;
 mod profile;
+mod serve;
 
 /// Summarises the indexes of web archives, to tell which archives may have a page without asking all
 /// of them.
@@ -47,6 +49,8 @@ enum Command {
     Evaluate(evaluate::Evaluate),
     Filter(filter::Filter),
     Map(map::Map),
+    Serve(serve::Serve),
+    Memgator(memgator::MemGator),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -61,6 +65,8 @@ impl Cli {
             Command::Evaluate(command) => command.run(out),
             Command::Filter(command) => command.run(out),
             Command::Map(command) => command.run(out),
+            Command::Serve(command) => command.run(out),
+            Command::Memgator(command) => command.run(out),
             Command::Completions(command) => command.run(out),
             Command::Man(command) => command.run(out),
         }

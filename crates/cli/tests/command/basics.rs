@@ -11,7 +11,9 @@ pub(crate) fn help(words: &[String]) -> String {
     args.push("--help");
     let help = waypost(&args).env("COLUMNS", "80").output().unwrap();
     assert!(help.status.success(), "{words:?}");
-    String::from_utf8(help.stdout).unwrap()
+    // MemGator's goes to stderr.
+    let text = [help.stdout, help.stderr].concat();
+    String::from_utf8(text).unwrap()
 }
 
 /// Every command, with the words that reach it, from the help texts themselves.

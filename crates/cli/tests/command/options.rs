@@ -191,6 +191,8 @@ fn every_command_takes_the_resources_that_it_uses() {
         "filter plan",
         "filter privacy",
         "map index",
+        "memgator",
+        "serve",
     ];
     // These need little memory and no temporary files.
     let threads_only = [

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::Registry;
 use crate::answer::Addresses;
-use crate::{Registry, Router};
 
 /// What the page says about the configuration: groups of names and values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,8 +11,8 @@ pub struct About(pub Vec<Vec<(String, String)>>);
 
 impl About {
     /// The page.
-    pub fn page(&self, addresses: &Addresses, router: &Router) -> String {
-        self.page_of(addresses, router.registry(), |_| None)
+    pub fn page(&self, addresses: &Addresses, registry: &Registry) -> String {
+        self.page_of(addresses, registry, |_| None)
     }
 
     /// The page, with a remark about some archives.

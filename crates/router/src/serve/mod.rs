@@ -352,7 +352,10 @@ impl Server {
     }
 
     fn about(&self) -> Answer {
-        let text = self.options.about.page(&self.addresses, &self.router());
+        let text = self
+            .options
+            .about
+            .page(&self.addresses, self.router().registry());
         plain(StatusCode::OK, TEXT, text)
     }
 
