@@ -440,6 +440,22 @@ async fn a_busy_archive_is_asked_again_when_it_says() {
 }
 
 #[tokio::test]
+async fn an_archive_that_hangs_up_is_asked_once_more() {
+    let ((_, reply), fake) = limited(ArchiveLimits::default(), {
+        let first = AtomicBool::new(true);
+        move |request| match first.swap(false, Ordering::Relaxed) {
+            true => Answer::hang_up(),
+            false => Answer::timemap(URI, request, &["2010"]),
+        }
+    })
+    .await;
+    assert_eq!((reply, fake.requests().len()), (Reply::Mementos(1), 2));
+    let ((_, reply), fake) = limited(ArchiveLimits::default(), |_| Answer::hang_up()).await;
+    assert!(matches!(reply, Reply::Failed(_)));
+    assert_eq!(fake.requests().len(), 2);
+}
+
+#[tokio::test]
 async fn redirects_and_pages_lead_only_to_public_addresses() {
     let secret = Fake::holding(&["2010"]);
     let port = secret.address().port();

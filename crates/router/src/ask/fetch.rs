@@ -113,7 +113,9 @@ impl Conversation<'_> {
         let http = self.client.http(check, limits.connect_timeout);
         let http = http.map_err(Failure::Failed)?;
         let mut wait = FIRST_WAIT;
-        for repeated in 0.. {
+        let mut repeated = 0;
+        let mut hung_up = false;
+        loop {
             let turn = self.permit.turn(self.deadline).await;
             turn.map_err(|refusal| Failure::Spared(refusal.to_string()))?;
             let request = http.request(method.clone(), url.clone());
@@ -123,6 +125,11 @@ impl Conversation<'_> {
             let response = match timeout_at(latest, request.send()).await {
                 Err(_) => return Err(Failure::Late),
                 Ok(Err(error)) if error.is_timeout() => return Err(Failure::Late),
+                // It may have closed an idle connection at the moment at which it was used again.
+                Ok(Err(error)) if !error.is_connect() && !hung_up => {
+                    hung_up = true;
+                    continue;
+                }
                 Ok(Err(error)) => return Err(Failure::Failed(cause(&error))),
                 Ok(Ok(response)) => response,
             };
@@ -140,8 +147,8 @@ impl Conversation<'_> {
             drop(response);
             sleep(pause).await;
             wait = wait.saturating_mul(2);
+            repeated += 1;
         }
-        Err(Failure::Late)
     }
 
     /// Reads the body of an answer, decompressed, and says why it is not complete.

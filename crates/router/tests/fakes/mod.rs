@@ -90,6 +90,11 @@ impl Answer {
         Answer::links(timemap(uri, &request.base, timestamps))
     }
 
+    /// No answer: the connection is closed.
+    pub(crate) fn hang_up() -> Answer {
+        Answer::new(0, "")
+    }
+
     /// A document of links.
     pub(crate) fn links(body: impl Into<Vec<u8>>) -> Answer {
         Answer::new(200, body).with("Content-Type", "application/link-format")
@@ -274,6 +279,9 @@ impl Shared {
     fn answer(&self, request: &Request, mut stream: &TcpStream) -> io::Result<bool> {
         let answer = (self.handler)(request);
         self.wait(answer.delay, stream)?;
+        if answer.status == 0 {
+            return Ok(false);
+        }
         let mut head = format!("HTTP/1.1 {} Fake\r\n", answer.status);
         for (name, value) in &answer.headers {
             head += &format!("{name}: {value}\r\n");
