@@ -21,8 +21,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use waypost_io::{Mapped, Resources, Source};
-use waypost_summary::evaluate::{Holdings, Lookups};
-use waypost_summary::holdings::Input;
+use waypost_summary::evaluate::Lookups;
+use waypost_summary::holdings::{Holdings, Input};
 use waypost_summary::map::sample::Sample;
 use waypost_summary::map::{
     Budget, Finder, LeastCost, Map, Prior, Rule, SourceMap, Style, compact,
@@ -138,9 +138,7 @@ fn tune(map: &str, holdings: &str, price: &str, judge: &str) -> Done {
         Lookups::read(&source(price), dialect)?,
         Lookups::read(&source(judge), dialect)?,
     ];
-    let truth = Holdings {
-        input: Input::new(vec![source(holdings)]),
-    };
+    let truth = Holdings::new(Input::new(vec![source(holdings)]));
     let (held, _) = truth.truth(&samples)?;
     let sample = Sample::new(&samples[0], Some(&held[0]));
     let mut settings = Vec::new();

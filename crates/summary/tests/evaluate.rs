@@ -6,8 +6,8 @@ use std::fs;
 
 use proptest::prelude::*;
 use waypost_io::Source;
-use waypost_summary::evaluate::{Confusion, Holdings, Lookups, judge};
-use waypost_summary::holdings::Input;
+use waypost_summary::evaluate::{Confusion, Lookups, judge};
+use waypost_summary::holdings::{Holdings, Input};
 use waypost_summary::profile::{self, Options, Profile};
 use waypost_summary::{Archive, Presence, Summary};
 use waypost_surt::{Canonicalizer, Dialect, Policy, Surt};
@@ -54,7 +54,7 @@ proptest! {
         } else {
             input
         };
-        let (is_held, reading) = Holdings { input: truth }.truth(&lookups).unwrap();
+        let (is_held, reading) = Holdings::new(truth).truth(&lookups).unwrap();
         let surts: BTreeSet<String> = held.iter().filter_map(|uri| surt(uri)).collect();
         prop_assert_eq!(reading.urirs, surts.len() as u64);
         let mut times: BTreeMap<&str, u64> = BTreeMap::new();

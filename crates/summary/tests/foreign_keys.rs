@@ -7,9 +7,9 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use waypost_io::{Resources, Source};
-use waypost_summary::evaluate::{Holdings, Lookups, judge};
+use waypost_summary::evaluate::{Lookups, judge};
 use waypost_summary::filter::{self, Filter, Recipe};
-use waypost_summary::holdings::Input;
+use waypost_summary::holdings::{Holdings, Input};
 use waypost_summary::profile::{self, Options, Profile};
 use waypost_summary::{Answer, Archive, Lookup, Summary};
 use waypost_summary::{map, map::Map};
@@ -150,7 +150,7 @@ proptest! {
         fs::write(&asked, uris.join("\n")).unwrap();
         let lookups = [Lookups::read(&Source::new(asked), dialect).unwrap()];
         let input = Input { dialect, ..Input::new(vec![Source::new(index)]) };
-        let (held, reading) = Holdings { input }.truth(&lookups).unwrap();
+        let (held, reading) = Holdings::new(input).truth(&lookups).unwrap();
         prop_assert!(held[0].iter().all(|held| *held));
         let mut distinct: Vec<Vec<u8>> = uris.iter().map(|uri| surt(dialect, uri)).collect();
         distinct.sort();
@@ -190,7 +190,7 @@ fn an_index_of_webrecorder_is_told_and_counted_by_its_urls() {
     let asked = folder.path().join("asked.txt");
     fs::write(&asked, uris.join("\n")).unwrap();
     let lookups = [Lookups::read(&Source::new(asked), Dialect::Ia).unwrap()];
-    let (held, _) = Holdings { input }.truth(&lookups).unwrap();
+    let (held, _) = Holdings::new(input).truth(&lookups).unwrap();
     let map = Map::open(&folder.path().join("a.ukvs"), &Resources::default()).unwrap();
     let verdict = judge(&map, &lookups[0], &held[0], false, &[1]).unwrap();
     assert_eq!(verdict.confusion.false_negatives, 0);

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use waypost_index::Select;
 use waypost_io::{Resources, Source};
-use waypost_summary::evaluate::{Holdings, Lookups, judge};
+use waypost_summary::evaluate::{Lookups, judge};
 use waypost_summary::filter::{self, Filter};
-use waypost_summary::holdings::Input;
+use waypost_summary::holdings::{Holdings, Input};
 use waypost_summary::profile::{self, Profile};
 use waypost_summary::{Archive, Lookup, Presence, Scope, Summary, combine};
 use waypost_summary::{map, map::Map};
@@ -215,9 +215,9 @@ fn unknown_lookups_are_sent_on_and_counted_by_themselves() {
     )
     .unwrap();
     let lookups = vec![Lookups::read(&Source::new(&asked), Dialect::Ia).unwrap()];
-    let holdings = Holdings {
-        input: Input::new(vec![Source::new(folder.path().join("index.cdxj"))]),
-    };
+    let holdings = Holdings::new(Input::new(vec![Source::new(
+        folder.path().join("index.cdxj"),
+    )]));
     let (held, _) = holdings.truth(&lookups).unwrap();
     for summary in summaries {
         let verdict = judge(&*summary, &lookups[0], &held[0], false, &[]).unwrap();

@@ -8,8 +8,8 @@ use waypost_index::input;
 use waypost_io::{Resources, Source};
 use waypost_report::{Align, Page, Plot, Point, Table, bytes, count};
 use waypost_summary::Summary;
-use waypost_summary::evaluate::{self, Confusion, Foreseen, Holdings, Later, Lookups, Verdict};
-use waypost_summary::holdings::Input;
+use waypost_summary::evaluate::{self, Confusion, Foreseen, Later, Lookups, Verdict};
+use waypost_summary::holdings::{Holdings, Input};
 use waypost_surt::Dialect;
 
 use super::profile::report_rejects;
@@ -118,15 +118,13 @@ impl Evaluate {
         }
         let sources = self.sources()?;
         let progress = out.progress();
-        let holdings = Holdings {
-            input: Input {
-                dialect,
-                select: self.filters.select()?,
-                resources: resources.clone(),
-                progress: progress.clone(),
-                ..Input::new(sources)
-            },
-        };
+        let holdings = Holdings::new(Input {
+            dialect,
+            select: self.filters.select()?,
+            resources: resources.clone(),
+            progress: progress.clone(),
+            ..Input::new(sources)
+        });
         let later = self.read_later(dialect, &resources, out)?;
         let later_urirs = later.as_ref().map(|later| later.urirs);
         let of_lookups = samples.len();

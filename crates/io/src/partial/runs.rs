@@ -227,7 +227,10 @@ impl Runs {
 
     /// Spills everything. Runs that are completely in memory are merged into one first, because
     /// merging many short runs in the end would take long.
-    fn spill_all(&mut self) -> Result<()> {
+    ///
+    /// # Errors
+    /// If rows cannot be spilled.
+    pub fn spill_all(&mut self) -> Result<()> {
         let small = |run: &&Run| run.spilled == 0;
         if self.runs.iter().filter(small).count() > 1 {
             let (whole, mut others): (Vec<Run>, Vec<Run>) = std::mem::take(&mut self.runs)

@@ -14,7 +14,7 @@ mod truth;
 
 pub use later::{Foreseen, Later, foresee, later};
 pub use lookups::{Lookups, Shape};
-pub use truth::{Holdings, truth_of_held};
+pub use truth::truth_of_held;
 
 use waypost_surt::Dialect;
 

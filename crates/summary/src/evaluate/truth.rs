@@ -1,51 +1,47 @@
 //! Which lookups are held.
 
+use std::sync::Arc;
+
 use waypost_io::{Phase, Progress, Source};
 use waypost_surt::Policy;
 
 use super::lookups::Lookups;
 use crate::error::{Error, Result};
 use crate::filter::{Filter, Hasher};
-use crate::holdings::{self, Held, Input, Pass, Reading, Reduce, Run, reduce};
+use crate::holdings::{Held, Holdings, Input, Pass, Reading, Reduce, Run, reduce};
 use crate::profile::Profile;
 use crate::summary::{Answer, Summary};
-
-/// The holdings: an index, a list of URIs, their hashes, or a `URIR` profile.
-#[derive(Clone, Debug)]
-pub struct Holdings {
-    /// The inputs.
-    pub input: Input,
-}
 
 impl Holdings {
     /// For each sample of lookups, which of them are held; and the total number of held URI-Rs.
     ///
     /// # Errors
     /// If the holdings can't be read.
-    pub fn truth(&self, samples: &[Lookups]) -> Result<(Vec<Vec<bool>>, Reading)> {
-        if let [source] = &self.input.sources[..]
+    pub fn truth(&self, samples: &[Lookups]) -> Result<(Vec<Vec<bool>>, Arc<Reading>)> {
+        if let [source] = &self.input().sources[..]
             && source.path().is_file()
             && Profile::is_one(source)?
         {
             return truth_of_profile(source, samples);
         }
-        if let [source] = &self.input.sources[..]
+        if let [source] = &self.input().sources[..]
             && let Some(hashes) = Filter::of_hashes(source)?
         {
             return truth_of_hashes(&hashes, samples);
         }
-        let (mut held, reading) = holdings::gather(&self.input, None)?;
         let Input {
             resources,
             progress,
             ..
-        } = &self.input;
-        let truths = truth_of_held(&mut held, samples, resources.memory, progress)?;
-        Ok((truths, reading))
+        } = self.input();
+        self.held(|held| truth_of_held(held, samples, resources.memory, progress))
     }
 }
 
-fn truth_of_profile(source: &Source, samples: &[Lookups]) -> Result<(Vec<Vec<bool>>, Reading)> {
+fn truth_of_profile(
+    source: &Source,
+    samples: &[Lookups],
+) -> Result<(Vec<Vec<bool>>, Arc<Reading>)> {
     let profile = Profile::of(source)?;
     if profile.policy() != Policy::Whole {
         return Err(Error::invalid(format!(
@@ -72,10 +68,10 @@ fn truth_of_profile(source: &Source, samples: &[Lookups]) -> Result<(Vec<Vec<boo
         urirs: profile.size().keys,
         ..Reading::default()
     };
-    Ok((truths, reading))
+    Ok((truths, Arc::new(reading)))
 }
 
-fn truth_of_hashes(hashes: &Filter, samples: &[Lookups]) -> Result<(Vec<Vec<bool>>, Reading)> {
+fn truth_of_hashes(hashes: &Filter, samples: &[Lookups]) -> Result<(Vec<Vec<bool>>, Arc<Reading>)> {
     let mut truths = Vec::new();
     for lookups in samples {
         let dialect = hashes.head().dialect;
@@ -95,7 +91,7 @@ fn truth_of_hashes(hashes: &Filter, samples: &[Lookups]) -> Result<(Vec<Vec<bool
         urirs: hashes.head().count,
         ..Reading::default()
     };
-    Ok((truths, reading))
+    Ok((truths, Arc::new(reading)))
 }
 
 /// For each sample of lookups, which of them are in the gathered holdings.

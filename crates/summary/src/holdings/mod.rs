@@ -9,6 +9,7 @@
 //! [`Ranges`](waypost_index::scan::Ranges) runs it in ranges, on any number of machines. Whatever
 //! the order of the input, it is read once. The result, [`Held`], can be read as often as needed.
 
+mod kept;
 mod list;
 mod partial;
 mod reduce;
@@ -29,6 +30,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 pub(crate) use crate::lookup::escaped;
 pub use crate::profile::records::Counts;
+pub use kept::Holdings;
 pub use list::BadUri;
 pub(crate) use list::check_filters;
 pub use partial::{Gather, Held};
@@ -188,13 +190,7 @@ pub(crate) fn read<R: Reduce>(
     take: impl FnMut(R::Part, &[u8]) -> Result<()>,
 ) -> Result<Reading> {
     let (mut held, reading) = gather(input, None)?;
-    let pass = Pass {
-        memory: input.resources.memory / 4,
-        piece: 1 << 20,
-        phase: Phase::LookingUp,
-        progress: &input.progress,
-    };
-    reduce(&mut held, reducer, pass, take)?;
+    reduce(&mut held, reducer, Pass::looking_up(input), take)?;
     Ok(reading)
 }
 

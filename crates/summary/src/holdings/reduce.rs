@@ -8,6 +8,7 @@ use waypost_io::partial::RowBlock;
 use waypost_io::pipeline::{self, Pool, Width};
 use waypost_io::progress::{Phase, Progress};
 
+use super::Input;
 use super::partial::{Held, payload};
 use super::run::Run;
 use crate::error::{Error, Result};
@@ -43,6 +44,18 @@ pub(crate) struct Pass<'a> {
     /// What is done with the parts.
     pub(crate) phase: Phase,
     pub(crate) progress: &'a Progress,
+}
+
+impl Pass<'_> {
+    /// Looks up each URI-R of an input.
+    pub(crate) fn looking_up(input: &Input) -> Pass<'_> {
+        Pass {
+            memory: input.resources.memory / 4,
+            piece: 1 << 20,
+            phase: Phase::LookingUp,
+            progress: &input.progress,
+        }
+    }
 }
 
 /// Reads the URI-Rs of `held` in order. `take` receives the parts in order, each with the last SURT

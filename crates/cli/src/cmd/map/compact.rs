@@ -215,13 +215,15 @@ impl Compact {
             ))
             .hint("use --filters --holdings INPUT to rebuild the filters, or --ignore-filter to drop them");
         }
+        let dialect = given.dialect()?;
+        let holdings = self.priced.holdings(dialect, &resources, &progress)?;
         let rule = match self.rule {
             RuleArgument::Papers => Rule::Papers(self.papers.papers()?),
             RuleArgument::LeastCost => Rule::LeastCost(Box::new(LeastCost {
                 budget: self.budget()?,
                 sample: self
                     .priced
-                    .sample(given.dialect()?, &resources, &progress, out)?,
+                    .sample(dialect, &resources, holdings.as_ref(), out)?,
                 voids: self.voids,
                 prior: None,
                 top: None,

@@ -102,7 +102,7 @@ impl FilteredOptions {
             return Err(anyhow::anyhow!("--filters needs --holdings"))
                 .hint("name the holdings of the archive: --holdings archive.cdxj.gz");
         };
-        let sample = priced.sample(dialect, resources, &progress, out)?;
+        let sample = priced.sample(dialect, resources, Some(&holdings), out)?;
         if matches!(budget, FilteredBudget::Accuracy(_)) && sample.is_none() {
             return Err(anyhow::anyhow!("--accuracy needs --lookups"))
                 .hint("name a list or log of lookups: --lookups access.log");

@@ -6,8 +6,8 @@ use clap::Args;
 use waypost_index::input;
 use waypost_io::{Progress, Resources, Source};
 use waypost_report::count;
-use waypost_summary::evaluate::{Holdings, Lookups};
-use waypost_summary::holdings::Input;
+use waypost_summary::evaluate::Lookups;
+use waypost_summary::holdings::{Holdings, Input};
 use waypost_summary::map::sample::Sample;
 use waypost_surt::Dialect;
 
@@ -34,23 +34,23 @@ impl Priced {
         dialect: Dialect,
         resources: &Resources,
         progress: &Progress,
-    ) -> anyhow::Result<Option<Input>> {
+    ) -> anyhow::Result<Option<Holdings>> {
         if self.holdings.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Input {
+        Ok(Some(Holdings::new(Input {
             dialect,
             resources: resources.clone(),
             progress: progress.clone(),
             ..Input::new(input::expand(&self.holdings)?.sources)
-        }))
+        })))
     }
 
     pub(super) fn sample(
         &self,
         dialect: Dialect,
         resources: &Resources,
-        progress: &Progress,
+        holdings: Option<&Holdings>,
         out: &Printer,
     ) -> anyhow::Result<Option<Sample>> {
         let Some(path) = &self.lookups else {
@@ -68,10 +68,9 @@ impl Priced {
                 count(lookups.rejected(false))
             ));
         }
-        let Some(input) = self.holdings(dialect, resources, progress)? else {
+        let Some(holdings) = holdings else {
             return Ok(Some(Sample::new(&lookups, None)));
         };
-        let holdings = Holdings { input };
         let samples = [lookups];
         let (held, _) = holdings.truth(&samples)?;
         Ok(Some(Sample::new(

@@ -1,6 +1,7 @@
 //! Building a filtered map: the rows and their companion, both or neither.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tempfile::TempPath;
 
@@ -9,7 +10,7 @@ use super::growth::Growth;
 use super::publish::{gzipped_size, place, spelled, temporary};
 use super::search::{Chosen, Search};
 use crate::error::{Error, Result};
-use crate::holdings::{Input, Reading};
+use crate::holdings::{Holdings, Reading};
 use crate::map::compact::{Report, SourceMap, head_with, how_of, write};
 use crate::map::solve::prior::Prior;
 use crate::map::solve::top::Top;
@@ -46,7 +47,7 @@ pub struct Filtered {
     /// The price of a newcomer that is called absent, in false positives.
     pub miss_price: f64,
     /// The holdings, to fill the filters.
-    pub holdings: Input,
+    pub holdings: Holdings,
 }
 
 /// The result of building a filtered map.
@@ -67,7 +68,7 @@ pub struct Built {
     /// Expected newcomers called absent, if they have a price.
     pub missed: Option<f64>,
     /// What was read of the holdings.
-    pub reading: Reading,
+    pub reading: Arc<Reading>,
 }
 
 /// Builds a filtered map.
@@ -137,6 +138,8 @@ fn head_of(headers: &Headers, mut how: Vec<(String, Value)>, filter: Option<u64>
 
 /// Chooses a map, and builds its rows and its filter.
 fn make(given: &mut SourceMap, filtered: &Filtered) -> Result<Unpublished> {
+    // The search needs the memory.
+    filtered.holdings.spill()?;
     let lookups = filtered.sample.as_ref().map(Sample::lookups);
     let how = |lambda: f64| how_of(Some(lambda), lookups);
     // The first pass detects whether the rows are tidy.
@@ -164,9 +167,9 @@ fn make(given: &mut SourceMap, filtered: &Filtered) -> Result<Unpublished> {
     built.report.sorted = given.sorted;
     let filter = temporary(&given.room)?;
     let (holdings, room) = (&filtered.holdings, &given.room);
-    let mut made = companion::make(&rows, &given.source, holdings, room, &filter)?;
+    let made = companion::make(&rows, &given.source, holdings, room, &filter)?;
     built.filter_keys = made.keys;
-    built.reading = std::mem::take(&mut made.reading);
+    built.reading = Arc::clone(&made.reading);
     built.filter_bytes = made.file.map_or(0, |(bytes, _)| bytes);
     // The headers have the identity of the filter, which is known only now.
     let head = head_of(&given.headers, how(lambda), made.identity());

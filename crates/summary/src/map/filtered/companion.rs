@@ -6,6 +6,7 @@
 //! of the filter, so a filter of another map or of an earlier state is never mistaken for it.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use waypost_index::rejects::printable;
 use waypost_io::{Resources, Source};
@@ -19,7 +20,7 @@ use crate::filter::{
     self, Cursor, Filter, Hash, Hasher, Keys, Kind, Metadata, Partitions, Recipe, RunWriter,
 };
 use crate::frequency::Sureness;
-use crate::holdings::{self, Input, Reading, Reduce, Run, escaped};
+use crate::holdings::{Holdings, Input, Pass, Reading, Reduce, Run, escaped, reduce};
 use crate::map::lookup::Map;
 use crate::map::tree::rows::{Order, Rows};
 use crate::summary::Summary;
@@ -132,7 +133,7 @@ pub(crate) struct BuiltCompanion {
     pub(crate) file: Option<(u64, u64)>,
     /// URI-Rs in filters.
     pub(crate) keys: u64,
-    pub(crate) reading: Reading,
+    pub(crate) reading: Arc<Reading>,
 }
 
 impl BuiltCompanion {
@@ -148,27 +149,31 @@ impl BuiltCompanion {
 pub(crate) fn make(
     rows: &Path,
     full: &Source,
-    holdings: &Input,
+    holdings: &Holdings,
     room: &Resources,
     out: &Path,
 ) -> Result<BuiltCompanion> {
+    let input = holdings.input();
     let map = Map::open_rows(rows, room)?;
     let widths: Vec<u8> = (1..=WIDEST)
         .filter(|width| map.widths() & 1 << width != 0)
         .collect();
-    if let [source] = &holdings.sources[..]
+    if let [source] = &input.sources[..]
         && let Some(hashes) = Filter::of_hashes(source)?
     {
-        return make_of_hashes(&map, &widths, &hashes, holdings, full, room, out);
+        return make_of_hashes(&map, &widths, &hashes, input, full, room, out);
     }
-    let memory = holdings.resources.memory / 2 / widths.len().max(1);
+    let memory = input.resources.memory / 2 / widths.len().max(1);
     let mut found = Found {
         partitions: (0..WIDEST)
             .map(|_| Partitions::new(memory, &room.temporary))
             .collect(),
         ..Found::default()
     };
-    let reading = holdings::read(holdings, &Router { map: &map }, |part, _| found.take(part))?;
+    let (_, reading) = holdings.held(|held| {
+        let (router, pass) = (Router { map: &map }, Pass::looking_up(input));
+        reduce(held, &router, pass, |part, _| found.take(part))
+    })?;
     if found.lost > 0 {
         return Err(Error::holdings(format!(
             "{} URIs are held that the map does not have, among them {}",
@@ -182,7 +187,7 @@ pub(crate) fn make(
             runs.push((width, partitions.finish()?));
         }
     }
-    encode(&runs, holdings, room, reading, out)
+    encode(&runs, input, room, reading, out)
 }
 
 /// URIs missing from the holdings would be missing from the filter, and called absent. The number
@@ -259,7 +264,7 @@ fn make_of_hashes(
         urirs: hashes.head().count,
         ..Reading::default()
     };
-    encode(&runs, holdings, room, reading, out)
+    encode(&runs, holdings, room, Arc::new(reading), out)
 }
 
 /// Writes the filters in ascending order of width.
@@ -267,7 +272,7 @@ fn encode(
     runs: &[(u8, filter::Run)],
     holdings: &Input,
     room: &Resources,
-    reading: Reading,
+    reading: Arc<Reading>,
     out: &Path,
 ) -> Result<BuiltCompanion> {
     let mut made = BuiltCompanion {

@@ -21,7 +21,7 @@ use waypost_io::{AtomicFile, Format, LineWriter, Lines, Resources, Source};
 
 use super::companion::{self, BuiltCompanion};
 use crate::error::{Error, Result};
-use crate::holdings::Input;
+use crate::holdings::{Holdings, Input};
 use crate::map::tree::rows::{Order, Rows};
 use crate::ukvs::{Headers, Value};
 
@@ -82,7 +82,7 @@ pub(crate) fn publish(
     out: &Path,
 ) -> Result<BuiltCompanion> {
     let filter = temporary(room)?;
-    let made = companion::make(rows, full, holdings, room, &filter)?;
+    let made = companion::make(rows, full, &Holdings::new(holdings.clone()), room, &filter)?;
     place(rows, &made, &filter, &head(made.identity()), out)?;
     Ok(made)
 }

@@ -14,7 +14,7 @@ use super::compact::{Filtered, FilteredBudget, compact_filtered};
 use super::price::Prices;
 use super::publish::{companion_of, companion_path, publish, spelled};
 use crate::error::ErrorKind;
-use crate::holdings::Input;
+use crate::holdings::{Holdings, Input};
 use crate::map::solve::prior::Prior;
 use crate::map::solve::sites::Sites;
 use crate::map::solve::top::Top;
@@ -260,7 +260,7 @@ impl World {
             max_width: 16,
             growth: None,
             miss_price: 0.0,
-            holdings: self.holdings(),
+            holdings: Holdings::new(self.holdings()),
         }
     }
 
@@ -555,7 +555,10 @@ fn hashes_of_what_is_held_do_as_well() {
     let hashes = world.at("hashes.filter");
     crate::filter::build(crate::filter::Input::new(&sources), &recipe, &hashes).unwrap();
     let mut filtered = world.filtered(FilteredBudget::Lambda(30.0), &in_vain(3_000));
-    filtered.holdings.sources = vec![Source::new(hashes)];
+    filtered.holdings = Holdings::new(Input {
+        sources: vec![Source::new(hashes)],
+        ..world.holdings()
+    });
     let map = world.compact("full.ukvs", &filtered, "small.ukvs");
     assert!(companion_of(&map).unwrap().unwrap().exists());
     all_present(&map, &held).unwrap();
@@ -567,7 +570,7 @@ fn holdings_that_lack_what_the_map_has_are_refused() {
     let mut filtered = world.filtered(FilteredBudget::Lambda(100.0), &in_vain(2_000));
     let less: BTreeSet<String> = world.held.iter().take(1_000).cloned().collect();
     let less = World::new(&less);
-    filtered.holdings = less.holdings();
+    filtered.holdings = Holdings::new(less.holdings());
     let mut given =
         SourceMap::open(&Source::new(world.at("full.ukvs")), &Resources::default()).unwrap();
     let error = compact_filtered(&mut given, &filtered, &world.at("out.ukvs")).unwrap_err();
@@ -582,7 +585,9 @@ fn holdings_that_the_map_does_not_have_are_refused() {
     let more = World::new(&more);
     let mut filtered = world.filtered(FilteredBudget::Lambda(50.0), &in_vain(200));
     filtered.top = Some(Top::SecondLevel);
-    filtered.holdings.sources.extend(more.holdings().sources);
+    let mut both = world.holdings();
+    both.sources.extend(more.holdings().sources);
+    filtered.holdings = Holdings::new(both);
     let mut given =
         SourceMap::open(&Source::new(world.at("full.ukvs")), &Resources::default()).unwrap();
     let error = compact_filtered(&mut given, &filtered, &world.at("out.ukvs")).unwrap_err();
