@@ -20,29 +20,37 @@
 //! ```
 
 mod aggregate;
+mod aggregator;
 pub mod answer;
 pub mod ask;
 mod cache;
 mod config;
 mod decide;
+mod log;
 mod lookup;
 mod manners;
 mod merge;
+mod metrics;
+mod monitor;
 mod original;
 mod registry;
 mod router;
 pub mod serve;
 
 pub use aggregate::{Aggregate, Found, Outcome, Reply};
+pub use aggregator::{Aggregator, AnsweredRequest, Operations, Session};
 pub use ask::Client;
 pub use cache::{Cache, CacheDirective, Kept, Origin};
 pub use config::{
     CacheConfig, ClientConfig, Config, LogConfig, LogFormat, RoutingConfig, ServerConfig,
 };
 pub use decide::{Choice, Decision, Reason, decide};
+pub use log::{Log, go_duration};
 pub use lookup::{Lookup, Selection, Wanted};
 pub use manners::{BreakerStyle, Change, Manners, Permit, Refusal, Standing};
 pub use merge::merge;
+pub use metrics::Metrics;
+pub use monitor::{Events, Monitor};
 pub use original::original_uri;
 pub use registry::{Archive, ArchiveLimits, Registry};
 pub use router::{AggregateOptions, Event, Observer, Router};
