@@ -1,0 +1,1 @@
+//! What an index says about an archive.
