@@ -10,6 +10,7 @@ mod args;
 mod cmd;
 mod exit;
 mod hint;
+mod html;
 mod interrupt;
 mod lookups;
 mod overwrite;

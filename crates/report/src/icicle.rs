@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::html::escape;
+use crate::html::{STYLE as PAGE_STYLE, escape};
 
 /// A node of the tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,59 +50,92 @@ fn quote(text: &str, out: &mut String) {
     out.push('"');
 }
 
-const STYLE: &str = "body{font:15px/1.4 system-ui,sans-serif;margin:1.5rem;color:#222}h1{font-size:1.3rem}\
-#path button{border:0;background:none;color:#1d5c8a;cursor:pointer;font:inherit;padding:0 .2rem}\
-#stage{position:relative;overflow:hidden;min-height:20rem}\
-#stage button{position:absolute;height:1.8rem;border:1px solid #fff;font:12px system-ui,sans-serif;text-align:left;\
-overflow:hidden;white-space:nowrap;text-overflow:ellipsis;cursor:pointer;padding:0 .3rem;color:#111;box-sizing:border-box}\
-#stage button:hover,#stage button:focus{filter:brightness(1.12);outline:2px solid #333;z-index:1}\
-@media(prefers-color-scheme:dark){body{background:#181818;color:#ddd}#path button{color:#8cc4ee}#stage button{border-color:#181818}}";
+const STYLE: &str = "body{display:flex;flex-direction:column;min-height:100vh}header,#path,#note{padding:0 1rem}\
+header h1{font-size:1.3rem;margin:.8rem 0 .2rem}#note{margin:.2rem 0 .6rem;color:var(--quiet)}#path{margin:0}\
+#path button{border:0;background:none;padding:0 .25rem;font-size:.95rem}#path button+button::before{content:'›';margin-right:.4rem;color:var(--quiet)}\
+#stage{position:relative;overflow:hidden;flex:1;min-height:24rem;margin:0 1rem 1rem}\
+#stage button{position:absolute;border:1px solid var(--paper);border-radius:.25rem;text-align:left;vertical-align:top;overflow:hidden;\
+padding:.1rem .35rem;color:#10202e;font-size:.82rem;line-height:1.25;white-space:nowrap;text-overflow:ellipsis;display:block}\
+#stage button small{display:block;font-size:.72rem;color:#2b3c4c;overflow:hidden;text-overflow:ellipsis}\
+#stage button:hover,#stage button:focus-visible{filter:brightness(1.08);outline:2px solid var(--ink);z-index:1}";
 
 const SCRIPT: &str = r#"
 const root = JSON.parse(document.getElementById("tree").textContent);
 const stage = document.getElementById("stage"), path = document.getElementById("path"), note = document.getElementById("note");
+const tip = document.getElementById("tip");
 (function name(piece, above) { piece.above = above; piece.c.forEach(part => name(part, piece)); })(root, null);
+// A key's last segment says what is new at its level: `google` of `com,google,*`.
+function label(piece) {
+  const key = piece.n.replace(/[,\/]\*$/, "");
+  if (key === "" || key === "*") return "all";
+  const last = key.slice(Math.max(key.lastIndexOf(","), key.lastIndexOf("/")) + 1);
+  return key.includes("/") ? "/" + last : last;
+}
+function depth(piece) { return 1 + Math.max(0, ...piece.c.map(depth)); }
 function button(text, act) {
   const made = document.createElement("button");
+  made.type = "button";
   made.textContent = text;
   made.onclick = act;
   return made;
 }
-function draw(piece, left, width, level, hue) {
-  if (width * stage.clientWidth < 3) return level;
-  const made = button(piece.n, () => show(piece));
-  made.title = piece.n + "\n" + piece.t;
-  made.style.cssText = `left:${100 * left}%;width:${100 * width}%;top:${1.85 * level}rem;background:hsl(${hue} 45% ${Math.min(82, 62 + 4 * level)}%)`;
+let shown = root;
+function draw(piece, left, width, level, tall, hue, top) {
+  const pixels = width * stage.clientWidth;
+  if (pixels < 3) return;
+  const made = button(label(piece), () => show(piece));
+  made.dataset.tip = piece.n + "\n" + piece.t;
+  made.setAttribute("aria-label", piece.n + ", " + piece.t);
+  if (pixels < 24) made.textContent = "";
+  else if (tall > 42 && pixels > 90) {
+    const more = document.createElement("small");
+    more.textContent = (100 * piece.s / Math.max(1, top.s)).toFixed(1) + "%";
+    made.append(more);
+  }
+  made.style.cssText = `left:${100 * left}%;width:${100 * width}%;top:${tall * level}px;height:${tall - 1}px;background:hsl(${hue} 45% ${Math.min(84, 66 + 3 * level)}%)`;
   stage.append(made);
-  let at = left, deepest = level + 1;
+  let at = left;
   piece.c.forEach((part, number) => {
-    const share = piece.s ? width * part.s / piece.s : 0;
-    deepest = Math.max(deepest, draw(part, at, share, level + 1, level ? hue : (205 + 47 * number) % 360));
+    const share = width * part.s / Math.max(1, piece.s);
+    draw(part, at, share, level + 1, tall, level ? hue : (205 + 47 * number) % 360, top);
     at += share;
   });
-  return deepest;
 }
 function show(top) {
+  shown = top;
   stage.replaceChildren();
   path.replaceChildren();
-  for (let piece = top; piece; piece = piece.above) path.prepend(button(piece.n, () => show(piece)));
-  note.textContent = top.t;
-  stage.style.height = 1.85 * draw(top, 0, 1, 0, 205) + "rem";
+  for (let piece = top; piece; piece = piece.above) path.prepend(button(label(piece), () => show(piece)));
+  note.textContent = top.n + ": " + top.t;
+  const levels = depth(top);
+  const tall = Math.max(26, Math.min(120, Math.floor(stage.clientHeight / levels)));
+  stage.style.minHeight = Math.max(384, tall * levels) + "px";
+  draw(top, 0, 1, 0, tall, 205, top);
 }
 show(root);
-addEventListener("resize", () => show(root));
+addEventListener("resize", () => show(shown));
+document.addEventListener("pointermove", event => {
+  const mark = event.target.closest?.("[data-tip]");
+  tip.hidden = !mark;
+  if (!mark) return;
+  tip.textContent = mark.dataset.tip;
+  const { width, height } = tip.getBoundingClientRect();
+  tip.style.left = Math.max(4, Math.min(event.clientX + 12, innerWidth - width - 4)) + "px";
+  tip.style.top = (event.clientY > height + 20 ? event.clientY - height - 12 : event.clientY + 18) + "px";
+});
 "#;
 
-/// The page.
+/// The page. Names are keys of a map; each cell is labelled with the last segment of its key.
 pub fn icicle(title: &str, root: &Piece) -> String {
     let mut tree = String::new();
     root.write_json(&mut tree);
     let title = escape(title);
     format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
-        <title>{title}</title>\n<style>{STYLE}</style>\n<h1>{title}</h1>\n<noscript>This page draws with a script of its own.</noscript>\n\
-        <p id=\"path\"></p>\n<p id=\"note\"></p>\n<div id=\"stage\"></div>\n\
-        <script type=\"application/json\" id=\"tree\">{tree}</script>\n<script>{SCRIPT}</script>\n</html>\n"
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+        <title>{title}</title>\n<style>{PAGE_STYLE}\n{STYLE}</style>\n</head>\n<body>\n<header><h1>{title}</h1></header>\n\
+        <noscript><p>This page draws with a script of its own.</p></noscript>\n\
+        <main style=\"display:contents\"><p id=\"path\"></p>\n<p id=\"note\"></p>\n<div id=\"stage\"></div></main>\n<div id=\"tip\" style=\"white-space:pre-line\" role=\"status\" hidden></div>\n\
+        <script type=\"application/json\" id=\"tree\">{tree}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
     )
 }
 

@@ -12,13 +12,15 @@
 //!
 //! | | |
 //! |---|---|
-//! | [`Table`] | a table of known size, as text, HTML or CSV |
+//! | [`Table`], [`Cell`] | a table of known size, as text, HTML or CSV |
 //! | [`Columns`] | a table whose rows are streamed, with widths from a sample |
-//! | [`count`], [`bytes`] | human-readable numbers and sizes |
-//! | [`Plot`], [`Curve`], [`icicle`] | SVG plots |
-//! | [`Page`] | an HTML page of headings, tables and plots |
+//! | [`count`], [`bytes`], [`short`] | human-readable numbers and sizes |
+//! | [`Page`] | a self-contained HTML page: sentences, key figures, sections with plots and tables |
+//! | [`Bars`], [`Lines`], [`Plot`], [`Heat`], [`Shape`] | plots for a page, as SVG elements |
+//! | [`Curve`], [`icicle`] | a plot as an SVG file; a tree as a page |
 //! | [`push_json_string`] | JSON strings, written straight into a buffer |
 
+mod cell;
 mod columns;
 mod curve;
 mod html;
@@ -28,11 +30,12 @@ mod number;
 mod plot;
 mod table;
 
+pub use cell::Cell;
 pub use columns::{Cells, Columns};
 pub use curve::Curve;
 pub use html::Page;
 pub use icicle::{Piece, icicle};
 pub use json::push_json_string;
-pub use number::{bytes, count};
-pub use plot::{Plot, Point};
+pub use number::{bytes, count, short};
+pub use plot::{Axis, BarSeries, Bars, Heat, Layer, LineSeries, Lines, Plot, Point, Shape};
 pub use table::{Align, Table};

@@ -13,6 +13,29 @@ pub fn count(n: u64) -> String {
     grouped
 }
 
+/// A number for an axis: exact below ten thousand, else with three digits and a unit: `1.5M`.
+pub fn short(value: f64) -> String {
+    if value.abs() < 10_000.0 {
+        return match value.fract() == 0.0 && value >= 0.0 {
+            true => count(value as u64),
+            false => format!("{}", (value * 1e4).round() / 1e4),
+        };
+    }
+    let mut value = value;
+    let mut unit = "";
+    for next in ["k", "M", "B", "T"] {
+        if value.abs() < 999.5 {
+            break;
+        }
+        value /= 1_000.0;
+        unit = next;
+    }
+    let digits = if value.abs() < 99.95 { 1 } else { 0 };
+    let text = format!("{value:.digits$}");
+    let text = text.strip_suffix(".0").unwrap_or(&text);
+    format!("{text}{unit}")
+}
+
 /// A size in decimal units with three digits: `1.43 GB`. Exact below a thousand bytes.
 pub fn bytes(n: u64) -> String {
     if n < 1_000 {
@@ -47,6 +70,17 @@ mod tests {
         assert_eq!(count(999), "999");
         assert_eq!(count(1_000), "1,000");
         assert_eq!(count(5_000_000_000), "5,000,000,000");
+    }
+
+    #[test]
+    fn numbers_on_axes_are_short() {
+        assert_eq!(short(0.0), "0");
+        assert_eq!(short(2.5), "2.5");
+        assert_eq!(short(9_999.0), "9,999");
+        assert_eq!(short(10_000.0), "10k");
+        assert_eq!(short(12_345.0), "12.3k");
+        assert_eq!(short(999_600.0), "1M");
+        assert_eq!(short(4_923_080_506.0), "4.9B");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! A table with aligned columns, for terminals and files.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
+use crate::cell::Cell;
 use crate::html::escape;
 
 /// The alignment of a column.
@@ -18,7 +19,7 @@ pub enum Align {
 pub struct Table {
     header: Vec<String>,
     align: Vec<Align>,
-    rows: Vec<Vec<String>>,
+    rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
@@ -35,67 +36,92 @@ impl Table {
     pub fn row<I>(&mut self, cells: I)
     where
         I: IntoIterator,
-        I::Item: Into<String>,
+        I::Item: Into<Cell>,
     {
-        let mut row: Vec<String> = cells.into_iter().map(Into::into).collect();
+        let mut row: Vec<Cell> = cells.into_iter().map(Into::into).collect();
         debug_assert!(row.len() <= self.align.len(), "more cells than columns");
-        row.resize(self.align.len(), String::new());
+        row.resize(self.align.len(), Cell::default());
         self.rows.push(row);
     }
 
-    /// The table as HTML.
-    pub(crate) fn html(&self) -> String {
-        let row = |cells: &[String], tag: &str| {
-            let cells: Vec<String> = cells
-                .iter()
-                .zip(&self.align)
-                .map(|(cell, align)| {
-                    let class = match align {
-                        Align::Left => "",
-                        Align::Right => " class=\"number\"",
-                    };
-                    format!("<{tag}{class}>{}</{tag}>", escape(cell))
-                })
-                .collect();
-            format!("<tr>{}</tr>\n", cells.concat())
-        };
-        let rows: Vec<String> = self.rows.iter().map(|cells| row(cells, "td")).collect();
-        format!(
-            "<table>\n{}{}</table>\n",
-            row(&self.header, "th"),
-            rows.concat()
-        )
+    /// Whether it has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
     }
 
-    /// The table as CSV. Cells with commas, quotes or line breaks are quoted.
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The head and the body of the table as HTML. Plain values are in `data-value`.
+    pub(crate) fn html(&self) -> String {
+        let class = |align: &Align| match align {
+            Align::Left => "",
+            Align::Right => " class=\"number\"",
+        };
+        let mut html = String::from("<thead><tr>");
+        for (name, align) in self.header.iter().zip(&self.align) {
+            let _ = write!(
+                html,
+                "<th scope=\"col\"{}>{}</th>",
+                class(align),
+                escape(name)
+            );
+        }
+        html.push_str("</tr></thead>\n<tbody>\n");
+        for row in &self.rows {
+            html.push_str("<tr>");
+            for (cell, align) in row.iter().zip(&self.align) {
+                let plain = cell.plain.as_ref();
+                let plain = plain.map(|plain| format!(" data-value=\"{}\"", escape(plain)));
+                let _ = write!(
+                    html,
+                    "<td{}{}>{}</td>",
+                    class(align),
+                    plain.unwrap_or_default(),
+                    escape(&cell.shown)
+                );
+            }
+            html.push_str("</tr>\n");
+        }
+        html.push_str("</tbody>");
+        html
+    }
+
+    /// The table as CSV, with plain values. Cells with commas, quotes or line breaks are quoted.
     pub fn csv(&self) -> String {
-        let line = |cells: &[String]| {
+        fn line<'a>(cells: impl Iterator<Item = &'a str>) -> String {
             let cells: Vec<String> = cells
-                .iter()
                 .map(|cell| {
                     if cell.contains([',', '"', '\n', '\r']) {
                         format!("\"{}\"", cell.replace('"', "\"\""))
                     } else {
-                        cell.clone()
+                        cell.to_owned()
                     }
                 })
                 .collect();
             format!("{}\n", cells.join(","))
-        };
-        std::iter::once(&self.header)
-            .chain(&self.rows)
-            .map(|cells| line(cells))
-            .collect()
+        }
+        let mut text = line(self.header.iter().map(|name| &name[..]));
+        for row in &self.rows {
+            text += &line(row.iter().map(Cell::plain));
+        }
+        text
     }
 }
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines = || std::iter::once(&self.header).chain(&self.rows);
+        let header: Vec<&str> = self.header.iter().map(|name| &name[..]).collect();
+        let rows = self.rows.iter();
+        let rows = rows.map(|row| row.iter().map(|cell| &cell.shown[..]).collect());
+        let lines: Vec<Vec<&str>> = std::iter::once(header).chain(rows).collect();
         let widths: Vec<usize> = (0..self.align.len())
-            .map(|i| lines().map(|row| row[i].chars().count()).max().unwrap_or(0))
+            .map(|i| lines.iter().map(|row| row[i].chars().count()).max())
+            .map(Option::unwrap_or_default)
             .collect();
-        for row in lines() {
+        for row in lines {
             let mut line = String::new();
             for ((cell, width), align) in row.iter().zip(&widths).zip(&self.align) {
                 match align {

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use waypost_index::input;
 use waypost_io::{Resources, Source};
-use waypost_report::{Align, Page, Plot, Point, Table, bytes, count};
+use waypost_report::{Align, Axis, Cell, Page, Plot, Point, Table, count};
 use waypost_summary::Summary;
 use waypost_summary::evaluate::{self, Confusion, Foreseen, Later, Lookups, Verdict};
 use waypost_summary::holdings::{Holdings, Input};
@@ -16,6 +16,7 @@ use super::profile::report_rejects;
 use crate::args::{Filters, ResourceArgs};
 use crate::exit::Exit;
 use crate::hint::Hint;
+use crate::html::write_html;
 use crate::plural;
 use crate::printer::Printer;
 
@@ -330,48 +331,39 @@ fn table<'a>(rows: impl IntoIterator<Item = &'a Row>, exact: bool) -> Table {
     }
     let mut table = Table::new(&columns);
     for row in rows {
-        let number = |n: u64| if exact { n.to_string() } else { count(n) };
-        let size = |n: u64| if exact { n.to_string() } else { bytes(n) };
-        let ratio = |ratio: f64| {
-            if exact {
-                ratio.to_string()
-            } else {
-                format!("{ratio:.4}")
-            }
+        let ratio = |ratio: f64, decimals: usize| match exact {
+            true => Cell::from(ratio.to_string()),
+            false => Cell::number(ratio, decimals),
         };
         let confusion = &row.confusion;
         let mut cells = vec![
-            row.summary.clone(),
-            row.kind.clone(),
-            number(row.keys),
-            size(row.bytes),
-            size(row.gzip_bytes),
-            if exact {
-                row.relative_cost.to_string()
-            } else {
-                format!("{:.6}", row.relative_cost)
-            },
-            number(confusion.lookups()),
-            number(confusion.true_positives),
-            number(confusion.false_positives),
-            number(confusion.true_negatives),
-            number(confusion.false_negatives),
-            ratio(share(confusion.accuracy())),
-            ratio(share(confusion.precision())),
-            ratio(share(confusion.recall())),
-            ratio(confusion.saved().unwrap_or(0.0)),
-            row.least.map(number).unwrap_or_default(),
+            Cell::from(&row.summary),
+            Cell::from(&row.kind),
+            Cell::count(row.keys),
+            Cell::bytes(row.bytes),
+            Cell::bytes(row.gzip_bytes),
+            ratio(row.relative_cost, 6),
+            Cell::count(confusion.lookups()),
+            Cell::count(confusion.true_positives),
+            Cell::count(confusion.false_positives),
+            Cell::count(confusion.true_negatives),
+            Cell::count(confusion.false_negatives),
+            ratio(share(confusion.accuracy()), 4),
+            ratio(share(confusion.precision()), 4),
+            ratio(share(confusion.recall()), 4),
+            ratio(confusion.saved().unwrap_or(0.0), 4),
+            row.least.map(Cell::count).unwrap_or_default(),
         ];
         if unknown {
-            cells.push(number(confusion.unknown));
+            cells.push(Cell::count(confusion.unknown));
         }
         if foresees {
             let (all, newcomers) = row.foreseen.unwrap_or_default().recall();
-            cells.extend([ratio(share(all)), ratio(share(newcomers))]);
+            cells.extend([ratio(share(all), 4), ratio(share(newcomers), 4)]);
         }
         if exact {
-            cells.insert(0, row.sample.clone());
-            cells.push(row.rejected.to_string());
+            cells.insert(0, Cell::from(&row.sample));
+            cells.push(Cell::count(row.rejected));
         }
         table.row(cells);
     }
@@ -423,11 +415,11 @@ fn json_of(rows: &[Row]) -> Value {
 
 fn write_page(path: &Path, rows: &[Row]) -> anyhow::Result<()> {
     let mut page = Page::new("Cost and accuracy of summaries");
-    page.text("Relative Cost is the number of keys divided by the number of held URI-Rs. No cheaper summary is better than one on the red line.");
+    page.lead("Relative Cost is the number of keys divided by the number of held URI-Rs. The line joins the best summaries: none that is cheaper is better.");
     let mut samples: Vec<&str> = rows.iter().map(|row| row.sample.as_str()).collect();
     samples.dedup();
     for sample in samples {
-        page.heading(sample);
+        page.section(sample);
         let block: Vec<&Row> = rows
             .iter()
             .filter(|row| row.sample == sample && row.least.is_none())
@@ -450,6 +442,7 @@ fn write_page(path: &Path, rows: &[Row]) -> anyhow::Result<()> {
                 .zip(best)
                 .map(|((row, (x, y)), marked)| Point {
                     name: short_name(&row.summary),
+                    kind: row.kind.clone(),
                     x: *x,
                     y: *y,
                     marked,
@@ -457,22 +450,23 @@ fn write_page(path: &Path, rows: &[Row]) -> anyhow::Result<()> {
                 .collect();
             let plot = Plot {
                 title: format!("Relative Cost against {name}"),
-                x: "Relative Cost".into(),
-                y: name.into(),
+                x: Axis::log("Relative Cost"),
+                y: Axis::percent(name),
                 points,
             };
-            page.svg(&plot.svg());
+            page.figure(&plot.svg(), "");
         }
         let rare: Vec<&Row> = rows
             .iter()
             .filter(|row| row.sample == sample && row.least.is_some())
             .collect();
         if !rare.is_empty() {
-            page.heading("Precision against Recall when rare keys are ignored");
+            page.heading("When rare keys are ignored");
             let points = rare
                 .iter()
                 .map(|row| Point {
                     name: format!("{} ≥{}", short_name(&row.summary), row.least.unwrap_or(0)),
+                    kind: short_name(&row.summary),
                     x: share(row.confusion.recall()),
                     y: share(row.confusion.precision()),
                     marked: false,
@@ -480,23 +474,18 @@ fn write_page(path: &Path, rows: &[Row]) -> anyhow::Result<()> {
                 .collect();
             let plot = Plot {
                 title: "Recall against Precision".into(),
-                x: "Recall".into(),
-                y: "Precision".into(),
+                x: Axis::percent("Recall"),
+                y: Axis::percent("Precision"),
                 points,
             };
-            page.svg(&plot.svg());
+            page.figure(&plot.svg(), "");
         }
-        page.table(&table(
-            rows.iter().filter(|row| row.sample == sample),
-            false,
-        ));
+        page.table(
+            "All summaries",
+            &table(rows.iter().filter(|row| row.sample == sample), false),
+        );
     }
-    let mut output = waypost_io::AtomicFile::create(path)?;
-    output
-        .write_all(page.html().as_bytes())
-        .with_context(|| format!("cannot write {}", path.display()))?;
-    output.commit()?;
-    Ok(())
+    write_html(path, &page.html())
 }
 
 /// A short label for a summary: the policy in `NAME.H3P1.cdxj`, else the file name.

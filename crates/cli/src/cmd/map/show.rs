@@ -1,14 +1,15 @@
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
-use waypost_io::{AtomicFile, Source};
+use waypost_io::Source;
 use waypost_report::{Piece, count, icicle};
 use waypost_summary::map::show;
 
 use crate::args::{Format, ResourceArgs};
 use crate::exit::Exit;
+use crate::html::write_html;
 use crate::plural;
 use crate::printer::Printer;
 
@@ -56,7 +57,8 @@ impl Show {
         )?;
         if let Some(path) = &self.html {
             tree.keep_largest(PLACES);
-            write_page(&self.map, &tree, path)?;
+            let title = format!("What {} holds", self.map.display());
+            write_html(path, &icicle(&title, &piece(&tree)))?;
             out.note(format_args!("wrote {}", path.display()));
             return Ok(Exit::Yes);
         }
@@ -82,14 +84,6 @@ fn lines() -> usize {
     size.map_or(LINES, |(_, terminal_size::Height(lines))| {
         usize::from(lines)
     })
-}
-
-fn write_page(map: &Path, tree: &show::Tree, path: &Path) -> anyhow::Result<()> {
-    let title = format!("What {} holds", map.display());
-    let mut file = AtomicFile::create(path)?;
-    file.write_all(icicle(&title, &piece(tree)).as_bytes())?;
-    file.commit()?;
-    Ok(())
 }
 
 fn piece(tree: &show::Tree) -> Piece {
