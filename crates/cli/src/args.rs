@@ -6,6 +6,7 @@ use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
 use waypost_index::rejects::RejectsFile;
+use waypost_index::scan::Pieces;
 use waypost_index::select::{Revisits, Select};
 use waypost_index::{input, wacz};
 pub(crate) use waypost_io::quantity::{number, size};
@@ -23,6 +24,9 @@ pub(crate) struct Inputs {
     /// Indexes: files, folders, or `-` for standard input; plain, gz, zst, bz2 or WACZ
     #[arg(required = true, value_name = "INPUT", value_hint = ValueHint::AnyPath)]
     inputs: Vec<PathBuf>,
+    /// What other machines have read of them, if they are not to be read here.
+    #[arg(skip)]
+    pub(crate) pieces: Option<Pieces>,
 }
 
 impl Inputs {
@@ -185,6 +189,14 @@ impl ResourceArgs {
     /// there is space for it. Call this once, before any work starts: it also sets the number of
     /// threads that the libraries use.
     pub(crate) fn resources(&self, output: Option<&Path>) -> anyhow::Result<Resources> {
+        Ok(Resources {
+            threads: self.threads.start()?,
+            ..self.limits(output)?
+        })
+    }
+
+    /// The same without starting threads, for work on one thread that may be done repeatedly.
+    pub(crate) fn limits(&self, output: Option<&Path>) -> anyhow::Result<Resources> {
         let temporary = match &self.temporary {
             Some(folder) if !folder.is_dir() => {
                 return Err(anyhow::anyhow!(
@@ -199,7 +211,7 @@ impl ResourceArgs {
         Ok(Resources {
             memory: self.memory,
             temporary,
-            threads: self.threads.start()?,
+            threads: 1,
         })
     }
 }

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::io;
 
-use waypost_io::LONGEST_LINE;
+use waypost_io::{LONGEST_LINE, Place};
 
 /// An error with a hint. Prints like the error itself; [`of`] returns the hint.
 #[derive(Debug)]
@@ -68,6 +68,19 @@ pub(crate) fn of(error: &anyhow::Error) -> Option<&str> {
         }
         let error = cause.downcast_ref::<waypost_io::Error>()?;
         of_file(error.kind())
+    })
+}
+
+/// Where the error happened, if a library knows it.
+pub(crate) fn place_of(error: &anyhow::Error) -> Option<&Place> {
+    error.chain().find_map(|cause| {
+        if let Some(hinted) = cause.downcast_ref::<Hinted>() {
+            return place_of(&hinted.error);
+        }
+        if let Some(error) = cause.downcast_ref::<waypost_summary::Error>() {
+            return Some(error.place());
+        }
+        Some(cause.downcast_ref::<waypost_io::Error>()?.place())
     })
 }
 

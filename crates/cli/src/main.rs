@@ -1,58 +1,7 @@
-//! The `waypost` command. Each subcommand is one file in `cmd/`: its help, its options and its
-//! `run`, which validates the options, calls a library and prints the result.
+//! The `waypost` command.
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
-
-mod archives;
-mod args;
-mod cmd;
-mod exit;
-mod hint;
-mod html;
-mod interrupt;
-mod lookups;
-mod overwrite;
-mod plural;
-mod printer;
-mod progress;
-mod remote;
-mod time;
-
-use exit::Exit;
-use printer::Printer;
-
 fn main() -> ExitCode {
-    let (cli, matches) = match cmd::Cli::command()
-        .try_get_matches()
-        .and_then(|matches| Ok((cmd::Cli::from_arg_matches(&matches)?, matches)))
-    {
-        Ok(parsed) => parsed,
-        // clap prints help and version to stdout with exit code 0, and misuse to stderr with 2.
-        Err(error) => {
-            let code = if error.use_stderr() { Exit::ERROR } else { 0 };
-            // A closed pipe (`waypost --help | head -1`) is not an error.
-            let _ = error.print();
-            return ExitCode::from(code);
-        }
-    };
-    let mut out = Printer::new(cli.quiet);
-    interrupt::watch();
-    let result = overwrite::check(&matches)
-        .and_then(|()| cli.run(&mut out))
-        .and_then(|exit| {
-            out.flush()?;
-            Ok(exit)
-        });
-    match result {
-        Ok(exit) => exit.into(),
-        Err(error) if exit::is_closed_pipe(&error) => Exit::Yes.into(),
-        Err(error) => {
-            // Results printed so far come before the error.
-            let _ = out.flush();
-            out.error(&error);
-            ExitCode::from(Exit::ERROR)
-        }
-    }
+    waypost_cli::main()
 }

@@ -5,8 +5,10 @@
 )]
 
 use std::fmt::Display;
-use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use waypost_io::Progress;
 use waypost_report::count;
 
 use crate::hint;
@@ -17,21 +19,35 @@ pub(crate) const SHOWN: usize = 3;
 
 /// Where a command's results and messages go.
 pub(crate) struct Printer {
-    stdout: BufWriter<Stdout>,
-    quiet: bool,
+    stdout: BufWriter<Box<dyn Write + Send>>,
+    messages: Messages,
+    /// Where the caller follows the progress, if the command was called by another program.
+    progress: Option<Progress>,
 }
 
-/// Where messages go that other threads have.
-#[derive(Clone, Copy)]
+/// Where messages go.
+#[derive(Clone)]
 pub(crate) struct Messages {
     quiet: bool,
+    /// Messages are kept here, if the command was called by another program.
+    kept: Option<Arc<Mutex<Vec<String>>>>,
 }
 
 impl Messages {
     /// Prints a message, unless `--quiet` is given.
-    pub(crate) fn note(self, message: impl Display) {
+    pub(crate) fn note(&self, message: impl Display) {
         if !self.quiet {
-            eprintln!("{message}");
+            self.print(message);
+        }
+    }
+
+    fn print(&self, message: impl Display) {
+        match &self.kept {
+            Some(kept) => kept
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(message.to_string()),
+            None => eprintln!("{message}"),
         }
     }
 }
@@ -39,8 +55,25 @@ impl Messages {
 impl Printer {
     pub(crate) fn new(quiet: bool) -> Printer {
         Printer {
-            stdout: BufWriter::with_capacity(64 * 1024, io::stdout()),
-            quiet,
+            stdout: BufWriter::with_capacity(64 * 1024, Box::new(io::stdout())),
+            messages: Messages { quiet, kept: None },
+            progress: None,
+        }
+    }
+
+    /// Gives results, messages and progress to another program.
+    pub(crate) fn to_caller(
+        stdout: Box<dyn Write + Send>,
+        messages: Arc<Mutex<Vec<String>>>,
+        progress: Progress,
+    ) -> Printer {
+        Printer {
+            stdout: BufWriter::with_capacity(64 * 1024, stdout),
+            messages: Messages {
+                quiet: false,
+                kept: Some(messages),
+            },
+            progress: Some(progress),
         }
     }
 
@@ -55,33 +88,42 @@ impl Printer {
 
     /// A progress bar, shown until it is dropped. Hidden if stderr is not a terminal.
     pub(crate) fn progress(&self) -> Bar {
-        Bar::new(!self.quiet && io::stderr().is_terminal())
+        match &self.progress {
+            Some(progress) => Bar::hidden(progress),
+            None => Bar::new(!self.messages.quiet && io::stderr().is_terminal()),
+        }
     }
 
     /// A progress bar for work whose results appear on stdout meanwhile. Also hidden if stdout is a
     /// terminal.
     pub(crate) fn progress_beside_data(&self) -> Bar {
-        Bar::new(!self.quiet && io::stderr().is_terminal() && !io::stdout().is_terminal())
+        match &self.progress {
+            None if io::stdout().is_terminal() => Bar::new(false),
+            _ => self.progress(),
+        }
     }
 
     /// Prints a message, unless `--quiet` is given.
     pub(crate) fn note(&self, message: impl Display) {
-        self.messages().note(message);
+        self.messages.note(message);
     }
 
     /// Prints messages from another thread.
     pub(crate) fn messages(&self) -> Messages {
-        Messages { quiet: self.quiet }
+        self.messages.clone()
     }
 
     /// Prints a text on stderr as it is, also if `--quiet` is given.
     pub(crate) fn say(&self, text: impl Display) {
-        eprint!("{text}");
+        match &self.messages.kept {
+            Some(_) => self.messages.print(text),
+            None => eprint!("{text}"),
+        }
     }
 
     /// Prints a warning about the input or the result.
     pub(crate) fn warn(&self, message: impl Display) {
-        eprintln!("warning: {message}");
+        self.messages.print(format_args!("warning: {message}"));
     }
 
     /// Prints the first three warnings of one kind, and how many more there are.
@@ -99,9 +141,10 @@ impl Printer {
     /// Prints the error that ends the run, its causes and its hint.
     pub(crate) fn error(&self, error: &anyhow::Error) {
         let chain: Vec<String> = error.chain().map(ToString::to_string).collect();
-        eprintln!("error: {}", chain.join(": "));
+        self.messages
+            .print(format_args!("error: {}", chain.join(": ")));
         if let Some(hint) = hint::of(error) {
-            eprintln!("hint: {hint}");
+            self.messages.print(format_args!("hint: {hint}"));
         }
     }
 }

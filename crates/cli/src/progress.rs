@@ -34,6 +34,14 @@ impl Bar {
         });
         Bar { progress, shown }
     }
+
+    /// Shows nothing, and reports to `progress`.
+    pub(crate) fn hidden(progress: &Progress) -> Bar {
+        Bar {
+            progress: progress.clone(),
+            shown: None,
+        }
+    }
 }
 
 impl Deref for Bar {

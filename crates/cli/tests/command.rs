@@ -47,6 +47,8 @@ mod sorting;
 mod wacz;
 #[path = "command/warc.rs"]
 mod warc;
+#[path = "command/worker.rs"]
+mod worker;
 #[path = "../../../tests/zip.rs"]
 mod zip;
 

@@ -18,6 +18,9 @@ mod map;
 mod memgator;
 mod profile;
 mod serve;
+mod worker;
+
+pub(crate) use worker::read as read_range;
 
 /// Summarises the indexes of web archives, to tell which archives may have a page without asking all
 /// of them.
@@ -51,11 +54,23 @@ enum Command {
     Map(map::Map),
     Serve(serve::Serve),
     Memgator(memgator::MemGator),
+    Worker(worker::Worker),
     Completions(completions::Completions),
     Man(man::Man),
 }
 
 impl Cli {
+    /// The command, if other machines can read its inputs.
+    pub(crate) fn divided(&mut self) -> Option<&mut dyn worker::Divide> {
+        match &mut self.command {
+            Command::Index(command) => command.divided(),
+            Command::Profile(command) => command.divided(),
+            Command::Filter(command) => command.divided(),
+            Command::Map(command) => command.divided(),
+            _ => None,
+        }
+    }
+
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         match self.command {
             Command::Keys(command) => command.run(out),
@@ -67,6 +82,7 @@ impl Cli {
             Command::Map(command) => command.run(out),
             Command::Serve(command) => command.run(out),
             Command::Memgator(command) => command.run(out),
+            Command::Worker(command) => command.run(out),
             Command::Completions(command) => command.run(out),
             Command::Man(command) => command.run(out),
         }

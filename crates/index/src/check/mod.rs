@@ -39,6 +39,8 @@ pub struct Options<'a> {
     pub progress: Progress,
     /// The block size; `None` for the default.
     pub block: Option<usize>,
+    /// What other machines have read, to be merged instead of reading the sources.
+    pub pieces: Option<scan::Pieces>,
 }
 
 /// The result of a check.
@@ -132,6 +134,7 @@ pub fn check(sources: &[Source], options: Options<'_>) -> Result<Report> {
         list: false,
         progress: options.progress.clone(),
         block: options.block,
+        pieces: options.pieces,
     };
     options.progress.read(sources);
     let (part, outcome) = scan::scan(sources, &job, scan_options)?;

@@ -76,6 +76,7 @@ mod cut;
 mod feed;
 mod fold;
 mod merge;
+mod pieces;
 mod random;
 mod range;
 #[cfg(test)]
@@ -85,6 +86,7 @@ use serde::{Deserialize, Serialize};
 use waypost_io::{Compression, Error, LONGEST_LINE, Progress, Result, Source};
 
 pub use cut::ranges;
+pub use pieces::Pieces;
 pub use range::{Piece, Range, Ranges};
 
 use crate::capture::{Capture, Fields};
@@ -217,6 +219,8 @@ pub struct Options<'a> {
     pub progress: Progress,
     /// The block size; `None` for the default. Results do not depend on it.
     pub block: Option<usize>,
+    /// What other machines have read, to be merged instead of reading the sources.
+    pub pieces: Option<Pieces>,
 }
 
 /// Statistics of a scan, besides the result of the job.
@@ -315,7 +319,10 @@ impl Tally {
 pub fn scan<J: Job>(
     sources: &[Source],
     job: &J,
-    options: Options<'_>,
+    mut options: Options<'_>,
 ) -> Result<(J::Partial, Outcome)> {
-    merge::run(sources, job, options)
+    match options.pieces.take() {
+        Some(pieces) => pieces.scan(sources, job, options),
+        None => merge::run(sources, job, options),
+    }
 }

@@ -41,6 +41,8 @@ pub struct Input<'a> {
     pub rejects: Option<&'a mut RejectsFile>,
     /// Where to report progress.
     pub progress: Progress,
+    /// What other machines have read, to be merged instead of reading the sources.
+    pub pieces: Option<scan::Pieces>,
 }
 
 impl<'a> Input<'a> {
@@ -57,6 +59,7 @@ impl<'a> Input<'a> {
             strict: false,
             rejects: None,
             progress: Progress::default(),
+            pieces: None,
         }
     }
 }
@@ -133,6 +136,7 @@ pub(crate) fn read(mut input: Input<'_>) -> Result<(Run, Reading)> {
             list,
             progress: input.progress.clone(),
             block: None,
+            pieces: input.pieces.clone(),
         };
         let (more, outcome) = scan::scan(std::slice::from_ref(source), &hashing, options)?;
         hashing.merge(&mut hashed, more, At::default())?;

@@ -58,6 +58,8 @@ pub struct Input {
     pub strict: bool,
     /// Where to report progress.
     pub progress: Progress,
+    /// What other machines have read, to be merged instead of reading the sources.
+    pub pieces: Option<scan::Pieces>,
 }
 
 impl Input {
@@ -72,6 +74,7 @@ impl Input {
             resources: Resources::default(),
             strict: false,
             progress: Progress::default(),
+            pieces: None,
         }
     }
 }
@@ -171,6 +174,7 @@ pub fn gather(input: &Input, mut rejects: Option<&mut RejectsFile>) -> Result<(H
             list,
             progress: input.progress.clone(),
             block: None,
+            pieces: input.pieces.clone(),
         };
         let (more, outcome) = scan::scan(sources, &job, options)?;
         gather.merge(&mut held, more, At::default())?;

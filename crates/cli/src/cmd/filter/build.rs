@@ -1,10 +1,11 @@
 use clap::Args;
-use waypost_summary::filter::{self, Hasher, Input, Kind};
+use waypost_summary::filter::{self, Hasher, Hashing, Input, Keyer, Kind};
 use waypost_surt::{Dialect, Policy};
 
 use super::options::{Holdings, KeyFile, Make, report_rejects, report_written};
 use crate::args::Inputs;
 use crate::args::{default_dialect, dialects, number};
+use crate::cmd::worker::{Divide, Task};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -55,6 +56,7 @@ impl Build {
                         dialect,
                         policy: self.policy,
                         hasher,
+                        pieces: self.inputs.pieces.clone(),
                         ..input
                     };
                     Ok(filter::build(input, &recipe, &self.make.output)?)
@@ -63,5 +65,21 @@ impl Build {
         let exit = report_rejects(out, &reading);
         report_written(out, &self.make.output, &built);
         Ok(exit)
+    }
+}
+
+impl Divide for Build {
+    fn inputs(&mut self) -> &mut Inputs {
+        &mut self.inputs
+    }
+
+    fn read(&self, task: &Task) -> anyhow::Result<Vec<u8>> {
+        let dialect = self.dialect.unwrap_or_default();
+        let hasher = Hasher::new(self.key_file.secret()?);
+        let keyer = Keyer::new(dialect, self.policy, hasher);
+        let job = Hashing::new(keyer, dialect, &self.make.resources.limits(None)?);
+        let mut select = self.holdings.filters.select()?;
+        select.dialect(dialect);
+        task.read(&job, select, &self.holdings.bad_lines)
     }
 }

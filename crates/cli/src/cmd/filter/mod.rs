@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 
+use super::worker::Divide;
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -37,6 +38,14 @@ enum Command {
 }
 
 impl Filter {
+    /// Filters can be built in ranges.
+    pub(crate) fn divided(&mut self) -> Option<&mut dyn Divide> {
+        match &mut *self.command {
+            Command::Build(build) => Some(build),
+            _ => None,
+        }
+    }
+
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         match *self.command {
             Command::Build(command) => command.run(out),

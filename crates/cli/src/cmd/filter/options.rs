@@ -36,7 +36,7 @@ pub(crate) struct Make {
     #[arg(long, value_name = "SIZE", value_parser = size, group = "size")]
     bytes: Option<u64>,
     #[command(flatten)]
-    resources: ResourceArgs,
+    pub(crate) resources: ResourceArgs,
     #[command(flatten)]
     metadata: MetadataArguments,
 }
@@ -45,9 +45,9 @@ pub(crate) struct Make {
 #[derive(Args)]
 pub(crate) struct Holdings {
     #[command(flatten)]
-    filters: Filters,
+    pub(crate) filters: Filters,
     #[command(flatten)]
-    bad_lines: BadLines,
+    pub(crate) bad_lines: BadLines,
 }
 
 impl Holdings {

@@ -2,12 +2,13 @@ use std::io::Write;
 
 use clap::Args;
 use serde_json::{Map, Value, json};
-use waypost_index::check::{self, KeysReport, Report};
+use waypost_index::check::{self, Checking, KeysReport, Report};
 use waypost_index::rejects::printable;
 use waypost_report::{Align, Table, bytes, count};
 use waypost_surt::Dialect;
 
 use crate::args::{BadLines, Filters, Format, Inputs, ResourceArgs};
+use crate::cmd::worker::{Divide, Task};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -54,6 +55,7 @@ impl Check {
                 strict: self.bad_lines.strict,
                 rejects: rejects.as_mut(),
                 progress: progress.clone(),
+                pieces: self.inputs.pieces.clone(),
                 ..check::Options::default()
             },
         )?;
@@ -74,6 +76,21 @@ impl Check {
         } else {
             Exit::No
         })
+    }
+}
+
+impl Divide for Check {
+    fn inputs(&mut self) -> &mut Inputs {
+        &mut self.inputs
+    }
+
+    fn reads_lists(&self) -> bool {
+        false
+    }
+
+    fn read(&self, task: &Task) -> anyhow::Result<Vec<u8>> {
+        let job = Checking::new(self.keys, &self.resources.limits(None)?);
+        task.read(&job, self.filters.select()?, &self.bad_lines)
     }
 }
 

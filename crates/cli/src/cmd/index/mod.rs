@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 
+use super::worker::Divide;
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -43,6 +44,14 @@ enum Command {
 }
 
 impl Index {
+    /// Indexes can be checked in ranges.
+    pub(crate) fn divided(&mut self) -> Option<&mut dyn Divide> {
+        match &mut self.command {
+            Command::Check(check) => Some(check),
+            _ => None,
+        }
+    }
+
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         match self.command {
             Command::Check(command) => command.run(out),

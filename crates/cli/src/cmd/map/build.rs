@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 use waypost_report::bytes;
-use waypost_summary::holdings::Input;
+use waypost_summary::holdings::{Gather, Input};
 use waypost_summary::map;
 use waypost_surt::Dialect;
 
@@ -13,6 +13,7 @@ use crate::args::{
     refuse_json_on_stdout,
 };
 use crate::cmd::profile::{AboutOptions, ByArgument, report_rejects};
+use crate::cmd::worker::{Divide, Task};
 use crate::exit::Exit;
 use crate::plural;
 use crate::printer::Printer;
@@ -71,6 +72,7 @@ impl Build {
             resources,
             strict: self.bad_lines.strict,
             progress: progress.clone(),
+            pieces: self.inputs.pieces.clone(),
             ..Input::new(sources)
         };
         let mut rejects = self.bad_lines.file()?;
@@ -124,5 +126,20 @@ impl Build {
         } else {
             Exit::No
         })
+    }
+}
+
+impl Divide for Build {
+    fn inputs(&mut self) -> &mut Inputs {
+        &mut self.inputs
+    }
+
+    fn read(&self, task: &Task) -> anyhow::Result<Vec<u8>> {
+        let dialect = self.dialect.unwrap_or_default();
+        let by = self.by.map(Into::into);
+        let job = Gather::new(dialect, by, &self.resources.limits(None)?);
+        let mut select = self.filters.select()?;
+        select.dialect(dialect);
+        task.read(&job, select, &self.bad_lines)
     }
 }

@@ -4,14 +4,16 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
+use waypost_index::select::Select;
 use waypost_io::Source;
 use waypost_report::{Align, Table, bytes, count};
-use waypost_summary::holdings::Input;
+use waypost_summary::holdings::{Gather, Input};
 use waypost_summary::profile::{self, Options, Report};
 use waypost_surt::Dialect;
 
 use super::options::{AboutOptions, ByArgument, DateOption, Preset, policies, report_rejects};
 use crate::args::{BadLines, Filters, Format, Inputs, ResourceArgs, default_dialect, dialects};
+use crate::cmd::worker::{Divide, Task};
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::plural;
@@ -72,10 +74,7 @@ impl Build {
         let dialect = default_dialect(self.dialect, &sources, out);
         let output = self.output.as_deref().filter(|_| !self.dry_run);
         let resources = self.resources.resources(output)?;
-        let mut select = self.filters.select()?;
-        if let Some(preset) = self.preset {
-            preset.apply(&mut select)?;
-        }
+        let select = self.select()?;
         let archive = self.about.archive()?;
         let name = file_name(archive.id.first(), &sources)?;
         let progress = out.progress();
@@ -88,6 +87,7 @@ impl Build {
             resources,
             strict: self.bad_lines.strict,
             progress: progress.clone(),
+            pieces: self.inputs.pieces.clone(),
         };
         let options = Options {
             policies: policies(self.policy.as_deref())?,
@@ -128,6 +128,32 @@ impl Build {
         } else {
             Exit::No
         })
+    }
+}
+
+impl Build {
+    fn select(&self) -> anyhow::Result<Select> {
+        let mut select = self.filters.select()?;
+        if let Some(preset) = self.preset {
+            preset.apply(&mut select)?;
+        }
+        Ok(select)
+    }
+}
+
+impl Divide for Build {
+    fn inputs(&mut self) -> &mut Inputs {
+        &mut self.inputs
+    }
+
+    fn read(&self, task: &Task) -> anyhow::Result<Vec<u8>> {
+        let dialect = self.dialect.unwrap_or_default();
+        let by = self.by.map(Into::into);
+        let job = Gather::new(dialect, by, &self.resources.limits(None)?);
+        let job = job.of_source(if self.sources { task.source } else { 0 });
+        let mut select = self.select()?;
+        select.dialect(dialect);
+        task.read(&job, select, &self.bad_lines)
     }
 }
 

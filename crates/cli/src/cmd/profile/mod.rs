@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 
+use super::worker::Divide;
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -42,6 +43,14 @@ enum Command {
 }
 
 impl Profile {
+    /// Profiles can be built in ranges.
+    pub(crate) fn divided(&mut self) -> Option<&mut dyn Divide> {
+        match self.command {
+            None => Some(&mut self.build),
+            _ => None,
+        }
+    }
+
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         match self.command {
             Some(Command::Merge(command)) => command.run(out),
