@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
 
+mod aggregation;
 mod archives;
 mod args;
 mod call;
@@ -21,6 +22,7 @@ mod plural;
 mod printer;
 mod progress;
 mod remote;
+mod service;
 mod time;
 
 pub use call::{Called, Failure, call, work};

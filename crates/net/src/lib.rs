@@ -33,6 +33,7 @@ pub mod download;
 pub mod range;
 mod response;
 mod retry;
+mod sending;
 pub mod server;
 
 pub use cache::Cache;

@@ -18,6 +18,8 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
+use crate::sending::Sending;
+
 /// What clients may use, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -25,6 +27,8 @@ pub struct Limits {
     pub connections: usize,
     /// How long a client may take for the headers of a request, and be idle between two.
     pub header_timeout: Duration,
+    /// How long a client may take nothing of what is sent to it.
+    pub send_timeout: Duration,
     /// How long requests may take that are under way when the server is stopped.
     pub grace: Duration,
     /// Maximum length of the request line and headers together. Longer ones are refused.
@@ -36,6 +40,7 @@ impl Default for Limits {
         Limits {
             connections: 4096,
             header_timeout: Duration::from_secs(30),
+            send_timeout: Duration::from_secs(60),
             grace: Duration::from_secs(30),
             head: 400 << 10,
         }
@@ -86,7 +91,10 @@ pub async fn serve<H, F, B>(
             .header_read_timeout(limits.header_timeout)
             // The least that hyper allows.
             .max_buf_size(limits.head.max(8 << 10))
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(
+                TokioIo::new(Sending::new(stream, limits.send_timeout)),
+                service,
+            );
         let watched = graceful.watch(connection);
         tokio::spawn(async move {
             // The client went away, or sent what is not HTTP.

@@ -46,7 +46,11 @@ impl Operations {
     }
 
     /// A number for a session or request: the nanoseconds since 1970, and never the same twice.
-    fn number(&self, now: SystemTime) -> u64 {
+    pub fn next_number(&self) -> u64 {
+        self.number_at(SystemTime::now())
+    }
+
+    fn number_at(&self, now: SystemTime) -> u64 {
         let now = nanoseconds(now);
         let last = &self.last;
         let take = |last: u64| Some(now.max(last + 1));
@@ -62,6 +66,7 @@ impl Operations {
     /// Counts and logs a request whose answer starts to be sent.
     pub fn answered(&self, request: &AnsweredRequest<'_>) {
         let AnsweredRequest {
+            number,
             kind,
             method,
             target,
@@ -71,8 +76,9 @@ impl Operations {
             session,
         } = *request;
         self.metrics.request(kind, status, took);
-        let mut fields = json!({
+        let fields = json!({
             "event": "request",
+            "session": number.to_string(),
             "kind": kind,
             "method": method,
             "target": target,
@@ -82,7 +88,6 @@ impl Operations {
         });
         if let Some(session) = session {
             session.finish(status);
-            fields["session"] = session.number.to_string().into();
         }
         self.log.json("info", fields);
     }
@@ -107,6 +112,8 @@ impl Operations {
 /// A request whose answer starts to be sent.
 #[derive(Clone, Copy)]
 pub struct AnsweredRequest<'a> {
+    /// Its number, which is also that of its session.
+    pub number: u64,
     /// What was asked for, in one word.
     pub kind: &'static str,
     /// The method of HTTP.
@@ -162,12 +169,13 @@ impl Aggregator {
         metrics.text(router.registry(), router.manners(), &self.cache, monitors)
     }
 
-    /// Starts a session: the answer to one request for mementos. `kind` is `timemap` or `timegate`.
-    pub fn start(&self, uri: &str, kind: &'static str) -> Arc<Session> {
-        let started = SystemTime::now();
+    /// Starts a session: the answer to one request for mementos, with the number of the request.
+    /// `kind` is `timemap` or `timegate`.
+    pub fn start(&self, number: u64, uri: &str, kind: &'static str) -> Arc<Session> {
+        let started = SystemTime::UNIX_EPOCH + Duration::from_nanos(number);
         let operations = Arc::clone(&self.operations);
         let session = Session {
-            number: operations.number(started),
+            number,
             router: self.router(),
             operations,
             uri: uri.to_owned(),
@@ -243,6 +251,12 @@ impl Session {
     /// The number that all its log lines have.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// The body of a memento is going to be passed on.
+    pub(crate) fn proxying(&self, uri: &str) {
+        let log = &self.operations.log;
+        log.info(format_args!("Serving as proxy for: {uri}"));
     }
 
     /// Ends the session: its answer, with this status, starts to be sent.

@@ -62,6 +62,36 @@ impl Addresses {
             ..self.links(uri)
         }
     }
+
+    /// The TimeMap of these mementos, which must be sorted by datetime.
+    pub fn whole_timemap(
+        &self,
+        uri: &str,
+        format: Format,
+        mementos: &[Found],
+        span: bool,
+    ) -> Vec<u8> {
+        let mut timemap = self.timemap_of(uri, format, mementos, span);
+        let mementos = mementos.iter();
+        timemap.mementos = mementos.map(|found| found.memento.clone()).collect();
+        timemap.sort();
+        document(&timemap, format)
+    }
+
+    /// A description of the mementos around a datetime; of none if there are none.
+    pub fn description(
+        &self,
+        uri: &str,
+        format: Format,
+        mementos: &[Found],
+        datetime: Datetime,
+    ) -> Vec<u8> {
+        let mut links = self.links(uri);
+        if let Some(around) = Around::find(mementos, datetime) {
+            links.mementos = around.mementos(mementos);
+        }
+        document(&links, format)
+    }
 }
 
 /// The mementos around a datetime, by their places in a list.

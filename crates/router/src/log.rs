@@ -3,7 +3,12 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+#[cfg(test)]
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
@@ -22,31 +27,134 @@ pub struct Log {
     benchmark: Option<Arc<Sink>>,
 }
 
-/// A file or stderr.
+/// How many lines wait to be written. More are dropped and counted.
+const WAITING: usize = 16 << 10;
+
+/// How many bytes are written at once.
+const BATCH: usize = 64 << 10;
+
+/// How long [`Log::flush`] waits.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Lines on their way to a file or stderr. A thread writes them: whoever logs waits neither for a
+/// disk nor for a pipe that nobody reads.
 #[derive(Debug)]
-enum Sink {
+struct Sink {
+    send: SyncSender<Entry>,
+    /// Lines that were lost because too many were waiting.
+    dropped: Arc<AtomicU64>,
+}
+
+enum Entry {
+    Line(String),
+    /// The file may have been renamed: opens it again.
+    Reopen,
+    /// Answers when all lines before it are written.
+    Flush(SyncSender<()>),
+}
+
+/// Where lines go in the end.
+enum Destination {
     Stderr,
-    /// A file that lines are appended to.
-    File(PathBuf, Mutex<File>),
+    File(PathBuf, File),
     /// Memory, for tests.
     #[cfg(test)]
-    Memory(Mutex<Vec<u8>>),
+    Memory(Arc<Mutex<String>>),
 }
 
 impl Sink {
-    fn open(path: &Path) -> waypost_io::Result<Arc<Sink>> {
-        let file = append(path).doing("open", path)?;
-        Ok(Arc::new(Sink::File(path.to_owned(), Mutex::new(file))))
+    fn stderr() -> Arc<Sink> {
+        Sink::start(Destination::Stderr)
     }
 
-    fn write(&self, line: &str) {
+    fn open(path: &Path) -> waypost_io::Result<Arc<Sink>> {
+        let file = append(path).doing("open", path)?;
+        Ok(Sink::start(Destination::File(path.to_owned(), file)))
+    }
+
+    fn start(mut destination: Destination) -> Arc<Sink> {
+        let (send, entries) = sync_channel(WAITING);
+        let dropped = Arc::new(AtomicU64::new(0));
+        let lost = Arc::clone(&dropped);
+        let write = move || {
+            while let Ok(first) = entries.recv() {
+                destination.write(first, &entries, &lost);
+            }
+        };
+        // Without a thread, there is no log; the server works all the same.
+        let _ = thread::Builder::new()
+            .name("waypost-log".to_owned())
+            .spawn(write);
+        Arc::new(Sink { send, dropped })
+    }
+
+    fn write(&self, line: String) {
+        if self.send.try_send(Entry::Line(line)).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn reopen(&self) {
+        let _ = self.send.try_send(Entry::Reopen);
+    }
+
+    fn flush(&self) {
+        let (done, finished) = sync_channel(1);
+        if self.send.try_send(Entry::Flush(done)).is_ok() {
+            let _ = finished.recv_timeout(PATIENCE);
+        }
+    }
+}
+
+impl Destination {
+    /// Writes an entry, and those that wait behind it.
+    fn write(&mut self, first: Entry, entries: &Receiver<Entry>, lost: &AtomicU64) {
+        let mut lines = String::new();
+        let mut next = Some(first);
+        while let Some(entry) = next {
+            match entry {
+                Entry::Line(line) => lines.push_str(&line),
+                Entry::Reopen => {
+                    self.write_out(&mut lines);
+                    if let Destination::File(path, file) = self
+                        && let Ok(opened) = append(path)
+                    {
+                        *file = opened;
+                    }
+                }
+                Entry::Flush(done) => {
+                    self.write_out(&mut lines);
+                    let _ = done.try_send(());
+                }
+            }
+            next = match lines.len() {
+                ..BATCH => entries.try_recv().ok(),
+                _ => None,
+            };
+        }
+        match lost.swap(0, Ordering::Relaxed) {
+            0 => {}
+            lost => lines.push_str(&format!(
+                "{{\"event\":\"log lines lost\",\"count\":{lost}}}\n"
+            )),
+        }
+        self.write_out(&mut lines);
+    }
+
+    fn write_out(&mut self, lines: &mut String) {
         // A full disk must not stop the server.
         let _ = match self {
-            Sink::Stderr => io::stderr().write_all(line.as_bytes()),
-            Sink::File(_, file) => lock(file).write_all(line.as_bytes()),
+            _ if lines.is_empty() => Ok(()),
+            Destination::Stderr => io::stderr().write_all(lines.as_bytes()),
+            Destination::File(_, file) => file.write_all(lines.as_bytes()),
             #[cfg(test)]
-            Sink::Memory(text) => lock(text).write_all(line.as_bytes()),
+            Destination::Memory(text) => {
+                let mut text = text.lock().unwrap_or_else(PoisonError::into_inner);
+                text.push_str(lines);
+                Ok(())
+            }
         };
+        lines.clear();
     }
 }
 
@@ -66,7 +174,7 @@ impl Log {
     /// # Errors
     /// If a file cannot be opened.
     pub fn open(config: &LogConfig, verbose: bool) -> waypost_io::Result<Log> {
-        let stderr = Arc::new(Sink::Stderr);
+        let stderr = Sink::stderr();
         let file = match &config.file {
             Some(path) if !verbose => Some(Sink::open(path)?),
             _ => None,
@@ -94,16 +202,17 @@ impl Log {
 
     /// Opens the files again, which a program that rotates logs may have renamed.
     pub fn reopen(&self) {
-        for sink in [&self.info, &self.error, &self.benchmark]
-            .into_iter()
-            .flatten()
-        {
-            if let Sink::File(path, file) = &**sink
-                && let Ok(opened) = append(path)
-            {
-                *lock(file) = opened;
-            }
-        }
+        self.sinks().for_each(Sink::reopen);
+    }
+
+    /// Waits until all lines are written, but not for long.
+    pub fn flush(&self) {
+        self.sinks().for_each(Sink::flush);
+    }
+
+    fn sinks(&self) -> impl Iterator<Item = &Sink> {
+        let sinks = [&self.info, &self.error, &self.benchmark];
+        sinks.into_iter().flatten().map(|sink| &**sink)
     }
 
     /// The form of the lines.
@@ -116,14 +225,14 @@ impl Log {
         if let (LogFormat::Json, Some(sink)) = (self.format, &self.info) {
             fields["level"] = level.into();
             fields["time"] = Timestamp::now().to_string().into();
-            sink.write(&format!("{fields}\n"));
+            sink.write(format!("{fields}\n"));
         }
     }
 
     /// Writes an INFO line, if this log has MemGator's form.
     pub fn info(&self, text: impl std::fmt::Display) {
         if let (LogFormat::MemGator, Some(sink)) = (self.format, &self.info) {
-            sink.write(&format!("INFO: {} {}\n", clock(), one_line(&text)));
+            sink.write(format!("INFO: {} {}\n", clock(), one_line(&text)));
         }
     }
 
@@ -132,7 +241,7 @@ impl Log {
         if let (LogFormat::MemGator, Some(sink)) = (self.format, &self.error) {
             let source = concat!("log.rs:", line!());
             let text = one_line(&text);
-            sink.write(&format!("ERROR: {} {source}: {text}\n", clock()));
+            sink.write(format!("ERROR: {} {source}: {text}\n", clock()));
         }
     }
 
@@ -140,28 +249,22 @@ impl Log {
     pub(crate) fn benchmark(&self, session: u64, event: &Benchmark<'_>) {
         if let (LogFormat::MemGator, Some(sink)) = (self.format, &self.benchmark) {
             let fields = event.fields();
-            sink.write(&format!("BENCHMARK: {} {session} {{{fields}}}\n", clock()));
+            sink.write(format!("BENCHMARK: {} {session} {{{fields}}}\n", clock()));
         }
     }
 
-    /// A log in memory.
+    /// A log in memory, and its text.
     #[cfg(test)]
-    pub(crate) fn in_memory(format: LogFormat) -> Log {
-        let sink = Some(Arc::new(Sink::Memory(Mutex::default())));
-        Log {
+    pub(crate) fn in_memory(format: LogFormat) -> (Log, Arc<Mutex<String>>) {
+        let text = Arc::default();
+        let sink = Some(Sink::start(Destination::Memory(Arc::clone(&text))));
+        let log = Log {
             format,
             info: sink.clone(),
             error: sink.clone(),
             benchmark: sink,
-        }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn text(&self) -> String {
-        match self.info.as_deref() {
-            Some(Sink::Memory(text)) => String::from_utf8(lock(text).clone()).unwrap(),
-            _ => String::new(),
-        }
+        };
+        (log, text)
     }
 }
 
@@ -254,10 +357,6 @@ pub fn go_duration(duration: Duration) -> String {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -301,6 +400,7 @@ mod tests {
         log.info("a\nb");
         log.error("c");
         log.benchmark(7, &step("AGGREGATOR"));
+        log.flush();
         let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
         let (text, benchmark) = (read("log"), read("benchmark"));
         let lines: Vec<&str> = text.lines().collect();
@@ -319,6 +419,7 @@ mod tests {
         std::fs::rename(folder.path().join("log"), folder.path().join("old")).unwrap();
         log.reopen();
         log.info("new");
+        log.flush();
         assert!(read("log").ends_with(" new\n"));
         assert_eq!(read("old"), text);
 

@@ -88,19 +88,18 @@ impl Manners {
         }
     }
 
-    /// Takes the limits of a registry. The state of archives that stay is kept.
+    /// Takes the limits of a registry. The state of archives that stay is kept, and so is that of those
+    /// that go: lookups under way still ask them, and they may come back.
     pub fn update(&self, registry: &Registry) {
         let mut states = lock(&self.states);
-        let mut old = std::mem::take(&mut *states);
         for archive in &registry.archives {
-            let state = match old.remove(&archive.id) {
-                Some(state) => {
-                    state.set_limits(&archive.limits);
-                    state
+            match states.get(&archive.id) {
+                Some(state) => state.set_limits(&archive.limits),
+                None => {
+                    let state = State::new(self.style, &archive.limits);
+                    states.insert(archive.id.clone(), Arc::new(state));
                 }
-                None => Arc::new(State::new(self.style, &archive.limits)),
-            };
-            states.insert(archive.id.clone(), state);
+            }
         }
     }
 
@@ -112,7 +111,7 @@ impl Manners {
         let state = lock(&self.states).get(id).cloned();
         match state {
             Some(state) => state.enter(deadline).await,
-            // Not in the registry any more: the request started before it was taken out.
+            // It was never in a registry.
             None => Err(Refusal::Busy),
         }
     }

@@ -14,8 +14,8 @@ use fakes::{Answer, Body, Fake};
 use running::{Running, ask};
 use serde_json::{Value, json};
 use waypost_memento::{Datetime, Format, Link, TimeMap};
-use waypost_router::ServerConfig;
 use waypost_router::serve::Options;
+use waypost_router::{CacheConfig, Config, Registry, ServerConfig};
 
 /// An archive that has TimeMaps, a TimeGate and mementos of every URI but `http://notfound.example/`.
 fn archive(timestamps: &'static [&'static str]) -> Fake {
@@ -523,10 +523,14 @@ fn another_list_of_archives_takes_the_place_of_the_first() {
     let server = Running::start(vec![a.entry("a")]);
     let path = "/timemap/link/http://example.com/";
     assert_eq!(server.get(path).header("x-memento-count"), Some("1"));
-    let registry = waypost_router::Registry::new(vec![b.entry("b")]);
-    let client = waypost_router::Client::new("test").unwrap();
-    server
-        .server
-        .set_router(waypost_router::Router::new(registry, client));
+    let config = Config {
+        registry: Registry::new(vec![b.entry("b")]),
+        cache: CacheConfig {
+            enabled: false,
+            ..CacheConfig::default()
+        },
+        ..Config::default()
+    };
+    server.server.aggregator().reload(&config);
     assert_eq!(server.get(path).header("x-memento-count"), Some("2"));
 }

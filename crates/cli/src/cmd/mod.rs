@@ -15,11 +15,14 @@ mod keys;
 mod lookup;
 mod man;
 mod map;
+mod memento;
 mod memgator;
 mod profile;
 mod serve;
+mod timemap;
 mod worker;
 
+pub(crate) use serve::seconds;
 pub(crate) use worker::read as read_range;
 
 /// Summarises the indexes of web archives, to tell which archives may have a page without asking all
@@ -53,6 +56,8 @@ enum Command {
     Filter(filter::Filter),
     Map(map::Map),
     Serve(serve::Serve),
+    Timemap(timemap::TimeMap),
+    Memento(memento::Memento),
     Memgator(memgator::MemGator),
     Worker(worker::Worker),
     Completions(completions::Completions),
@@ -81,6 +86,8 @@ impl Cli {
             Command::Filter(command) => command.run(out),
             Command::Map(command) => command.run(out),
             Command::Serve(command) => command.run(out),
+            Command::Timemap(command) => command.run(out),
+            Command::Memento(command) => command.run(out),
             Command::Memgator(command) => command.run(out),
             Command::Worker(command) => command.run(out),
             Command::Completions(command) => command.run(out),

@@ -3,23 +3,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::{Args, ValueHint};
-use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Notify;
-use tokio::task::spawn_blocking;
-use tokio::time::{MissedTickBehavior, interval};
-use waypost_io::Stamp;
-use waypost_router::serve::{About, Options, Server};
-use waypost_router::{Client, Config, Router};
+use waypost_router::serve::About;
+use waypost_router::{BreakerStyle, Config, Log};
 
-use crate::archives;
+use crate::archives::ArchiveOptions;
 use crate::exit::Exit;
-use crate::hint::Hint;
-use crate::interrupt;
-use crate::plural;
-use crate::printer::{Messages, Printer};
+use crate::printer::Printer;
+use crate::service::Service;
 
 /// Serve what many archives hold: a Memento aggregator (RFC 7089)
 ///
@@ -36,12 +27,8 @@ use crate::printer::{Messages, Printer};
     Then ask:\n\
     \x20 curl http://localhost:1208/timemap/link/http://example.com/")]
 pub(crate) struct Serve {
-    /// MemGator's list of archives: a file or URL
-    #[arg(short, long, value_name = "FILE", required_unless_present = "config", value_hint = ValueHint::FilePath)]
-    archives: Option<String>,
-    /// Configuration file (docs/waypost.example.toml lists all keys)
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    archives: ArchiveOptions,
     /// Address to listen on [default: 127.0.0.1:1208]; port 0 chooses a free one
     #[arg(short, long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
@@ -60,6 +47,15 @@ pub(crate) struct Serve {
     /// Send events about lookups to clients of /monitor
     #[arg(long)]
     monitor: bool,
+    /// Address on which /metrics and /health are served
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
+    /// File for logs [default: stderr]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    log: Option<PathBuf>,
+    /// Ask archives for every request: keep no answers
+    #[arg(long)]
+    no_cache: bool,
     /// How the operators of archives reach you: sent in the User-Agent
     #[arg(long, value_name = "TEXT")]
     contact: Option<String>,
@@ -68,7 +64,7 @@ pub(crate) struct Serve {
     check_config: bool,
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text
         .parse()
         .map_err(|_| format!("invalid number `{text}`"))?;
@@ -86,16 +82,13 @@ impl Serve {
             write!(out.data(), "{}", config.describe())?;
             return Ok(Exit::Yes);
         }
-        let location = match (&self.archives, &self.config) {
-            (Some(archives), _) => archives.clone(),
-            (None, Some(config)) => config.display().to_string(),
-            (None, None) => String::new(),
-        };
         let service = Service {
-            about: about(&config, &location),
+            about: about(&config, &self.archives.location()),
             host: None,
             span: true,
-            config_file: self.config.clone(),
+            style: BreakerStyle::default(),
+            log: Log::open(&config.log, false)?,
+            config_file: self.archives.config.clone(),
             read: Arc::new(move || self.read()),
         };
         service.run(config, out)
@@ -103,7 +96,7 @@ impl Serve {
 
     /// The configuration, with the options in place.
     fn read(&self) -> anyhow::Result<Config> {
-        let mut config = archives::read(self.config.as_deref(), self.archives.as_deref())?;
+        let mut config = self.archives.read()?;
         let server = &mut config.server;
         if let Some(listen) = self.listen {
             server.listen = listen;
@@ -118,6 +111,11 @@ impl Serve {
         if let Some(proxy) = &self.proxy {
             server.public_url = Some(proxy.clone());
         }
+        server.metrics = self.metrics.or(server.metrics);
+        if let Some(log) = &self.log {
+            config.log.file = Some(log.clone());
+        }
+        config.cache.enabled &= !self.no_cache;
         if let Some(deadline) = self.deadline {
             config.client.deadline = deadline;
         }
@@ -149,145 +147,4 @@ fn about(config: &Config, location: &str) -> About {
             row("Deadline", format!("{:?}", config.client.deadline)),
         ],
     ])
-}
-
-/// A server that runs until it is stopped.
-pub(crate) struct Service {
-    pub(crate) about: About,
-    /// The name of the host in links, if it does not follow from the address.
-    pub(crate) host: Option<String>,
-    /// Whether TimeMaps say from when until when they reach.
-    pub(crate) span: bool,
-    /// The file that the configuration is from.
-    pub(crate) config_file: Option<PathBuf>,
-    /// Reads the configuration again.
-    pub(crate) read: ReadConfig,
-}
-
-pub(crate) type ReadConfig = Arc<dyn Fn() -> anyhow::Result<Config> + Send + Sync>;
-
-impl Service {
-    pub(crate) fn run(self, config: Config, out: &Printer) -> anyhow::Result<Exit> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .context("cannot start threads")?;
-        let stop = Arc::new(Notify::new());
-        let stopped = Arc::clone(&stop);
-        interrupt::instead(move || stopped.notify_one());
-        runtime.block_on(async {
-            let listener = listen(config.server.listen).await?;
-            let address = listener.local_addr()?;
-            let base = self.base(&config, address);
-            let client = Client::new(config.client.user_agent()).map_err(anyhow::Error::msg)?;
-            let router = Router::new(config.registry.clone(), client.clone());
-            let options = Options {
-                config: config.server.clone(),
-                deadline: config.client.deadline,
-                span: self.span,
-                about: self.about.clone(),
-            };
-            let server = Arc::new(Server::new(router, options, &base));
-            let count = config.registry.archives.len() as u64;
-            out.note(format_args!("asking {}", plural::of(count, "archive")));
-            out.note(format_args!("listening on http://{address}/"));
-            let reload = Reload {
-                config_file: self.config_file,
-                read: self.read,
-                client,
-                server: Arc::clone(&server),
-                messages: out.messages(),
-            };
-            let reloading = tokio::spawn(reload.run(config));
-            server.run(listener, stop.notified()).await;
-            reloading.abort();
-            anyhow::Ok(())
-        })?;
-        runtime.shutdown_background();
-        out.note("stopped");
-        Ok(Exit::Yes)
-    }
-
-    /// The start of links if the configuration does not name it, as in MemGator.
-    fn base(&self, config: &Config, address: SocketAddr) -> String {
-        let ip = address.ip();
-        let host = match &self.host {
-            Some(host) => host.clone(),
-            None if ip.is_loopback() || ip.is_unspecified() => "localhost".to_owned(),
-            None if ip.is_ipv6() => format!("[{ip}]"),
-            None => ip.to_string(),
-        };
-        let root = &config.server.root;
-        match address.port() {
-            80 => format!("http://{host}{root}"),
-            port => format!("http://{host}:{port}{root}"),
-        }
-    }
-}
-
-/// How often files are checked for changes.
-const BETWEEN_CHECKS: Duration = Duration::from_secs(1);
-
-/// Reads the configuration again when its files change and on SIGHUP.
-struct Reload {
-    config_file: Option<PathBuf>,
-    read: ReadConfig,
-    client: Client,
-    server: Arc<Server>,
-    messages: Messages,
-}
-
-impl Reload {
-    async fn run(self, mut config: Config) {
-        let Ok(mut hangup) = signal(SignalKind::hangup()) else {
-            return;
-        };
-        let mut ticks = interval(BETWEEN_CHECKS);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut known = self.stamps(&config);
-        loop {
-            let asked = tokio::select! {
-                _ = hangup.recv() => true,
-                _ = ticks.tick() => false,
-            };
-            let found = self.stamps(&config);
-            if !asked && (found == known || found.iter().any(Option::is_none)) {
-                continue;
-            }
-            known = found;
-            let read = Arc::clone(&self.read);
-            let Ok(read) = spawn_blocking(move || read()).await else {
-                continue;
-            };
-            match read {
-                Ok(new) if new.registry == config.registry => {}
-                Ok(new) => {
-                    let count = new.registry.archives.len() as u64;
-                    let router = Router::new(new.registry.clone(), self.client.clone());
-                    self.server.set_router(router);
-                    config = new;
-                    known = self.stamps(&config);
-                    let text = format!("asking {} from now on", plural::of(count, "archive"));
-                    self.messages.note(text);
-                }
-                Err(error) => {
-                    let text = format!("{error:#}; still using the previous archives");
-                    self.messages.note(text);
-                }
-            }
-        }
-    }
-
-    /// When the files were changed that the configuration is from.
-    fn stamps(&self, config: &Config) -> Vec<Option<Stamp>> {
-        let files = self.config_file.iter().chain(&config.archives);
-        files.map(|path| Stamp::of_path(path).ok()).collect()
-    }
-}
-
-async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address)
-        .await
-        .with_context(|| format!("cannot listen on {address}"))
-        .hint("choose another address with --listen, or port 0 for a free one")
 }

@@ -73,7 +73,7 @@ impl Served {
     fn stop(mut self) {
         signal(&self.process, "-TERM");
         assert_eq!(self.process.wait().unwrap().code(), Some(0));
-        assert_eq!(self.said.last().unwrap().unwrap(), "stopped");
+        assert!(self.said.any(|line| line.unwrap() == "stopped"));
     }
 }
 
@@ -89,6 +89,7 @@ fn an_aggregator_takes_another_list_without_a_restart() {
     );
     let path = "/timemap/link/http://example.com/";
     assert_eq!(served.count(path).as_deref(), Some("1"));
+    // What is kept of it is not enough for a longer list.
     let links = ask(served.address, "GET", path, &[]);
     let this = format!(
         "<http://localhost:{}{path}>; rel=\"self\"",
@@ -117,6 +118,7 @@ fn an_aggregator_takes_another_list_without_a_restart() {
         assert!(attempts < 100, "the new list is not used");
         sleep(Duration::from_millis(50));
     }
+    assert_eq!(served.count(path).as_deref(), Some("3"));
     served.stop();
 }
 
@@ -423,4 +425,173 @@ fn memgator_serves() {
     let this = "<http://agg.example:0/mg/timemap/link/http://example.com/>; rel=\"self\"; type=\"application/link-format\",\n";
     assert!(timemap.text().contains(this), "{}", timemap.text());
     served.stop();
+}
+
+#[test]
+fn memgator_logs_as_memgator_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let a = archive(&["2010"]);
+    write_list(Path::new(&at("list.json")), &[("a", &a)]);
+    let words = |more: &[&str], uri: &str| -> Vec<String> {
+        let list = at("list.json");
+        let words = ["memgator", "-a", &list];
+        let words = words.iter().chain(more).chain([&uri]);
+        words.map(|word| (*word).to_owned()).collect()
+    };
+    let run = |more: &[&str], uri: &str| {
+        let words = words(more, uri);
+        run(&words.iter().map(String::as_str).collect::<Vec<_>>(), b"")
+    };
+    let silent = run(&[], "http://example.com/");
+    assert_eq!((silent.code, &silent.stderr[..]), (0, ""));
+    let loud = run(&["-V"], "http://example.com/");
+    let first: Vec<String> = loud
+        .stderr
+        .lines()
+        .map(|line| {
+            let mut words = line.split(' ').collect::<Vec<_>>();
+            words.drain(1..3);
+            words.join(" ")
+        })
+        .collect();
+    assert_eq!(
+        first[1],
+        format!("INFO: Loading archives from {}", at("list.json"))
+    );
+    assert!(
+        first[2].contains("\"role\": \"createsess\", \"info\": \"Session created - Duration: ")
+    );
+    assert_eq!(
+        first[3],
+        "INFO: Aggregating Mementos for http://example.com/"
+    );
+    let last = first.last().unwrap();
+    assert!(last.starts_with("INFO: Uptime: "), "{last}");
+    // To files.
+    let (log, benchmark) = (at("log"), at("benchmark"));
+    let quiet = run(&["-l", &log, "-b", &benchmark], "http://example.com/");
+    assert_eq!((quiet.code, &quiet.stderr[..]), (0, ""));
+    let (log, benchmark) = (
+        fs::read_to_string(log).unwrap(),
+        fs::read_to_string(benchmark).unwrap(),
+    );
+    assert!(log.lines().all(|line| line.starts_with("INFO: ")), "{log}");
+    assert!(
+        benchmark
+            .lines()
+            .all(|line| line.starts_with("BENCHMARK: ")),
+        "{benchmark}"
+    );
+    assert_eq!(benchmark.lines().count(), 7, "{benchmark}");
+    // Only errors are told without being asked for.
+    fs::write(
+        at("list.json"),
+        "[{\"id\": \"dead\", \"timemap\": \"http://127.0.0.1:9/\"}]",
+    )
+    .unwrap();
+    let dead = run(&[], "http://example.com/");
+    assert_eq!(dead.stderr.lines().count(), 1, "{}", dead.stderr);
+    assert!(
+        dead.stderr.starts_with("ERROR: ") && dead.stderr.contains(": dead => Network error: ")
+    );
+}
+
+#[test]
+fn timemap_and_memento_print_what_archives_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("archives.json");
+    let (a, b) = (archive(&["2010", "2012"]), archive(&["2011"]));
+    write_list(&list, &[("a", &a), ("b", &b)]);
+    let list = list.to_str().unwrap();
+    let uri = "http://example.com/";
+    let timemap = run(&["timemap", uri, "-a", list, "--format", "cdxj"], b"");
+    assert_eq!((timemap.code, &timemap.stderr[..]), (0, ""));
+    let rows = |text: &str| text.lines().filter(|line| line.starts_with("20")).count();
+    assert_eq!(rows(&timemap.stdout), 3, "{}", timemap.stdout);
+    let some = run(
+        &[
+            "timemap",
+            uri,
+            "-a",
+            list,
+            "-f",
+            "cdxj",
+            "--from",
+            "2011-01-01",
+            "--limit",
+            "-1",
+        ],
+        b"",
+    );
+    assert_eq!(rows(&some.stdout), 1, "{}", some.stdout);
+    assert!(some.stdout.contains("\n20120101000000 "), "{}", some.stdout);
+    let only = run(
+        &["timemap", uri, "-a", list, "-f", "cdxj", "--only", "b"],
+        b"",
+    );
+    assert_eq!(rows(&only.stdout), 1, "{}", only.stdout);
+    let memento = run(&["memento", uri, "2011", "-a", list], b"");
+    let expected = format!("{}/20110101000000/{uri}\n", b.base());
+    assert_eq!((memento.code, memento.stdout), (0, expected));
+    let now = run(&["memento", uri, "-a", list, "--format", "json"], b"");
+    let json: serde_json::Value = serde_json::from_str(&now.stdout).unwrap();
+    let last = format!("{}/20120101000000/{uri}", a.base());
+    assert_eq!(json["mementos"]["closest"]["uri"], last);
+    for (words, code, message) in [
+        (
+            vec!["timemap", "http://notfound.example/", "-a", list],
+            1,
+            "no mementos found",
+        ),
+        (
+            vec!["memento", "http://notfound.example/", "-a", list],
+            1,
+            "no mementos found",
+        ),
+        (
+            vec!["timemap", uri, "-a", list, "--only", "c"],
+            2,
+            "hint: the archives are: a, b",
+        ),
+        (
+            vec!["timemap", uri, "-a", list, "--only", "a,!b"],
+            2,
+            "a,b or !a,!b",
+        ),
+        (
+            vec!["timemap", "http://exa mple:port/", "-a", list],
+            2,
+            "hint: write it as",
+        ),
+        (
+            vec!["timemap", uri, "-a", list, "-f", "xml"],
+            2,
+            "link, json or cdxj",
+        ),
+        (
+            vec!["memento", uri, "soon", "-a", list],
+            2,
+            "invalid time `soon`",
+        ),
+        (vec!["timemap", uri], 2, "--archives"),
+    ] {
+        let ran = run(&words, b"");
+        assert_eq!(ran.code, code, "{words:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(message), "{words:?}: {}", ran.stderr);
+    }
+    // Archives that fail are named.
+    let dead = folder.path().join("dead.json");
+    let entries = format!(
+        "[{{\"id\": \"dead\", \"timemap\": \"http://127.0.0.1:9/\"}}, {{\"id\": \"a\", \"timemap\": \"{}/timemap/link/\"}}]",
+        a.base()
+    );
+    fs::write(&dead, entries).unwrap();
+    let some = run(&["timemap", uri, "-a", dead.to_str().unwrap()], b"");
+    assert_eq!(some.code, 0);
+    assert!(
+        some.stderr.starts_with("warning: dead: cannot connect"),
+        "{}",
+        some.stderr
+    );
 }

@@ -1,7 +1,9 @@
 //! The examples in the help texts: pasted into a shell, they run.
 
+use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use super::basics::{commands, help};
 
@@ -45,6 +47,12 @@ fn every_example_of_every_help_runs() {
         "{}",
         String::from_utf8_lossy(&made.stderr)
     );
+    let archive = Archive::start(&prepared, binary);
+    let list = prepared.join("archives.json");
+    let text = fs::read_to_string(&list).unwrap();
+    let named = text.replace("127.0.0.1:8080", &archive.address);
+    assert_ne!(text, named);
+    fs::write(list, named).unwrap();
     let mut all = 0;
     for words in commands() {
         let help = help(&words);
@@ -71,8 +79,8 @@ fn every_example_of_every_help_runs() {
             let example = match words.last().is_some_and(|word| word == "serve") {
                 false => example,
                 true => format!(
-                    "{example} --listen 127.0.0.1:0 2>said & server=$!
-                     for _ in $(seq 200); do grep -q ^listening said && break; sleep 0.1; done
+                    "rm -f said; {example} --listen 127.0.0.1:0 2>said & server=$!
+                     for _ in $(seq 200); do grep -qs ^listening said && break; sleep 0.1; done
                      kill $server; wait $server; cat said >&2; grep -q ^stopped said"
                 ),
             };
@@ -92,4 +100,38 @@ fn every_example_of_every_help_runs() {
         }
     }
     assert!(all > 40, "{all} examples were found");
+}
+
+/// The archive that examples/archives.json names, on a free port.
+struct Archive {
+    process: Child,
+    address: String,
+}
+
+impl Archive {
+    fn start(folder: &Path, binary: &Path) -> Archive {
+        let mut process = Command::new(binary)
+            .args(["index", "serve", "sorted.cdxj", "--listen", "127.0.0.1:0"])
+            .args(["--replay", "http://replay.example/{timestamp}/{url}"])
+            .current_dir(folder)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let said = BufReader::new(process.stderr.take().unwrap()).lines();
+        let address = said.map(Result::unwrap).find_map(|line| {
+            let address = line.strip_prefix("listening on http://")?;
+            Some(address.trim_end_matches('/').to_owned())
+        });
+        Archive {
+            process,
+            address: address.expect("the archive listens"),
+        }
+    }
+}
+
+impl Drop for Archive {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
 }

@@ -191,8 +191,10 @@ fn every_command_takes_the_resources_that_it_uses() {
         "filter plan",
         "filter privacy",
         "map index",
+        "memento",
         "memgator",
         "serve",
+        "timemap",
     ];
     // These need little memory and no temporary files.
     let threads_only = [

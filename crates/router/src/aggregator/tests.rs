@@ -3,7 +3,7 @@ use std::net::Ipv4Addr;
 use super::*;
 use crate::{Archive, CacheConfig, Client, LogFormat, Wanted};
 
-fn aggregator(format: LogFormat) -> Aggregator {
+fn aggregator(format: LogFormat) -> (Aggregator, Text) {
     let names = [
         ("a.example", "Archive A"),
         ("nf.example", "Archive NotFound"),
@@ -19,7 +19,21 @@ fn aggregator(format: LogFormat) -> Aggregator {
     let registry = Registry::new(archives.to_vec());
     let router = Router::new(registry, Client::new("test").unwrap());
     let cache = Cache::open(&CacheConfig::default(), |_| {}).unwrap();
-    Aggregator::new(router, cache, Operations::new(Log::in_memory(format)))
+    let (log, text) = Log::in_memory(format);
+    let aggregator = Aggregator::new(router, cache, Operations::new(log));
+    (aggregator, text)
+}
+
+/// What was logged.
+type Text = Arc<Mutex<String>>;
+
+fn logged(aggregator: &Aggregator, text: &Text) -> String {
+    aggregator.operations().log.flush();
+    lock(text).clone()
+}
+
+fn start(aggregator: &Aggregator, uri: &str, kind: &'static str) -> Arc<Session> {
+    aggregator.start(aggregator.operations().next_number(), uri, kind)
 }
 
 fn at(nanoseconds: u64) -> SystemTime {
@@ -70,8 +84,8 @@ fn normalised(line: &str) -> String {
 
 #[tokio::test]
 async fn lines_are_those_of_memgator() {
-    let aggregator = aggregator(LogFormat::MemGator);
-    let session = aggregator.start("http://example.com/", "timemap");
+    let (aggregator, text) = aggregator(LogFormat::MemGator);
+    let session = start(&aggregator, "http://example.com/", "timemap");
     let number = session.number();
     for event in events() {
         session.observe(&event);
@@ -83,7 +97,7 @@ async fn lines_are_those_of_memgator() {
         missing: vec![2],
     });
     session.finish(200);
-    let text = aggregator.operations().log.text();
+    let text = logged(&aggregator, &text);
     let source = text
         .split("log.rs:")
         .nth(1)
@@ -145,9 +159,9 @@ async fn lines_are_those_of_memgator() {
 
 #[tokio::test]
 async fn lines_of_json_have_session_uri_archive_status_count_and_time() {
-    let aggregator = aggregator(LogFormat::Json);
+    let (aggregator, text) = aggregator(LogFormat::Json);
     let lookup = Lookup::new("http://example.com/\"é", Wanted::All);
-    let session = aggregator.start(&lookup.uri, "timemap");
+    let session = start(&aggregator, &lookup.uri, "timemap");
     for event in events() {
         session.observe(&event);
     }
@@ -155,6 +169,7 @@ async fn lines_of_json_have_session_uri_archive_status_count_and_time() {
     let kept = aggregator.look_up(&session, &lookup, usual, Duration::from_secs(1));
     assert_eq!(kept.await.unwrap().origin, Origin::Fetched);
     let request = AnsweredRequest {
+        number: session.number(),
         kind: "timemap",
         method: "GET",
         target: "/timemap/link/http://example.com/",
@@ -164,7 +179,7 @@ async fn lines_of_json_have_session_uri_archive_status_count_and_time() {
         session: Some(&session),
     };
     aggregator.operations().answered(&request);
-    let text = aggregator.operations().log.text();
+    let text = logged(&aggregator, &text);
     let lines: Vec<serde_json::Value> = text
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
@@ -201,9 +216,9 @@ async fn lines_of_json_have_session_uri_archive_status_count_and_time() {
 
 #[tokio::test]
 async fn clients_that_monitor_see_the_steps() {
-    let aggregator = aggregator(LogFormat::Json);
+    let (aggregator, _) = aggregator(LogFormat::Json);
     let mut events = aggregator.operations().monitor.subscribe();
-    let session = aggregator.start("http://example.com/", "timegate");
+    let session = start(&aggregator, "http://example.com/", "timegate");
     session.finish(404);
     let number = session.number();
     let first = events.next().await.unwrap();
@@ -217,8 +232,8 @@ async fn clients_that_monitor_see_the_steps() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reload_keeps_what_is_known() {
-    let aggregator = aggregator(LogFormat::MemGator);
-    let session = aggregator.start("http://example.com/", "timemap");
+    let (aggregator, text) = aggregator(LogFormat::MemGator);
+    let session = start(&aggregator, "http://example.com/", "timemap");
     let change = Change::Rests {
         failures: 3,
         wait: Duration::from_secs(3),
@@ -234,7 +249,7 @@ async fn a_reload_keeps_what_is_known() {
     assert_eq!(aggregator.router().registry().archives.len(), 1);
     aggregator.operations().reloaded(Some("line 3: wrong"));
     tokio::time::sleep(Duration::from_secs(4)).await;
-    let text = aggregator.operations().log.text();
+    let text = logged(&aggregator, &text);
     let lines: Vec<&str> = text.lines().collect();
     let ends = [
         " dead.example => Dormant after 3 consecutive failures",
@@ -247,7 +262,7 @@ async fn a_reload_keeps_what_is_known() {
         assert!(line.ends_with(end), "{line}");
     }
     let numbers: Vec<u64> = (0..100)
-        .map(|_| aggregator.operations().number(at(5)))
+        .map(|_| aggregator.operations().number_at(at(5)))
         .collect();
     assert!(numbers.is_sorted_by(|a, b| a < b));
 }

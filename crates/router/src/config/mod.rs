@@ -73,6 +73,8 @@ pub struct ServerConfig {
     pub max_query: u64,
     /// How long a client may take for the headers of a request, and be idle between two.
     pub header_timeout: Duration,
+    /// How long a client may take nothing of what is sent to it.
+    pub send_timeout: Duration,
     /// How long requests may take that are under way when the server is stopped.
     pub grace: Duration,
 }
@@ -93,6 +95,7 @@ impl Default for ServerConfig {
             max_headers: 32 << 10,
             max_query: 8 << 10,
             header_timeout: Duration::from_secs(30),
+            send_timeout: Duration::from_secs(60),
             grace: Duration::from_secs(30),
         }
     }
@@ -113,6 +116,7 @@ impl ServerConfig {
         visitor.visit("max_headers", &mut self.max_headers, SIZE);
         visitor.visit("max_query", &mut self.max_query, SIZE);
         visitor.visit("header_timeout", &mut self.header_timeout, DURATION);
+        visitor.visit("send_timeout", &mut self.send_timeout, DURATION);
         visitor.visit("grace", &mut self.grace, DURATION);
     }
 }

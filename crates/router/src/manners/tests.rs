@@ -313,7 +313,8 @@ async fn the_state_survives_a_change_of_the_registry() {
     drop(one);
 
     manners.update(&registry(&[("a", with(2))]));
-    assert_eq!(manners.standing("b"), Standing::default());
+    // Who is taken out may come back.
+    assert!(manners.standing("b").resting.is_some());
     let soon = Instant::now() + SECOND;
     let both = (
         manners.enter("a", soon).await.unwrap(),

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use waypost_memento::{Format, TimeMap, TimeMapWriter};
 
 use crate::Aggregate;
@@ -20,7 +20,13 @@ pub(crate) const CHUNK: usize = 64 << 10;
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// The body of an answer.
-pub(crate) enum AnswerBody {
+pub(crate) struct AnswerBody {
+    content: Content,
+    /// Counts the request among those that are answered, until all of the body is sent.
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+enum Content {
     /// All of it, with its length.
     Whole(Bytes),
     /// A TimeMap that is written while it is sent.
@@ -38,7 +44,22 @@ pub(crate) enum AnswerBody {
 impl AnswerBody {
     /// A text.
     pub(crate) fn whole(text: impl Into<Bytes>) -> AnswerBody {
-        AnswerBody::Whole(text.into())
+        Content::Whole(text.into()).into()
+    }
+
+    /// Chunks as they arrive.
+    pub(crate) fn chunks(chunks: mpsc::Receiver<io::Result<Bytes>>) -> AnswerBody {
+        Content::Chunks(chunks).into()
+    }
+
+    /// What an archive sends, up to a number of bytes.
+    pub(crate) fn proxied(body: reqwest::Body, left: u64) -> AnswerBody {
+        Content::Proxied { body, left }.into()
+    }
+
+    /// Keeps a permit until all of the body is sent.
+    pub(crate) fn hold(&mut self, permit: OwnedSemaphorePermit) {
+        self.permit = Some(permit);
     }
 
     /// A TimeMap of some of the mementos of an aggregate.
@@ -63,13 +84,22 @@ impl AnswerBody {
         timemap.fill();
         match timemap.writer {
             None => AnswerBody::whole(timemap.text),
-            Some(_) => AnswerBody::TimeMap(timemap),
+            Some(_) => Content::TimeMap(timemap).into(),
+        }
+    }
+}
+
+impl From<Content> for AnswerBody {
+    fn from(content: Content) -> AnswerBody {
+        AnswerBody {
+            content,
+            permit: None,
         }
     }
 }
 
 /// A TimeMap that is written while it is sent.
-pub(crate) struct TimeMapText {
+struct TimeMapText {
     aggregate: Arc<Aggregate>,
     places: ops::Range<usize>,
     next: usize,
@@ -109,10 +139,10 @@ impl Body for AnswerBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
         let data = |bytes| Poll::Ready(Some(Ok(Frame::data(bytes))));
-        match self.get_mut() {
-            AnswerBody::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
-            AnswerBody::Whole(bytes) => data(std::mem::take(bytes)),
-            AnswerBody::TimeMap(timemap) => {
+        match &mut self.get_mut().content {
+            Content::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Content::Whole(bytes) => data(std::mem::take(bytes)),
+            Content::TimeMap(timemap) => {
                 if timemap.text.is_empty() {
                     timemap.fill();
                 }
@@ -121,11 +151,11 @@ impl Body for AnswerBody {
                     text => data(text.into()),
                 }
             }
-            AnswerBody::Chunks(chunks) => chunks.poll_recv(context).map(|chunk| {
+            Content::Chunks(chunks) => chunks.poll_recv(context).map(|chunk| {
                 let chunk = chunk?;
                 Some(chunk.map(Frame::data).map_err(Into::into))
             }),
-            AnswerBody::Proxied { body, left } => {
+            Content::Proxied { body, left } => {
                 let frame = std::task::ready!(Pin::new(body).poll_frame(context));
                 if let Some(Ok(frame)) = &frame {
                     let length = frame.data_ref().map_or(0, |data| data.len() as u64);
@@ -143,19 +173,19 @@ impl Body for AnswerBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        match self {
-            AnswerBody::Whole(bytes) => bytes.is_empty(),
-            AnswerBody::TimeMap(timemap) => timemap.writer.is_none() && timemap.text.is_empty(),
-            AnswerBody::Chunks(_) => false,
-            AnswerBody::Proxied { body, .. } => body.is_end_stream(),
+        match &self.content {
+            Content::Whole(bytes) => bytes.is_empty(),
+            Content::TimeMap(timemap) => timemap.writer.is_none() && timemap.text.is_empty(),
+            Content::Chunks(_) => false,
+            Content::Proxied { body, .. } => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self {
-            AnswerBody::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            AnswerBody::Proxied { body, .. } => body.size_hint(),
-            AnswerBody::TimeMap(_) | AnswerBody::Chunks(_) => SizeHint::default(),
+        match &self.content {
+            Content::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Content::Proxied { body, .. } => body.size_hint(),
+            Content::TimeMap(_) | Content::Chunks(_) => SizeHint::default(),
         }
     }
 }

@@ -76,7 +76,7 @@ impl Found {
                 }
             }
         });
-        AnswerBody::Chunks(chunks)
+        AnswerBody::chunks(chunks)
     }
 }
 

@@ -3,54 +3,62 @@
 //! | module | subject |
 //! |---|---|
 //! | `route` | which request is meant by a path; pure |
+//! | `exchange` | a request and what becomes of it, for logs and metrics |
+//! | `found` | answers made from what archives hold |
+//! | `reply` | answers that do not depend on archives |
 //! | `body` | bodies that are made while they are sent |
 //! | `proxy` | mementos that are passed on; pure |
 //! | `files` | files of a folder |
 //! | `about` | the page about the service; pure |
+//! | `monitor` | events for clients of `/monitor` |
+//! | `operators` | metrics and health, on another port |
 
 mod about;
 mod body;
+mod exchange;
 mod files;
+mod found;
+mod monitor;
+mod operators;
 mod proxy;
+mod reply;
 pub(crate) mod route;
 
-use std::future::Future;
+use std::future::{Future, pending};
 use std::net::SocketAddr;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, StatusCode};
 use hyper::body::Incoming;
 use jiff::Timestamp;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
-use waypost_memento::{Datetime, Format};
+use waypost_memento::Datetime;
 use waypost_net::server::{Limits, serve};
 
 pub use about::About;
 
-use crate::answer::{self, Addresses, Around};
+use crate::answer::{self, Addresses};
 use crate::config::{ClientConfig, ServerConfig};
-use crate::{Aggregate, AggregateOptions, Lookup, Router, Selection, Wanted, decide};
-use body::AnswerBody;
-use route::{BadRequest, Form, Route, Target};
+use crate::{Aggregator, CacheDirective, Lookup, Router, Selection, Wanted, decide};
+use exchange::Exchange;
+use found::LookedUp;
+use reply::{
+    Answer, TEXT, busy, error, method_not_allowed, not_found, plain, preflight, status_text, vary,
+    with_body,
+};
+use route::{BadRequest, Route, Target};
 
 /// The headers of answers that scripts in browsers may read.
-const EXPOSED: &str =
-    "Link, Location, X-Memento-Count, Server, Memento-Datetime, Vary, X-Waypost-Incomplete";
-
-/// The headers that scripts in browsers may send.
-const ALLOWED_HEADERS: &str =
-    "Accept-Datetime, Cache-Control, Prefer, X-Waypost-Archives, X-Memgator-Archive-Filter";
-
-const METHODS: &str = "GET, HEAD, OPTIONS";
+const EXPOSED: &str = "Link, Location, X-Memento-Count, Server, Memento-Datetime, Vary, Age, \
+    X-Waypost-Incomplete, X-Waypost-Cache, X-Request-Id";
 
 const SERVER: &str = concat!("Waypost/", env!("CARGO_PKG_VERSION"));
 
-const INCOMPLETE: HeaderName = HeaderName::from_static("x-waypost-incomplete");
-const COUNT: HeaderName = HeaderName::from_static("x-memento-count");
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// How a server answers.
 #[derive(Clone, Debug)]
@@ -78,46 +86,62 @@ impl Default for Options {
 
 /// An aggregator on the Web.
 pub struct Server {
-    router: RwLock<Arc<Router>>,
+    aggregator: Arc<Aggregator>,
     options: Options,
     addresses: Addresses,
-    requests: Semaphore,
+    requests: Arc<Semaphore>,
     /// Becomes true when the server is told to stop.
     stopping: watch::Sender<bool>,
 }
 
-type Answer = Response<AnswerBody>;
+/// Why there is no lookup to answer with.
+enum Refusal {
+    /// The request is malformed: how.
+    Malformed(String),
+    /// Too many requests are answered at the moment.
+    Busy,
+    /// No answer is kept, and the client does not want archives to be asked.
+    NotKept,
+}
+
+impl From<BadRequest> for Refusal {
+    fn from(BadRequest(text): BadRequest) -> Refusal {
+        Refusal::Malformed(text)
+    }
+}
 
 impl Server {
     /// A server of an aggregator, whose links start with the public URL of the options, or with
     /// `base` if there is none.
-    pub fn new(router: Router, options: Options, base: &str) -> Server {
+    pub fn new(aggregator: Arc<Aggregator>, options: Options, base: &str) -> Server {
         let public = options.config.public_url.as_deref();
         Server {
             addresses: Addresses::new(public.unwrap_or(base)),
-            router: RwLock::new(Arc::new(router)),
-            requests: Semaphore::new(options.config.max_requests),
+            aggregator,
+            requests: Arc::new(Semaphore::new(options.config.max_requests)),
             stopping: watch::Sender::new(false),
             options,
         }
     }
 
-    /// The router that answers requests from now on. Those under way keep the one they have.
-    pub fn set_router(&self, router: Router) {
-        *self.router.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(router);
+    /// The aggregator that answers.
+    pub fn aggregator(&self) -> &Arc<Aggregator> {
+        &self.aggregator
     }
 
-    /// The router that answers requests.
-    pub fn router(&self) -> Arc<Router> {
-        Arc::clone(&self.router.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Answers requests until `stop` is ready, and then those that are under way.
-    pub async fn run(self: Arc<Server>, listener: TcpListener, stop: impl Future<Output = ()>) {
+    /// Answers requests until `stop` is ready, and then those that are under way. Metrics and health
+    /// are served on a listener of their own, if there is one, until all others are answered.
+    pub async fn run(
+        self: Arc<Server>,
+        listener: TcpListener,
+        operators: Option<TcpListener>,
+        stop: impl Future<Output = ()>,
+    ) {
         let config = &self.options.config;
         let limits = Limits {
             connections: config.max_connections,
             header_timeout: config.header_timeout,
+            send_timeout: config.send_timeout,
             grace: config.grace,
             head: usize::try_from(config.max_headers.saturating_add(config.max_uri))
                 .unwrap_or(usize::MAX),
@@ -133,14 +157,36 @@ impl Server {
             // Events have no end of their own.
             stopping.send_replace(true);
         };
-        serve(listener, limits, handler, stop).await;
+        let answering = serve(listener, limits, handler, stop);
+        let Some(operators) = operators else {
+            return answering.await;
+        };
+        let server = Arc::clone(&self);
+        let handler = move |request: Request<Incoming>, _| {
+            let (parts, _) = request.into_parts();
+            let stopping = *server.stopping.borrow();
+            let answer = operators::answer(&server.aggregator, &parts, stopping);
+            async move { answer }
+        };
+        let limits = Limits {
+            connections: 64,
+            ..limits
+        };
+        tokio::select! {
+            () = answering => {}
+            () = serve(operators, limits, handler, pending()) => {}
+        }
     }
 
-    async fn handle(self: Arc<Server>, request: Parts, _peer: SocketAddr) -> Answer {
-        let mut answer = match self.refusal(&request) {
+    async fn handle(self: Arc<Server>, request: Parts, peer: SocketAddr) -> Answer {
+        let mut exchange = Exchange::new(&request, peer, self.aggregator.operations());
+        let mut answer = match self.too_long(&request) {
             Some(refused) => refused,
-            None => self.route(&request).await,
+            None => self.route(&mut exchange).await,
         };
+        if let Some(permit) = exchange.permit.take() {
+            answer.body_mut().hold(permit);
+        }
         let headers = answer.headers_mut();
         let fixed = [
             (header::SERVER, SERVER),
@@ -150,11 +196,13 @@ impl Server {
         for (name, value) in fixed {
             headers.insert(name, HeaderValue::from_static(value));
         }
+        headers.insert(REQUEST_ID, exchange.number().into());
+        exchange.finish(answer.status().as_u16());
         answer
     }
 
     /// The answer to a request that is too long.
-    fn refusal(&self, request: &Parts) -> Option<Answer> {
+    fn too_long(&self, request: &Parts) -> Option<Answer> {
         let config = &self.options.config;
         let headers = request.headers.iter();
         let length: usize = headers
@@ -174,44 +222,48 @@ impl Server {
         Some(status_text(status))
     }
 
-    async fn route(&self, request: &Parts) -> Answer {
-        let target = request
-            .uri
-            .path_and_query()
-            .map_or("/", |target| target.as_str());
-        let route = Route::of(&self.options.config.root, target);
-        match request.method {
+    async fn route(&self, exchange: &mut Exchange<'_>) -> Answer {
+        let route = Route::of(&self.options.config.root, exchange.target());
+        exchange.kind = route.as_ref().map_or("malformed", Route::kind);
+        match exchange.request.method {
             Method::GET | Method::HEAD => {}
             Method::OPTIONS => return preflight(),
             _ => {
-                let mut answer = status_text(StatusCode::METHOD_NOT_ALLOWED);
-                let headers = answer.headers_mut();
-                headers.insert(header::ALLOW, HeaderValue::from_static(METHODS));
+                let mut answer = method_not_allowed();
                 if matches!(route, Ok(Route::TimeGate(_))) {
-                    headers.insert(header::VARY, HeaderValue::from_static("accept-datetime"));
+                    vary(&mut answer);
                 }
                 return answer;
             }
         }
         let answered = match route {
-            Ok(route) => self.answer(route, request).await,
-            Err(bad) => Err(bad),
+            Ok(route) => self.answer(route, exchange).await,
+            Err(bad) => Err(bad.into()),
         };
-        answered.unwrap_or_else(|BadRequest(text)| error(StatusCode::BAD_REQUEST, &text))
+        answered.unwrap_or_else(|refusal| match refusal {
+            Refusal::Malformed(text) => {
+                self.aggregator.operations().log.error(&text);
+                error(StatusCode::BAD_REQUEST, &text)
+            }
+            Refusal::Busy => busy(),
+            Refusal::NotKept => error(
+                StatusCode::GATEWAY_TIMEOUT,
+                "no answer is kept, and only-if-cached forbids to ask archives",
+            ),
+        })
     }
 
-    async fn answer(&self, route: Route, request: &Parts) -> Result<Answer, BadRequest> {
+    async fn answer(&self, route: Route, exchange: &mut Exchange<'_>) -> Result<Answer, Refusal> {
         Ok(match route {
             Route::TimeMap(format, target) => {
-                let found = self.look_up(&target, Wanted::All, request).await?;
-                found.unwrap_or_else(|found| self.timemap(format, &target, &found))
+                let found = self.look_up(exchange, &target, Wanted::All).await?;
+                found.timemap(format)
             }
             Route::TimeGate(target) => {
-                let datetime = accept_datetime(&request.headers)?;
-                let found = self
-                    .look_up(&target, Wanted::Closest(datetime), request)
-                    .await?;
-                found.unwrap_or_else(|found| self.timegate(datetime, &target, &found))
+                let datetime = accept_datetime(&exchange.request.headers)?;
+                let wanted = Wanted::Closest(datetime);
+                let found = self.look_up(exchange, &target, wanted).await?;
+                found.timegate(datetime)
             }
             Route::Memento {
                 form,
@@ -220,20 +272,19 @@ impl Server {
                 target,
             } => {
                 let wanted = Wanted::Closest(datetime);
-                match self.look_up(&target, wanted, request).await? {
-                    Ok(answer) => answer,
-                    Err(found) => self.memento(form, datetime, api, &target, &found).await,
-                }
+                let found = self.look_up(exchange, &target, wanted).await?;
+                found.memento(form, datetime, api).await
             }
             Route::Prediction(target) => {
-                let router = self.router();
-                let lookup = lookup(&router, &target, Wanted::All, &request.headers)?;
+                let router = self.aggregator.router();
+                let headers = &exchange.request.headers;
+                let lookup = lookup(&router, &target, Wanted::All, headers)?;
                 let decision = decide(router.registry(), &lookup);
                 let json = answer::prediction(router.registry(), &decision, &target.uri);
                 plain(StatusCode::OK, "application/json", json.to_string())
             }
             Route::About => self.about(),
-            Route::Monitor => self.monitor(),
+            Route::Monitor => self.monitor()?,
             Route::Root if self.options.config.static_files.is_none() => self.about(),
             Route::Root => self.file("").await,
             Route::Other(path) => self.file(&path).await,
@@ -241,129 +292,67 @@ impl Server {
         })
     }
 
-    /// Asks the archives. `Ok` is the answer if there is nothing to make one from.
-    async fn look_up(
-        &self,
-        target: &Target,
+    /// Finds what archives hold.
+    async fn look_up<'a>(
+        &'a self,
+        exchange: &mut Exchange<'_>,
+        target: &'a Target,
         wanted: Wanted,
-        request: &Parts,
-    ) -> Result<Result<Answer, LookedUp>, BadRequest> {
-        let router = self.router();
-        let lookup = lookup(&router, target, wanted, &request.headers)?;
-        let Ok(_permit) = self.requests.try_acquire() else {
-            let mut answer = error(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "too many requests at the moment",
-            );
-            let seconds = HeaderValue::from_static("1");
-            answer.headers_mut().insert(header::RETRY_AFTER, seconds);
-            return Ok(Ok(answer));
+    ) -> Result<LookedUp<'a>, Refusal> {
+        let headers = &exchange.request.headers;
+        // Archives may change between here and the session; then one more or less is selected.
+        let lookup = lookup(&self.aggregator.router(), target, wanted, headers)?;
+        let permit = Arc::clone(&self.requests).try_acquire_owned();
+        exchange.permit = Some(permit.map_err(|_| Refusal::Busy)?);
+        let kind = match wanted {
+            Wanted::All => "timemap",
+            Wanted::Closest(_) => "timegate",
         };
-        let options = AggregateOptions {
-            deadline: self.options.deadline,
-            ..AggregateOptions::default()
-        };
-        let aggregate = Arc::new(router.aggregate(&lookup, &options).await);
-        Ok(Err(LookedUp { router, aggregate }))
-    }
-
-    fn timemap(&self, format: Format, target: &Target, found: &LookedUp) -> Answer {
-        let range = target.range;
-        let mementos = &found.aggregate.mementos;
-        let places = answer::select(mementos, range.from, range.until, range.limit);
-        let count = places.len();
-        let mut answer = match count {
-            0 => self.nothing(target),
-            _ => {
-                let uri = &target.uri;
-                let selected = &mementos[places.clone()];
-                let links = self
-                    .addresses
-                    .timemap_of(uri, format, selected, self.options.span);
-                let aggregate = Arc::clone(&found.aggregate);
-                let body = AnswerBody::timemap(links, format, aggregate, places);
-                with_body(StatusCode::OK, format.media_type(), body)
-            }
-        };
-        answer.headers_mut().insert(COUNT, count.into());
-        found.mark(&mut answer);
-        answer
-    }
-
-    fn timegate(&self, datetime: Datetime, target: &Target, found: &LookedUp) -> Answer {
-        let mementos = &found.aggregate.mementos;
-        let Some(around) = Around::find(mementos, datetime) else {
-            let mut answer = self.nothing(target);
-            found.mark(&mut answer);
-            return answer;
-        };
-        let mut links = self.addresses.links(&target.uri);
-        links.mementos = around.mementos(mementos);
-        let mut answer = redirect(&mementos[around.closest].memento.uri);
-        set(&mut answer, header::LINK, &answer::link_header(&links));
-        let vary = HeaderValue::from_static("accept-datetime");
-        answer.headers_mut().insert(header::VARY, vary);
-        found.mark(&mut answer);
-        answer
-    }
-
-    async fn memento(
-        &self,
-        form: Form,
-        datetime: Datetime,
-        api: bool,
-        target: &Target,
-        found: &LookedUp,
-    ) -> Answer {
-        let mementos = &found.aggregate.mementos;
-        let mut answer = match (Around::find(mementos, datetime), form) {
-            (None, _) => self.nothing(target),
-            (Some(around), Form::Redirect) => redirect(&mementos[around.closest].memento.uri),
-            (Some(around), Form::Description(Format::Json))
-                if api && self.options.config.time_travel =>
-            {
-                let links = self.addresses.links(&target.uri);
-                let json = around.time_travel(&links, mementos);
-                let text = format!("{json:#}\n");
-                plain(StatusCode::OK, Format::Json.media_type(), text)
-            }
-            (Some(around), Form::Description(format)) => {
-                let mut links = self.addresses.links(&target.uri);
-                links.mementos = around.mementos(mementos);
-                let text = answer::document(&links, format);
-                plain(StatusCode::OK, format.media_type(), text)
-            }
-            (Some(around), Form::Proxy) => {
-                found.proxied(around.closest, self.options.deadline).await
-            }
-        };
-        found.mark(&mut answer);
-        answer
-    }
-
-    /// The answer if there are no mementos: where else to look.
-    fn nothing(&self, target: &Target) -> Answer {
-        let mut answer = not_found();
-        let links = self.addresses.links(&target.uri);
-        set(&mut answer, header::LINK, &answer::link_header(&links));
-        let vary = HeaderValue::from_static("accept-datetime");
-        answer.headers_mut().insert(header::VARY, vary);
-        answer
+        let session = self.aggregator.start(exchange.number(), &target.uri, kind);
+        exchange.session = Some(Arc::clone(&session));
+        let directive = headers.get(header::CACHE_CONTROL);
+        let directive = directive.and_then(|value| value.to_str().ok());
+        let directive = directive.map_or(CacheDirective::Usual, CacheDirective::parse);
+        let deadline = self.options.deadline;
+        let kept = self
+            .aggregator
+            .look_up(&session, &lookup, directive, deadline)
+            .await;
+        Ok(LookedUp {
+            session,
+            kept: kept.ok_or(Refusal::NotKept)?,
+            target,
+            addresses: &self.addresses,
+            options: &self.options,
+        })
     }
 
     fn about(&self) -> Answer {
-        let text = self
-            .options
-            .about
-            .page(&self.addresses, self.router().registry());
+        let router = self.aggregator.router();
+        let archives = &router.registry().archives;
+        let remark = |place: usize| {
+            let standing = router.manners().standing(&archives.get(place)?.id);
+            match (standing.resting, standing.failures) {
+                (Some(_), _) => Some("DORMANT".to_owned()),
+                (None, 0) => None,
+                (None, failures) => Some(format!("Consecutive failures: {failures}")),
+            }
+        };
+        let about = &self.options.about;
+        let text = about.page_of(&self.addresses, router.registry(), remark);
         plain(StatusCode::OK, TEXT, text)
     }
 
-    fn monitor(&self) -> Answer {
-        error(
-            StatusCode::NOT_IMPLEMENTED,
-            "Benchmark monitoring not enabled",
-        )
+    fn monitor(&self) -> Result<Answer, Refusal> {
+        if !self.options.config.monitor {
+            let text = "Benchmark monitoring not enabled";
+            self.aggregator.operations().log.error(text);
+            return Ok(error(StatusCode::NOT_IMPLEMENTED, text));
+        }
+        let permit = Arc::clone(&self.requests).try_acquire_owned();
+        let permit = permit.map_err(|_| Refusal::Busy)?;
+        let events = self.aggregator.operations().monitor.subscribe();
+        Ok(monitor::answer(events, self.stopping.subscribe(), permit))
     }
 
     async fn file(&self, path: &str) -> Answer {
@@ -374,54 +363,6 @@ impl Server {
             Some(found) => with_body(StatusCode::OK, found.media_type, found.body()),
             None => not_found(),
         }
-    }
-}
-
-/// What the archives answered, and who was asked.
-struct LookedUp {
-    router: Arc<Router>,
-    aggregate: Arc<Aggregate>,
-}
-
-impl LookedUp {
-    /// Names the archives whose mementos may be missing.
-    fn mark(&self, answer: &mut Answer) {
-        let archives = &self.router.registry().archives;
-        let missing = self
-            .aggregate
-            .missing()
-            .filter_map(|place| archives.get(place));
-        let ids: Vec<&str> = missing.map(|archive| &archive.id[..]).collect();
-        if !ids.is_empty() {
-            set(answer, INCOMPLETE, &ids.join(","));
-        }
-    }
-
-    /// A memento as it was captured.
-    async fn proxied(&self, place: usize, deadline: Duration) -> Answer {
-        let found = &self.aggregate.mementos[place];
-        let uri = proxy::raw_uri(&found.memento.uri);
-        let response = match self.router.open(found.archive, &uri, deadline).await {
-            Ok(response) => response,
-            Err(why) => {
-                let text = format!("Error proxying {uri}: {why}");
-                return error(StatusCode::BAD_GATEWAY, &text);
-            }
-        };
-        let archive = self.router.registry().archives.get(found.archive);
-        let left = archive.map_or(0, |archive| archive.limits.max_body);
-        if response
-            .content_length()
-            .is_some_and(|length| length > left)
-        {
-            let text = format!("Error proxying {uri}: larger than {left} bytes");
-            return error(StatusCode::BAD_GATEWAY, &text);
-        }
-        let (parts, body) = http::Response::from(response).into_parts();
-        let mut answer = Response::new(AnswerBody::Proxied { body, left });
-        *answer.status_mut() = parts.status;
-        *answer.headers_mut() = proxy::passed_on(&parts.headers);
-        answer
     }
 }
 
@@ -468,73 +409,4 @@ fn accept_datetime(headers: &HeaderMap) -> Result<Datetime, BadRequest> {
             "Malformed Accept-Datetime: {text}\nExpected in RFC1123 format"
         ))
     })
-}
-
-const TEXT: &str = "text/plain; charset=utf-8";
-
-fn with_body(status: StatusCode, media_type: &'static str, body: AnswerBody) -> Answer {
-    let mut answer = Response::new(body);
-    *answer.status_mut() = status;
-    let media_type = HeaderValue::from_static(media_type);
-    answer
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, media_type);
-    answer
-}
-
-fn plain(status: StatusCode, media_type: &'static str, text: impl Into<bytes::Bytes>) -> Answer {
-    with_body(status, media_type, AnswerBody::whole(text))
-}
-
-/// An error as Go writes it.
-fn error(status: StatusCode, text: &str) -> Answer {
-    let mut answer = plain(status, TEXT, format!("{text}\n"));
-    let nosniff = HeaderValue::from_static("nosniff");
-    answer
-        .headers_mut()
-        .insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
-    answer
-}
-
-fn not_found() -> Answer {
-    error(StatusCode::NOT_FOUND, "404 page not found")
-}
-
-fn status_text(status: StatusCode) -> Answer {
-    let reason = status.canonical_reason().unwrap_or_default();
-    error(
-        status,
-        &format!("{} {}", status.as_str(), reason.to_lowercase()),
-    )
-}
-
-fn redirect(uri: &str) -> Answer {
-    let location = answer::header_uri(uri);
-    let body = answer::redirect_body(&location);
-    let mut answer = plain(StatusCode::FOUND, "text/html; charset=utf-8", body);
-    set(&mut answer, header::LOCATION, &location);
-    answer
-}
-
-fn preflight() -> Answer {
-    let mut answer = Response::new(AnswerBody::whole(""));
-    *answer.status_mut() = StatusCode::NO_CONTENT;
-    let headers = answer.headers_mut();
-    let fixed = [
-        (header::ALLOW, METHODS),
-        (header::ACCESS_CONTROL_ALLOW_METHODS, METHODS),
-        (header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS),
-        (header::ACCESS_CONTROL_MAX_AGE, "86400"),
-    ];
-    for (name, value) in fixed {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
-    answer
-}
-
-/// Sets a header, unless its value cannot be one.
-fn set(answer: &mut Answer, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        answer.headers_mut().insert(name, value);
-    }
 }

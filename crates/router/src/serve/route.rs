@@ -78,6 +78,19 @@ const MEMENTO: &str = "/memento[/{FORMAT}|proxy]/{DATETIME}/{URI-R} (FORMAT => l
 const PREDICTION: &str = "/prediction/json/{URI-R}";
 
 impl Route {
+    /// What is asked for, in one word.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Route::TimeMap(..) => "timemap",
+            Route::TimeGate(_) => "timegate",
+            Route::Memento { .. } => "memento",
+            Route::Prediction(_) => "prediction",
+            Route::About | Route::Root => "about",
+            Route::Monitor => "monitor",
+            Route::Other(_) | Route::Outside => "file",
+        }
+    }
+
     /// The route of a request target under a root, which starts and ends with a slash.
     pub(crate) fn of(root: &str, target: &str) -> Result<Route, BadRequest> {
         let Some(path) = target.strip_prefix(root) else {

@@ -9,7 +9,9 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use waypost_router::serve::{Options, Server};
-use waypost_router::{Archive, Client, Registry, Router};
+use waypost_router::{
+    Aggregator, Archive, Cache, CacheConfig, Client, Log, Manners, Operations, Registry, Router,
+};
 
 #[path = "../../../../tests/http.rs"]
 mod http;
@@ -19,6 +21,7 @@ pub(crate) use http::{Reply, ask};
 /// A server that runs until it is dropped.
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
+    pub(crate) operators: SocketAddr,
     pub(crate) server: Arc<Server>,
     stop: Option<oneshot::Sender<()>>,
     runtime: Option<Runtime>,
@@ -31,6 +34,20 @@ impl Running {
     }
 
     pub(crate) fn with(archives: Vec<Archive>, options: Options) -> Running {
+        let cache = CacheConfig {
+            enabled: false,
+            ..CacheConfig::default()
+        };
+        Running::with_all(archives, options, &cache, Arc::default(), Log::none())
+    }
+
+    pub(crate) fn with_all(
+        archives: Vec<Archive>,
+        options: Options,
+        cache: &CacheConfig,
+        manners: Arc<Manners>,
+        log: Log,
+    ) -> Running {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
@@ -38,15 +55,21 @@ impl Running {
             .unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
-        let router = Router::new(Registry::new(archives), Client::new("test").unwrap());
+        let operators = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let operators_address = operators.local_addr().unwrap();
+        let client = Client::new("test").unwrap();
+        let router = Router::with_manners(Registry::new(archives), client, manners);
+        let cache = Cache::open(cache, |_| {}).unwrap();
+        let aggregator = Arc::new(Aggregator::new(router, cache, Operations::new(log)));
         let base = format!("http://{address}");
-        let server = Arc::new(Server::new(router, options, &base));
+        let server = Arc::new(Server::new(aggregator, options, &base));
         let (stop, stopped) = oneshot::channel();
-        runtime.spawn(Arc::clone(&server).run(listener, async {
+        runtime.spawn(Arc::clone(&server).run(listener, Some(operators), async {
             let _ = stopped.await;
         }));
         Running {
             address,
+            operators: operators_address,
             server,
             stop: Some(stop),
             runtime: Some(runtime),

@@ -6,6 +6,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+/// The contact of those who do not name one.
+pub(super) const CONTACT: &str = "https://git.io/MemGator";
+
 /// What MemGator can be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Flags {
@@ -40,7 +43,7 @@ impl Default for Flags {
             agent: None,
             arcs: "https://git.io/archives".to_owned(),
             benchmark: String::new(),
-            contact: "https://git.io/MemGator".to_owned(),
+            contact: CONTACT.to_owned(),
             static_files: String::new(),
             dormant: Duration::from_secs(15 * 60),
             tolerance: -1,

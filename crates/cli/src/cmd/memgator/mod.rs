@@ -3,22 +3,24 @@ mod flags;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use clap::Args;
 use waypost_memento::{Datetime, Format};
 use waypost_net::is_url;
-use waypost_router::answer::{self, Addresses, Around};
+use waypost_router::answer::Addresses;
 use waypost_router::serve::About;
 use waypost_router::{
-    AggregateOptions, ArchiveLimits, Client, Config, Lookup, Registry, Router, Wanted, original_uri,
+    ArchiveLimits, BreakerStyle, Config, Log, LogFormat, Lookup, Registry, Wanted, go_duration,
+    original_uri,
 };
 
-use super::serve::{Service, root_of};
+use super::serve::root_of;
+use crate::aggregation::Aggregation;
 use crate::archives;
 use crate::exit::Exit;
 use crate::printer::Printer;
+use crate::service::Service;
 use flags::{Flags, Parsed, duration_text};
 
 /// Aggregate with MemGator's own flags and words
@@ -73,6 +75,13 @@ Examples:
   waypost memgator -a archives.json -f json http://example.com/
   waypost memgator -a archives.json http://example.com/ 2012
 
+";
+
+const ATTENTION: &str = "
+
+ATTENTION!
+Consider customizing the contact info or the whole user-agent.
+Check CLI help (waypost memgator --help) for options.
 ";
 
 /// What ends a run with exit code 1, as MemGator's fatal errors do.
@@ -160,19 +169,31 @@ impl Flags {
         // Each archive has its own limits; there is no other in MemGator.
         config.client.deadline = self.restimeout + Duration::from_secs(1);
         config.cache.enabled = false;
+        config.log.format = LogFormat::MemGator;
         config.log.file = text(&self.log).map(Into::into);
         config.log.benchmark = text(&self.benchmark).map(Into::into);
         Ok(config)
     }
 
+    /// Where log lines go, with the first of them.
+    fn open_log(&self, config: &Config) -> Result<Log, Fatal> {
+        let log = Log::open(&config.log, self.verbose);
+        let log = log.map_err(|error| Fatal(format!("Error opening log file: {error}")))?;
+        let version = env!("CARGO_PKG_VERSION");
+        log.info(format_args!("Initializing Waypost:{version}..."));
+        log.info(format_args!("Loading archives from {}", self.arcs));
+        Ok(log)
+    }
+
     fn archives(&self, limits: &ArchiveLimits) -> Result<Registry, Fatal> {
         let arcs = &self.arcs;
         let list = archives::read_list(arcs, limits);
-        list.map_err(|error| {
-            Fatal(format!(
-                "Error reading list of archives ({arcs}): {error:#}"
-            ))
-        })
+        let is_readable = !is_url(arcs) && std::fs::File::open(arcs).is_ok();
+        let what = match is_readable {
+            true => "Error parsing JSON",
+            false => "Error reading list of archives",
+        };
+        list.map_err(|error| Fatal(format!("{what} ({arcs}): {error:#}")))
     }
 
     fn agent(&self) -> String {
@@ -258,13 +279,19 @@ fn text(value: &str) -> Option<String> {
 fn serve(flags: Flags, config: Config, out: &mut Printer) -> Result<anyhow::Result<()>, Fatal> {
     let about = flags.about();
     let page = about.page(&Addresses::new(&flags.base()), &config.registry);
-    if let Err(error) = write!(out.data(), "{page}").and_then(|()| out.flush()) {
+    let attention = match (&flags.agent, &flags.contact[..]) {
+        (None, flags::CONTACT) => ATTENTION,
+        _ => "",
+    };
+    if let Err(error) = write!(out.data(), "{page}{attention}").and_then(|()| out.flush()) {
         return Ok(Err(error.into()));
     }
     let service = Service {
         about,
         host: Some(flags.host.clone()),
         span: false,
+        style: BreakerStyle::MemGator,
+        log: flags.open_log(&config)?,
         config_file: None,
         read: Arc::new(move || {
             let config = flags.config();
@@ -291,7 +318,8 @@ fn print(
         None => None,
         Some(text) => Some(padded(text)?),
     };
-    Ok(print_found(flags, config, &uri, datetime, out))
+    let log = flags.open_log(&config)?;
+    Ok(print_found(flags, config, log, &uri, datetime, out))
 }
 
 fn padded(text: &str) -> Result<Datetime, Fatal> {
@@ -310,45 +338,32 @@ fn padded(text: &str) -> Result<Datetime, Fatal> {
 fn print_found(
     flags: &Flags,
     config: Config,
+    log: Log,
     uri: &str,
     datetime: Option<Datetime>,
     out: &mut Printer,
 ) -> anyhow::Result<()> {
+    let started = Instant::now();
     let name = flags.format.to_ascii_lowercase();
     let format = Format::ALL.into_iter().find(|format| format.name() == name);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("cannot start threads")?;
-    let client = Client::new(config.client.user_agent()).map_err(anyhow::Error::msg)?;
-    let router = Router::new(config.registry, client);
-    let options = AggregateOptions {
-        deadline: config.client.deadline,
-        ..AggregateOptions::default()
-    };
     let lookup = Lookup::new(uri, datetime.map_or(Wanted::All, Wanted::Closest));
-    let found = runtime.block_on(router.aggregate(&lookup, &options));
-    let mementos = &found.mementos;
-    if mementos.is_empty() {
-        return Ok(());
-    }
-    let Some(format) = format else {
-        writeln!(out.data(), "Unrecognized format: {}", flags.format)?;
-        return Ok(());
-    };
-    let addresses = Addresses::new(&flags.base());
-    let mut timemap = match datetime {
-        None => addresses.timemap_of(uri, format, mementos, false),
-        Some(_) => addresses.links(uri),
-    };
-    match datetime.and_then(|datetime| Around::find(mementos, datetime)) {
-        Some(around) => timemap.mementos = around.mementos(mementos),
-        None => {
-            let found = found.mementos.into_iter();
-            timemap.mementos = found.map(|found| found.memento).collect();
-            timemap.sort();
+    let found = Aggregation::run(&config, BreakerStyle::MemGator, log, &lookup, out)?;
+    let mementos = &found.kept.aggregate.mementos;
+    match format {
+        _ if mementos.is_empty() => {}
+        None => writeln!(out.data(), "Unrecognized format: {}", flags.format)?,
+        Some(format) => {
+            let addresses = Addresses::new(&flags.base());
+            let text = match datetime {
+                None => addresses.whole_timemap(uri, format, mementos, false),
+                Some(datetime) => addresses.description(uri, format, mementos, datetime),
+            };
+            out.data().write_all(&text)?;
         }
     }
-    out.data().write_all(&answer::document(&timemap, format))?;
+    found.finish();
+    let log = &found.aggregator.operations().log;
+    log.info(format_args!("Uptime: {}", go_duration(started.elapsed())));
+    log.flush();
     Ok(())
 }
