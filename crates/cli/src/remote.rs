@@ -42,6 +42,31 @@ impl RemoteArgs {
         }
     }
 
+    /// The sources that arguments stand for: URLs of the `.idx` files of ZipNum indexes or of single
+    /// shards, and whatever is on this machine.
+    pub(crate) fn sources(
+        &self,
+        files: &RemoteFiles,
+        inputs: &[PathBuf],
+        out: &Printer,
+    ) -> anyhow::Result<Vec<Source>> {
+        let mut sources = Vec::new();
+        for input in inputs {
+            let Some(url) = as_url(input) else {
+                let expanded = waypost_index::input::expand([input])?;
+                sources.extend(expanded.sources);
+                continue;
+            };
+            if is_idx(url) {
+                sources.extend(self.zipnum(files, url, out)?.sources()?);
+            } else {
+                let connections = usize::from(self.connections);
+                sources.push(Source::of_remote(files.open(url)?, connections));
+            }
+        }
+        Ok(sources)
+    }
+
     /// Opens an index: a path, or the URL of the `.idx` file of a ZipNum index.
     pub(crate) fn open(
         &self,
@@ -49,17 +74,21 @@ impl RemoteArgs {
         index: &Source,
         out: &Printer,
     ) -> anyhow::Result<Index> {
-        let connections = usize::from(self.connections);
         let Some(url) = as_url(index.path()) else {
+            let connections = usize::from(self.connections);
             return Ok(Index::of(index)?.with_opener(files.opener(), connections));
         };
-        let name = url.split(['?', '#']).next().unwrap_or(url);
-        if !name.ends_with(".idx") && !name.ends_with(".summary") {
+        if !is_idx(url) {
             return Err(anyhow::anyhow!(
                 "{url}: of remote files, only ZipNum indexes can be looked up"
             ))
             .hint("give the URL of the .idx file: https://…/cluster.idx");
         }
+        Ok(Index::from(self.zipnum(files, url, out)?))
+    }
+
+    /// Opens a remote ZipNum index.
+    fn zipnum(&self, files: &RemoteFiles, url: &str, out: &Printer) -> anyhow::Result<ZipNum> {
         let copy = match &self.cache {
             Some(folder) => {
                 let client = files.client()?;
@@ -69,14 +98,19 @@ impl RemoteArgs {
             }
             None => None,
         };
-        let zipnum = ZipNum::remote(Remote {
+        Ok(ZipNum::remote(Remote {
             url,
             copy: copy.as_deref(),
             open: files.opener(),
-            connections,
-        })?;
-        Ok(Index::from(zipnum))
+            connections: usize::from(self.connections),
+        })?)
     }
+}
+
+/// Whether a URL is that of the `.idx` file of a ZipNum index.
+fn is_idx(url: &str) -> bool {
+    let name = url.split(['?', '#']).next().unwrap_or(url);
+    name.ends_with(".idx") || name.ends_with(".summary")
 }
 
 impl RemoteFiles {

@@ -232,9 +232,14 @@ fn counted(number: u64) -> String {
 
 /// SplitMix64: small, fast and portable.
 #[derive(Clone, Debug)]
-struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
+    /// The same `seed` gives the same numbers.
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -243,15 +248,18 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, limit: u64) -> u64 {
+    /// A number below `limit`.
+    pub fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
     }
 
-    fn fraction(&mut self) -> f64 {
+    /// A number from 0 to 1.
+    pub fn fraction(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    fn letters(&mut self, count: u64) -> String {
+    /// Some letters.
+    pub fn letters(&mut self, count: u64) -> String {
         let mut bits = self.next();
         (0..count)
             .map(|_| {
@@ -262,7 +270,8 @@ impl Random {
             .collect()
     }
 
-    fn digest(&mut self) -> String {
+    /// Something that looks like a SHA-1 in base 32.
+    pub fn digest(&mut self) -> String {
         let (mut low, mut high) = (self.next(), self.next());
         (0..32)
             .map(|place| {

@@ -44,6 +44,7 @@
 //! | [`quantity`] | sizes, numbers and durations as people write them |
 //! | [`error`] | errors with file, line and byte |
 
+mod ahead;
 pub mod atomic;
 pub mod compression;
 pub mod error;

@@ -28,7 +28,9 @@ use flate2::{Decompress, FlushDecompress, Status};
 use libdeflater::Crc;
 
 use crate::LONGEST_LINE;
+use crate::ahead::AheadReader;
 use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::ranged::RangeRead;
 use crate::source::Source;
 
 /// How many bytes of a pipe are given back: enough for a first line of any length.
@@ -56,6 +58,7 @@ pub(crate) enum Opened {
     Regular(FileSection),
     Pipe(PipeReader),
     Inflated(Inflater),
+    Remote(AheadReader),
 }
 
 /// A regular file, or a section of one, that is open.
@@ -101,6 +104,33 @@ pub(crate) enum Entry {
     Regular(Regular),
     Pipe(Arc<Pipe>),
     Part(Box<Part>),
+    Remote(Remote),
+}
+
+/// A file that is not on this machine.
+pub(crate) struct Remote {
+    bytes: Arc<dyn RangeRead>,
+    connections: usize,
+    /// The temporary file that it was copied to.
+    kept: Mutex<Option<FileSection>>,
+}
+
+impl Remote {
+    pub(crate) fn new(bytes: Arc<dyn RangeRead>, connections: usize) -> Remote {
+        Remote {
+            bytes,
+            connections,
+            kept: Mutex::default(),
+        }
+    }
+
+    fn open(&self) -> Result<Opened> {
+        if let Some(kept) = &*locked(&self.kept) {
+            return Ok(Opened::Regular(kept.clone()));
+        }
+        let reader = AheadReader::new(Arc::clone(&self.bytes), self.connections)?;
+        Ok(Opened::Remote(reader))
+    }
 }
 
 /// A part of another input, such as an entry of a zip archive.
@@ -321,6 +351,7 @@ impl Entry {
                 Packing::Stored => InputKind::Regular,
                 Packing::Deflated { .. } => InputKind::Pipe,
             },
+            Entry::Remote(_) => InputKind::Pipe,
             Entry::Pipe(_) if is_stdin(path) => InputKind::Stdin,
             Entry::Pipe(_) => InputKind::Pipe,
         }
@@ -334,6 +365,7 @@ impl Entry {
                 Packing::Stored => part.length,
                 Packing::Deflated { size, .. } => size,
             }),
+            Entry::Remote(remote) => remote.bytes.size().ok(),
             Entry::Pipe(pipe) => match &*locked(&pipe.state) {
                 State::Kept(_, length) => Some(*length),
                 _ => None,
@@ -345,7 +377,7 @@ impl Entry {
     pub(crate) fn container(&self) -> Option<&Source> {
         match self {
             Entry::Part(part) => Some(&part.container),
-            Entry::Regular(_) | Entry::Pipe(_) => None,
+            Entry::Regular(_) | Entry::Pipe(_) | Entry::Remote(_) => None,
         }
     }
 
@@ -357,6 +389,7 @@ impl Entry {
                 return Ok(Opened::Regular(section));
             }
             Entry::Part(part) => return part.open(),
+            Entry::Remote(remote) => return remote.open(),
             Entry::Pipe(pipe) => pipe,
         };
         let mut state = locked(&pipe.state);
@@ -388,6 +421,13 @@ impl Entry {
                 let length = copy(&mut inflater, &file, path, folder)?;
                 if let Entry::Part(part) = self {
                     *locked(&part.kept) = Some(FileSection::whole(Arc::new(file), length));
+                }
+            }
+            Opened::Remote(mut reader) => {
+                let file = temporary_in(folder)?;
+                let length = copy(&mut reader, &file, path, folder)?;
+                if let Entry::Remote(remote) = self {
+                    *locked(&remote.kept) = Some(FileSection::whole(Arc::new(file), length));
                 }
             }
             Opened::Pipe(mut reader) => {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, ErrorKind, IoContext, Result};
-use crate::opened::{Entry, FileSection, InputKind, Opened, Part};
+use crate::opened::{Entry, FileSection, InputKind, Opened, Part, Remote};
 use crate::ranged::{FileRange, RangeRead, Section};
 use crate::stream::Stream;
 
@@ -50,6 +50,18 @@ impl Source {
         Source {
             path,
             entry: Arc::new(OnceLock::from(Entry::Part(Box::new(part)))),
+        }
+    }
+
+    /// A file that is not on this machine. It is read from its start, with up to `connections` requests
+    /// at a time.
+    pub fn of_remote(bytes: Arc<dyn RangeRead>, connections: usize) -> Source {
+        Source {
+            path: PathBuf::from(bytes.name()),
+            entry: Arc::new(OnceLock::from(Entry::Remote(Remote::new(
+                bytes,
+                connections,
+            )))),
         }
     }
 
@@ -112,7 +124,7 @@ impl Source {
     pub fn file(&self) -> Result<Option<FileSection>> {
         Ok(match self.entry()?.open(&self.path)? {
             Opened::Regular(section) => Some(section),
-            Opened::Pipe(_) | Opened::Inflated(_) => None,
+            Opened::Pipe(_) | Opened::Inflated(_) | Opened::Remote(_) => None,
         })
     }
 
@@ -149,6 +161,7 @@ impl Source {
             Opened::Regular(section) => Box::new(section.reader(0)),
             Opened::Pipe(reader) => Box::new(reader),
             Opened::Inflated(inflater) => Box::new(inflater),
+            Opened::Remote(reader) => Box::new(reader),
         };
         Ok(Stream::new(self.to_string(), source)?.text())
     }

@@ -18,6 +18,7 @@ mod map;
 mod memento;
 mod memgator;
 mod profile;
+mod segments;
 mod serve;
 mod timemap;
 mod worker;
@@ -55,6 +56,7 @@ enum Command {
     Evaluate(evaluate::Evaluate),
     Filter(filter::Filter),
     Map(map::Map),
+    Segments(segments::Segments),
     Serve(serve::Serve),
     Timemap(timemap::TimeMap),
     Memento(memento::Memento),
@@ -85,6 +87,7 @@ impl Cli {
             Command::Evaluate(command) => command.run(out),
             Command::Filter(command) => command.run(out),
             Command::Map(command) => command.run(out),
+            Command::Segments(command) => command.run(out),
             Command::Serve(command) => command.run(out),
             Command::Timemap(command) => command.run(out),
             Command::Memento(command) => command.run(out),

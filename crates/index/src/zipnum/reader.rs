@@ -218,6 +218,30 @@ impl ZipNum {
     /// # Errors
     /// If a row is invalid, or a data file is missing or remote.
     pub fn parts(&self) -> Result<Vec<PathBuf>> {
+        let local = |part: &Vec<u8>| {
+            let file = self.file(part)?;
+            file.path.ok_or_else(|| only_files(file.bytes.name()))
+        };
+        self.part_names()?.iter().map(local).collect()
+    }
+
+    /// The data files as sources, local or remote, in the order of their first blocks.
+    ///
+    /// # Errors
+    /// If a row is invalid, or a data file is missing.
+    pub fn sources(&self) -> Result<Vec<Source>> {
+        let source = |part: &Vec<u8>| {
+            let file = self.file(part)?;
+            Ok(match file.path {
+                Some(path) => Source::new(path),
+                None => Source::of_remote(file.bytes, self.connections),
+            })
+        };
+        self.part_names()?.iter().map(source).collect()
+    }
+
+    /// The names of the data files in the rows, each once.
+    pub(super) fn part_names(&self) -> Result<Vec<Vec<u8>>> {
         let mut parts: Vec<Vec<u8>> = Vec::new();
         let mut at = self.rows;
         while let Some((row, next)) = self.row(at)? {
@@ -230,11 +254,7 @@ impl ZipNum {
             }
             at = next;
         }
-        let local = |part: &Vec<u8>| {
-            let file = self.file(part)?;
-            file.path.ok_or_else(|| only_files(file.bytes.name()))
-        };
-        parts.iter().map(local).collect()
+        Ok(parts)
     }
 
     /// The offset of the row of the first block that may contain lines not smaller than `start`.

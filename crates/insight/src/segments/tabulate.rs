@@ -1,0 +1,529 @@
+//! Counts properties by segment, in one pass over an index.
+//!
+//! Partials number the segments and values that occur in them, so that a capture costs a lookup for
+//! each property; numbers are translated when partials merge. Counts that exceed the memory are
+//! spilled in sorted runs. The table is written from the runs, so its size is limited by nothing.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::path::Path;
+use std::sync::Arc;
+
+use waypost_index::rejects::RejectsFile;
+use waypost_index::scan::{self, At, Job, Outcome};
+use waypost_index::{Capture, Field, Fields, Select};
+use waypost_io::partial::RowBlock;
+use waypost_io::partial::{Decoder, Encoder, Runs, Spill, push_number, take_number};
+use waypost_io::{Error, ErrorKind, Phase, Progress, Resources, Result, Source};
+
+use super::location::{Location, Subset, natural_order};
+use super::names::Names;
+use super::property::{Property, least_of_class, length_class};
+use super::table::{Header, Segment, TableWriter};
+
+/// What to count.
+pub struct Options<'a> {
+    /// The properties.
+    pub properties: Vec<Property>,
+    /// The subset whose captures are counted; `None` for all.
+    pub subset: Option<Subset>,
+    /// The capture filters.
+    pub select: Select,
+    /// Whether to stop at the first bad line or damaged file.
+    pub strict: bool,
+    /// Saves the bad lines.
+    pub rejects: Option<&'a mut RejectsFile>,
+    /// Limits.
+    pub resources: Resources,
+    /// Where to report progress.
+    pub progress: Progress,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Options {
+            properties: Property::USUAL.to_vec(),
+            subset: Some(Subset::Warc),
+            select: Select::new(),
+            strict: false,
+            rejects: None,
+            resources: Resources::default(),
+            progress: Progress::default(),
+        }
+    }
+}
+
+/// The result of a tabulation.
+#[derive(Debug)]
+pub struct Tabulated {
+    /// What the table says about the crawl and its segments.
+    pub header: Header,
+    /// Captures that were counted: those of the subset that have a segment.
+    pub counted: u64,
+    /// The number of distinct values of each property.
+    pub values: Vec<(Property, u64)>,
+    /// What was read.
+    pub outcome: Outcome,
+}
+
+/// Counts the properties of `sources` and writes the table to `out`.
+///
+/// # Errors
+/// If a source cannot be read or the table cannot be written.
+pub fn tabulate(sources: &[Source], options: Options<'_>, out: &Path) -> Result<Tabulated> {
+    let threads = options.resources.threads;
+    let progress = options.progress.clone();
+    let (partial, outcome) = count(sources, options)?;
+    progress.begin(Phase::Writing, None);
+    let Counted {
+        header,
+        counted,
+        mut tables,
+    } = partial;
+    let mut writer = TableWriter::create(out, &header, threads)?;
+    let mut values = Vec::new();
+    for (property, table) in &mut tables {
+        writer.property(property.name())?;
+        let mut distinct = 0;
+        table.each(&header.segments, |value, cells| {
+            distinct += 1;
+            writer.row(value, cells)
+        })?;
+        values.push((property.clone(), distinct));
+    }
+    writer.finish()?;
+    Ok(Tabulated {
+        header,
+        counted,
+        values,
+        outcome,
+    })
+}
+
+/// The counts of a crawl, before they are written.
+pub struct Counted {
+    /// What is known about the crawl and its segments.
+    pub header: Header,
+    /// Captures that were counted.
+    pub counted: u64,
+    /// The counts of each property.
+    pub tables: Vec<(Property, CountedTable)>,
+}
+
+/// The counts of one property.
+pub struct CountedTable {
+    runs: Runs,
+}
+
+/// Scans `sources` and counts.
+///
+/// # Errors
+/// If a source cannot be read, or a temporary file cannot be written.
+pub fn count(sources: &[Source], options: Options<'_>) -> Result<(Counted, Outcome)> {
+    let job = Tabulating::new(options.properties, options.subset, &options.resources);
+    options.progress.read(sources);
+    let scanning = scan::Options {
+        select: options.select,
+        strict: options.strict,
+        rejects: options.rejects,
+        progress: options.progress,
+        ..scan::Options::default()
+    };
+    let (partial, outcome) = scan::scan(sources, &job, scanning)?;
+    Ok((job.finish(partial)?, outcome))
+}
+
+impl CountedTable {
+    /// Passes every value with its counts by segment to `take`, in the order of the values.
+    ///
+    /// # Errors
+    /// If spilled counts cannot be read, or `take` fails.
+    pub fn each(
+        &mut self,
+        segments: &[Segment],
+        mut take: impl FnMut(&[u8], &[(usize, u64)]) -> Result<()>,
+    ) -> Result<()> {
+        let numbers: HashMap<&[u8], usize> = segments
+            .iter()
+            .enumerate()
+            .map(|(number, segment)| (segment.name.as_bytes(), number))
+            .collect();
+        let mut reader = self.runs.reader()?;
+        let mut rows = RowBlock::default();
+        let (mut value, mut cells) = (Vec::new(), Vec::<(usize, u64)>::new());
+        while reader.next(&mut rows)? {
+            rows.open()?;
+            for (key, payload) in rows.iter() {
+                let (name, segment) = split_key(key)?;
+                let count = take_number(payload).map_or(0, |(count, _)| count);
+                if !cells.is_empty() && name != value {
+                    take(&value, &tidy(&mut cells))?;
+                    cells.clear();
+                }
+                if cells.is_empty() {
+                    value.clear();
+                    value.extend_from_slice(name);
+                }
+                let number = numbers.get(segment).copied().ok_or_else(damaged)?;
+                cells.push((number, count));
+            }
+        }
+        if !cells.is_empty() {
+            take(&value, &tidy(&mut cells))?;
+        }
+        Ok(())
+    }
+}
+
+/// Sorts cells by segment and adds those of the same one.
+fn tidy(cells: &mut [(usize, u64)]) -> Vec<(usize, u64)> {
+    cells.sort_unstable();
+    let mut tidied: Vec<(usize, u64)> = Vec::with_capacity(cells.len());
+    for &(segment, count) in cells.iter() {
+        match tidied.last_mut() {
+            Some(last) if last.0 == segment => last.1 += count,
+            _ => tidied.push((segment, count)),
+        }
+    }
+    tidied
+}
+
+fn damaged() -> Error {
+    Error::new(ErrorKind::Format(
+        "the bytes of a partial are damaged".to_owned(),
+    ))
+}
+
+/// The value and the segment of the key of a run. Names of segments have no NUL.
+fn split_key(key: &[u8]) -> Result<(&[u8], &[u8])> {
+    let nul = memchr::memrchr(0, key).ok_or_else(damaged)?;
+    Ok((&key[..nul], &key[nul + 1..]))
+}
+
+/// Hashes a number that is already well distributed.
+#[derive(Default)]
+struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {}
+
+    fn write_u64(&mut self, number: u64) {
+        let mixed = (number ^ (number >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 29);
+    }
+}
+
+/// Counts by segment, in the upper half of the number, and value, in the lower.
+type Cells = HashMap<u64, u64, BuildHasherDefault<NumberHasher>>;
+
+/// The job of a scan that counts properties by segment.
+pub struct Tabulating {
+    properties: Vec<Property>,
+    subset: Option<Subset>,
+    /// Bytes of counts of a property that stay in memory.
+    share: usize,
+    spill: Arc<Spill>,
+}
+
+/// The counts of some captures.
+pub struct Partial {
+    crawls: BTreeSet<Vec<u8>>,
+    segments: Names,
+    /// Captures by segment and subset.
+    subsets: Vec<[u64; Subset::COUNT]>,
+    /// Captures without a segment.
+    without: u64,
+    counted: u64,
+    tables: Vec<PropertyCells>,
+    buffer: Vec<u8>,
+}
+
+struct PropertyCells {
+    values: Names,
+    cells: Cells,
+    /// What exceeded the memory.
+    runs: Option<Runs>,
+}
+
+impl Tabulating {
+    /// A job for these properties.
+    pub fn new(
+        properties: Vec<Property>,
+        subset: Option<Subset>,
+        resources: &Resources,
+    ) -> Tabulating {
+        Tabulating {
+            share: resources.memory / 2 / properties.len().max(1),
+            spill: Spill::new(&resources.temporary),
+            properties,
+            subset,
+        }
+    }
+
+    /// Moves the counts of a property to its runs.
+    fn flush(&self, at: usize, partial: &mut Partial) -> Result<()> {
+        let table = &mut partial.tables[at];
+        let is_length = self.properties[at] == Property::Length;
+        let mut run = Runs::new(self.share / 2, &self.spill);
+        let (mut key, mut payload) = (Vec::new(), Vec::new());
+        for (&cell, &count) in &table.cells {
+            key.clear();
+            payload.clear();
+            let value = cell as u32;
+            if is_length {
+                key.extend_from_slice(least_of_class(value).to_string().as_bytes());
+            } else {
+                key.extend_from_slice(table.values.get(value as usize));
+            }
+            key.push(0);
+            key.extend_from_slice(partial.segments.get((cell >> 32) as usize));
+            push_number(&mut payload, count);
+            run.push(&key, &payload);
+        }
+        run.seal()?;
+        match &mut table.runs {
+            Some(runs) => runs.merge(run)?,
+            none => *none = Some(run),
+        }
+        table.cells = Cells::default();
+        table.values = Names::default();
+        Ok(())
+    }
+
+    /// The counts of a merged partial.
+    ///
+    /// # Errors
+    /// If a temporary file cannot be written.
+    pub fn finish(&self, mut partial: Partial) -> Result<Counted> {
+        let mut tables = Vec::new();
+        for (at, property) in self.properties.iter().enumerate() {
+            self.flush(at, &mut partial)?;
+            let runs = partial.tables[at].runs.take();
+            let runs = runs.unwrap_or_else(|| Runs::new(0, &self.spill));
+            tables.push((property.clone(), CountedTable { runs }));
+        }
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut segments: Vec<Segment> = partial
+            .segments
+            .iter()
+            .zip(&partial.subsets)
+            .map(|(name, captures)| Segment {
+                name: text(name),
+                captures: *captures,
+            })
+            .collect();
+        segments.sort_by(|a, b| natural_order(&a.name, &b.name));
+        Ok(Counted {
+            header: Header {
+                crawls: partial.crawls.iter().map(|name| text(name)).collect(),
+                subset: self.subset,
+                segments,
+                without: partial.without,
+            },
+            counted: partial.counted,
+            tables,
+        })
+    }
+}
+
+impl Job for Tabulating {
+    type Partial = Partial;
+
+    fn fields(&self) -> Fields {
+        self.properties
+            .iter()
+            .fold(Field::Filename | Field::Status, |fields, property| {
+                fields | property.fields()
+            })
+    }
+
+    fn empty(&self) -> Partial {
+        Partial {
+            crawls: BTreeSet::new(),
+            segments: Names::default(),
+            subsets: Vec::new(),
+            without: 0,
+            counted: 0,
+            tables: self
+                .properties
+                .iter()
+                .map(|_| PropertyCells {
+                    values: Names::default(),
+                    cells: Cells::default(),
+                    runs: None,
+                })
+                .collect(),
+            buffer: Vec::new(),
+        }
+    }
+
+    fn add(&self, partial: &mut Partial, capture: &Capture<'_>, _: At) {
+        let filename = capture.text(Field::Filename).unwrap_or_default();
+        let location = Location::of(&filename);
+        // The name is written to a text file that is read by lines and words.
+        let segment = location.segment.filter(|segment| {
+            std::str::from_utf8(segment)
+                .is_ok_and(|name| !name.contains(|c: char| c.is_whitespace() || c.is_control()))
+        });
+        let Some(segment) = segment else {
+            partial.without += 1;
+            return;
+        };
+        let segment = partial.segments.number(segment) as usize;
+        if segment == partial.subsets.len() {
+            partial.subsets.push([0; Subset::COUNT]);
+            let crawl = location.crawl.unwrap_or_default();
+            if !crawl.is_empty() && !crawl.iter().any(|byte| byte.is_ascii_whitespace()) {
+                partial.crawls.insert(crawl.to_vec());
+            }
+        }
+        // Where the name does not say, the status does.
+        let subset = location.subset.unwrap_or(match capture.status() {
+            Some(200) => Subset::Warc,
+            _ => Subset::CrawlDiagnostics,
+        });
+        partial.subsets[segment][subset as usize] += 1;
+        if self.subset.is_some_and(|wanted| wanted != subset) {
+            return;
+        }
+        partial.counted += 1;
+        for (property, table) in self.properties.iter().zip(&mut partial.tables) {
+            let value = if *property == Property::Length {
+                capture.number(Field::Length).map(length_class)
+            } else {
+                property
+                    .value(capture, &mut partial.buffer)
+                    .map(|value| table.values.number(value))
+            };
+            if let Some(value) = value {
+                let cell = (segment as u64) << 32 | u64::from(value);
+                *table.cells.entry(cell).or_default() += 1;
+            }
+        }
+    }
+
+    fn merge(&self, earlier: &mut Partial, later: Partial, _: At) -> Result<()> {
+        earlier.without += later.without;
+        earlier.counted += later.counted;
+        earlier.crawls.extend(later.crawls);
+        let segments: Vec<u64> = later
+            .segments
+            .iter()
+            .zip(&later.subsets)
+            .map(|(name, counts)| {
+                let number = earlier.segments.number(name) as usize;
+                if number == earlier.subsets.len() {
+                    earlier.subsets.push([0; Subset::COUNT]);
+                }
+                for (sum, count) in earlier.subsets[number].iter_mut().zip(counts) {
+                    *sum += count;
+                }
+                number as u64
+            })
+            .collect();
+        for (at, table) in later.tables.into_iter().enumerate() {
+            let into = &mut earlier.tables[at];
+            let is_length = self.properties[at] == Property::Length;
+            let values: Vec<u32> = table
+                .values
+                .iter()
+                .map(|value| into.values.number(value))
+                .collect();
+            for (cell, count) in table.cells {
+                let value = cell as u32;
+                let value = if is_length {
+                    value
+                } else {
+                    values[value as usize]
+                };
+                let cell = segments[(cell >> 32) as usize] << 32 | u64::from(value);
+                *into.cells.entry(cell).or_default() += count;
+            }
+            if let Some(runs) = table.runs {
+                match &mut into.runs {
+                    Some(into) => into.merge(runs)?,
+                    none => *none = Some(runs),
+                }
+            }
+            // Entries of the map, which is rarely more than half full.
+            if into.cells.capacity() * 17 + into.values.size() > self.share / 2 {
+                self.flush(at, earlier)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn to_bytes(&self, partial: &Partial) -> Result<Vec<u8>> {
+        let mut out = Encoder::new("segments", 1);
+        out.number(partial.without);
+        out.number(partial.counted);
+        out.number(partial.crawls.len() as u64);
+        partial.crawls.iter().for_each(|crawl| out.text(crawl));
+        out.number(partial.segments.len() as u64);
+        for (name, counts) in partial.segments.iter().zip(&partial.subsets) {
+            out.text(name);
+            counts.iter().for_each(|count| out.number(*count));
+        }
+        for table in &partial.tables {
+            out.number(table.values.len() as u64);
+            table.values.iter().for_each(|value| out.text(value));
+            let mut cells: Vec<(u64, u64)> = table.cells.iter().map(|(&c, &n)| (c, n)).collect();
+            cells.sort_unstable();
+            out.number(cells.len() as u64);
+            for (cell, count) in cells {
+                out.number(cell);
+                out.number(count);
+            }
+            out.number(u64::from(table.runs.is_some()));
+            if let Some(runs) = &table.runs {
+                runs.encode(&mut out)?;
+            }
+        }
+        Ok(out.finish())
+    }
+
+    fn from_bytes(&self, bytes: &[u8]) -> Result<Partial> {
+        let mut from = Decoder::new(bytes, "segments", 1)?;
+        let mut partial = self.empty();
+        partial.without = from.number()?;
+        partial.counted = from.number()?;
+        for _ in 0..from.count()? {
+            partial.crawls.insert(from.text()?.to_vec());
+        }
+        for number in 0..from.count()? {
+            if partial.segments.number(from.text()?) as usize != number {
+                return Err(damaged());
+            }
+            let mut counts = [0; Subset::COUNT];
+            for count in &mut counts {
+                *count = from.number()?;
+            }
+            partial.subsets.push(counts);
+        }
+        for (table, property) in partial.tables.iter_mut().zip(&self.properties) {
+            for number in 0..from.count()? {
+                if table.values.number(from.text()?) as usize != number {
+                    return Err(damaged());
+                }
+            }
+            for _ in 0..from.count()? {
+                let (cell, count) = (from.number()?, from.number()?);
+                let is_known =
+                    *property == Property::Length || (cell as u32 as usize) < table.values.len();
+                if !is_known || (cell >> 32) as usize >= partial.segments.len() {
+                    return Err(damaged());
+                }
+                table.cells.insert(cell, count);
+            }
+            if from.number()? == 1 {
+                table.runs = Some(Runs::new(self.share / 2, &self.spill).decode(&mut from)?);
+            }
+        }
+        from.finish()?;
+        Ok(partial)
+    }
+}

@@ -1,0 +1,10 @@
+//! Real peers: scipy computes what `numeric` computes.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+#[path = "../../../tests/oracles.rs"]
+mod oracles;
+#[path = "../../../tests/peers.rs"]
+mod peers;
+
+#[path = "oracle/scipy.rs"]
+mod scipy;
