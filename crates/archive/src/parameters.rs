@@ -2,24 +2,38 @@
 
 /// The decoded parameters of a query string, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Parameters(Vec<(String, Vec<u8>)>);
+pub(crate) struct Parameters {
+    pairs: Vec<(String, Vec<u8>)>,
+    /// The names of those without a value.
+    empty: Vec<String>,
+}
 
 impl Parameters {
     /// Parses `name=value&name=value`, percent-encoded, with `+` for spaces. Parameters without a
     /// value are ignored, as pywb does.
     pub(crate) fn parse(query: &str) -> Parameters {
-        let pairs = query.split('&').filter_map(|pair| {
-            let (name, value) = pair.split_once('=')?;
+        let mut parameters = Parameters::default();
+        for pair in query.split('&') {
+            let Some((name, value)) = pair.split_once('=') else {
+                continue;
+            };
             let name = String::from_utf8_lossy(&decode(name)).into_owned();
-            let value = decode(value);
-            (!value.is_empty()).then_some((name, value))
-        });
-        Parameters(pairs.collect())
+            match decode(value) {
+                value if value.is_empty() => parameters.empty.push(name),
+                value => parameters.pairs.push((name, value)),
+            }
+        }
+        parameters
+    }
+
+    /// Whether a parameter stands there without a value: `name=`.
+    pub(crate) fn is_empty(&self, name: &str) -> bool {
+        self.empty.iter().any(|known| known == name)
     }
 
     /// The last value of a parameter.
     pub(crate) fn bytes(&self, name: &str) -> Option<&[u8]> {
-        let mut pairs = self.0.iter().rev();
+        let mut pairs = self.pairs.iter().rev();
         pairs
             .find(|(known, _)| known == name)
             .map(|(_, value)| &value[..])
@@ -33,7 +47,7 @@ impl Parameters {
 
     /// All values of a parameter.
     pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = String> {
-        self.0
+        self.pairs
             .iter()
             .filter(move |(known, _)| known == name)
             .map(|(_, value)| String::from_utf8_lossy(value).into_owned())

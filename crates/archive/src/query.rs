@@ -263,7 +263,10 @@ fn order(given: &Parameters) -> Result<Order, BadQuery> {
                 .ok_or_else(|| bad("closest", &text));
         }
         // pywb as a client sends an empty `closest` for the latest capture.
-        None if sort == "closest" => return Ok(Order::Forward),
+        None if sort == "closest" && given.is_empty("closest") => return Ok(Order::Forward),
+        None if sort == "closest" => {
+            return Err(BadQuery("sort=closest needs closest=TIME".to_owned()));
+        }
         None => {}
     }
     match &sort[..] {
@@ -288,7 +291,12 @@ fn limit(given: &Parameters) -> Result<Limit, BadQuery> {
         Some(digits) => digits.parse().map(Limit::Last),
         None => text.parse().map(Limit::First),
     };
-    parsed.map_err(|_| bad("limit", &text))
+    match parsed {
+        // As in pywb.
+        Ok(Limit::First(0)) => Ok(Limit::First(u64::MAX)),
+        Ok(Limit::Last(0)) | Err(_) => Err(bad("limit", &text)),
+        Ok(limit) => Ok(limit),
+    }
 }
 
 fn fields(given: &Parameters) -> Result<Option<Vec<String>>, BadQuery> {
@@ -358,6 +366,12 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_of_zero_is_none_as_in_pywb() {
+        let query = Query::parse(Api::Pywb, "url=a&limit=0").unwrap();
+        assert_eq!(query.limit, Limit::First(u64::MAX));
+    }
+
+    #[test]
     fn an_invalid_parameter_is_named() {
         for (query, message) in [
             ("", "The \"url\" param is required"),
@@ -365,6 +379,9 @@ mod tests {
             ("url=a&output=xml", "output=xml not supported"),
             ("url=a&matchType=near", "Invalid match_type: near"),
             ("url=a&limit=x", "Invalid value for limit= param: x"),
+            ("url=a&limit=-0", "Invalid value for limit= param: -0"),
+            ("url=a&sort=closest", "sort=closest needs closest=TIME"),
+            ("url=a&sort=closest&closest=", ""),
             (
                 "url=a&from=yesterday",
                 "Invalid value for from= param: yesterday",

@@ -28,7 +28,7 @@ use crate::row::Row;
 /// How many lines are read between two looks at the clock.
 const BETWEEN_LOOKS: u32 = 256;
 
-/// How many bytes of captures are kept to sort them.
+/// How much memory the captures may take that are kept to sort them.
 const MOST_KEPT: usize = 32 << 20;
 
 /// The size of the parts into which an answer from a flat file is split, about that of a ZipNum block.
@@ -232,7 +232,7 @@ impl Search<'_> {
                 let original = row
                     .resolved
                     .as_ref()
-                    .map(|(_, original)| (*original).clone());
+                    .map(|(_, original)| Box::new((*original).clone()));
                 let kept = Kept {
                     line: row.capture.line().to_vec(),
                     part: lines.current,
@@ -247,10 +247,10 @@ impl Search<'_> {
             Limit::First(_) => self.query.offset as usize,
             Limit::Last(_) => 0,
         };
-        for kept in keep.into_rows().into_iter().skip(skip) {
+        for kept in keep.into_rows().skip(skip) {
             let open = &self.view.indexes[kept.part];
             if let Some((capture, shape)) = read(open, &kept.line, steps.wanted) {
-                let resolved = kept.original.as_ref();
+                let resolved = kept.original.as_deref();
                 let row = Row {
                     resolved: resolved.map(|original| (original.stand_in_for(&capture), original)),
                     capture: capture.clone(),
@@ -598,7 +598,16 @@ fn read<'l>(
 struct Kept {
     line: Vec<u8>,
     part: usize,
-    original: Option<Original>,
+    original: Option<Box<Original>>,
+}
+
+impl Kept {
+    /// What it takes in memory, at most: nodes of the tree may be half empty.
+    fn bytes(&self) -> usize {
+        const ENTRY: usize = 2 * size_of::<((u64, u64), Kept)>() + 2 * ALLOCATION;
+        const ALLOCATION: usize = 16;
+        ENTRY + self.line.capacity() + self.original.as_ref().map_or(0, |kept| kept.bytes())
+    }
 }
 
 /// The rows that are wanted, if they are not wanted in the order in which they are found.
@@ -675,13 +684,13 @@ impl Keep {
             match self.rows.last_key_value() {
                 Some((worst, _)) if *worst > rank => {
                     if let Some((_, worst)) = self.rows.pop_last() {
-                        self.bytes -= worst.line.len();
+                        self.bytes -= worst.bytes();
                     }
                 }
                 _ => return Ok(()),
             }
         }
-        self.bytes += row.line.len();
+        self.bytes += row.bytes();
         if self.bytes > MOST_KEPT {
             return Err(Failure::TooMany);
         }
@@ -689,12 +698,12 @@ impl Keep {
         Ok(())
     }
 
-    fn into_rows(self) -> Vec<Kept> {
-        let mut rows: Vec<Kept> = self.rows.into_values().collect();
-        // The smallest rank is that of the row that was found last.
-        if matches!(self.how, How::Last) {
-            rows.reverse();
+    fn into_rows(self) -> Box<dyn Iterator<Item = Kept>> {
+        let rows = self.rows.into_values();
+        match self.how {
+            // The smallest rank is that of the row that was found last.
+            How::Last => Box::new(rows.rev()),
+            _ => Box::new(rows),
         }
-        rows
     }
 }

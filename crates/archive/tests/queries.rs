@@ -201,7 +201,8 @@ impl Asked {
             last = Some(token);
             differs
         });
-        let limit = self.limit.unwrap_or(1_000_000);
+        // 0 is no limit, as in pywb.
+        let limit = self.limit.filter(|limit| *limit != 0).unwrap_or(1_000_000);
         match self.order {
             1 => rows.reverse(),
             2 => {

@@ -1,7 +1,7 @@
-//! Refuses to overwrite an input: one check for all commands.
+//! Refuses to overwrite an input, or one output with another: one check for all commands.
 //!
 //! Compares every file or folder that a command would write, according to its arguments, with every
-//! one that it would read. Files are compared by device and inode, which detects links and other
+//! other one, and with every one that it would read. Files are compared by device and inode, which detects links and other
 //! spellings of a path.
 
 use std::ffi::OsStr;
@@ -35,7 +35,7 @@ const IN_PLACE: [(&str, &str); 3] = [
 /// Checks the arguments of a command.
 ///
 /// # Errors
-/// If an output is also an input.
+/// If an output is also an input, or another output.
 pub(crate) fn check(matches: &ArgMatches) -> anyhow::Result<()> {
     let mut command = Vec::new();
     let mut at = matches;
@@ -60,6 +60,22 @@ pub(crate) fn check(matches: &ArgMatches) -> anyhow::Result<()> {
             }
         }
     }
+    for (place, output) in written.iter().enumerate() {
+        let is_twice = |other: &&&PathBuf| place_of(output) == place_of(other);
+        if !is_special(output)
+            && let Some(other) = written[..place].iter().find(is_twice)
+        {
+            let message = match other == output {
+                true => format!("{} is named for two outputs", output.display()),
+                false => format!(
+                    "{} and {} are the same output",
+                    other.display(),
+                    output.display()
+                ),
+            };
+            return Err(anyhow::anyhow!(message)).hint("write each output to a file of its own");
+        }
+    }
     for output in written.into_iter().filter(|path| path.exists()) {
         for input in &read {
             if let Some(input) = same(output, input) {
@@ -77,6 +93,26 @@ pub(crate) fn check(matches: &ArgMatches) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The path of a file that may not exist yet, without links.
+fn place_of(path: &Path) -> PathBuf {
+    if let Ok(place) = path.canonicalize() {
+        return place;
+    }
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    match (parent.canonicalize(), path.file_name()) {
+        (Ok(parent), Some(name)) => parent.join(name),
+        _ => path.to_owned(),
+    }
+}
+
+/// Whether it is a device or a pipe, to which several outputs can be written.
+fn is_special(path: &Path) -> bool {
+    path == Path::new("-") || path.exists() && !path.is_file() && !path.is_dir()
 }
 
 /// Returns the input that is the same file as `output`: `input` itself, or a file in that folder.

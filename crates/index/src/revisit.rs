@@ -22,6 +22,24 @@ pub struct Original {
 }
 
 impl Original {
+    /// What it takes in memory.
+    pub fn bytes(&self) -> usize {
+        let fields = [
+            &self.mime,
+            &self.mime_detected,
+            &self.status,
+            &self.length,
+            &self.offset,
+            &self.filename,
+        ];
+        // Each has an allocation of its own.
+        size_of::<Original>()
+            + fields
+                .iter()
+                .map(|field| field.capacity() + 16)
+                .sum::<usize>()
+    }
+
     /// Fills the revisit with the fields of the original, and the `orig.*` fields with its location.
     pub fn stand_in_for<'b>(&'b self, revisit: &Capture<'b>) -> Capture<'b> {
         let mut resolved = revisit.clone();

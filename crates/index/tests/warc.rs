@@ -48,6 +48,13 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
+/// A frame whose header gives the length of the content.
+fn zstd_with_size(bytes: &[u8]) -> Vec<u8> {
+    let mut compressor = ::zstd::bulk::Compressor::new(1).unwrap();
+    compressor.include_checksum(true).unwrap();
+    compressor.compress(bytes).unwrap()
+}
+
 /// The keys, lines and damaged offsets of a file.
 struct Indexed {
     urls: Vec<usize>,
@@ -106,6 +113,14 @@ fn compressions() -> [Compression; 3] {
     ]
 }
 
+/// The two ways to read bodies.
+fn reading() -> [Options; 2] {
+    [false, true].map(|skip_bodies| Options {
+        skip_bodies,
+        ..Options::default()
+    })
+}
+
 #[test]
 fn offsets_and_lengths_lead_to_the_record() {
     let folder = tempfile::tempdir().unwrap();
@@ -115,9 +130,11 @@ fn offsets_and_lengths_lead_to_the_record() {
             .collect();
         let units: Vec<Vec<u8>> = records.iter().map(|record| compress(record)).collect();
         let (path, starts) = write(folder.path(), name, &units);
-        let indexed = index(&path, &Options::default(), 1 << 30);
+        let [indexed, skipped] = reading().map(|options| index(&path, &options, 1 << 30));
         assert_eq!(indexed.urls, (0..20).collect::<Vec<_>>(), "{name}");
         assert_eq!(indexed.damage, [], "{name}");
+        assert_eq!(indexed.lines, skipped.lines, "{name}");
+        assert_eq!(skipped.damage, [], "{name}");
         for (n, line) in indexed.lines.iter().enumerate() {
             assert!(
                 line.contains(&format!("\"offset\": \"{}\"", starts[n])),
@@ -145,10 +162,12 @@ fn a_record_larger_than_the_memory_is_read_as_a_stream() {
     for (name, compress) in compressions() {
         let units: Vec<Vec<u8>> = records.iter().map(|record| compress(record)).collect();
         let (path, _) = write(folder.path(), name, &units);
-        let indexed = index(&path, &Options::default(), 64 << 20);
-        assert_eq!(indexed.urls, [0, 1, 2], "{name}");
-        let digest = indexed.lines[1].split("\"digest\": \"").nth(1).unwrap();
-        digests.push(digest[..37].to_owned());
+        for options in reading() {
+            let indexed = index(&path, &options, 64 << 20);
+            assert_eq!(indexed.urls, [0, 1, 2], "{name}");
+            let digest = indexed.lines[1].split("\"digest\": \"").nth(1).unwrap();
+            digests.push(digest[..37].to_owned());
+        }
     }
     assert!(
         digests.iter().all(|digest| *digest == digests[0]),
@@ -250,7 +269,7 @@ proptest! {
 
     #[test]
     fn damage_costs_the_records_it_hits(
-        which in 0..3_usize, sizes in prop::collection::vec(0..3000_usize, 3..9),
+        which in 0..3_usize, sizes in prop::collection::vec(0..9000_usize, 3..9), skip_bodies: bool,
         hit in any::<prop::sample::Index>(), byte in any::<prop::sample::Index>(), with in any::<u8>(),
     ) {
         let folder = tempfile::tempdir().unwrap();
@@ -265,7 +284,7 @@ proptest! {
         if hit == 0 && byte < 8 {
             return Ok(());
         }
-        let indexed = index(&path, &Options { records: Records::All, ..Options::default() }, 1 << 30);
+        let indexed = index(&path, &Options { records: Records::All, skip_bodies, ..Options::default() }, 1 << 30);
         // Without compression nothing tells that content changed, and a changed length may hide
         // what follows up to the next record.
         let untouched = (0..units.len()).filter(|n| *n != hit);
@@ -284,7 +303,8 @@ proptest! {
 
     #[test]
     fn a_truncated_file_keeps_its_whole_records(
-        which in 0..3_usize, sizes in prop::collection::vec(0..3000_usize, 2..6), cut in any::<prop::sample::Index>(),
+        which in 0..3_usize, sizes in prop::collection::vec(0..9000_usize, 2..6), skip_bodies: bool,
+        cut in any::<prop::sample::Index>(),
     ) {
         let folder = tempfile::tempdir().unwrap();
         let (name, compress) = compressions()[which];
@@ -295,7 +315,7 @@ proptest! {
         let first = starts[1];
         let cut = first + cut.index(whole.len() - first);
         fs::write(&path, &whole[..cut]).unwrap();
-        let indexed = index(&path, &Options::default(), 1 << 30);
+        let indexed = index(&path, &Options { skip_bodies, ..Options::default() }, 1 << 30);
         // Without compression, a record is whole without the empty lines behind it.
         let behind = if which == 0 { 4 } else { 0 };
         let complete = starts[1..].iter().filter(|end| **end - behind <= cut).count();
@@ -305,6 +325,147 @@ proptest! {
             prop_assert_eq!(indexed.damage.len(), 1, "{:?}", &indexed.damage);
             prop_assert_eq!(indexed.damage[0].0, starts[complete] as u64);
         }
+    }
+}
+
+/// A body, and whether it compresses.
+#[derive(Clone, Debug)]
+enum Body {
+    Text(usize),
+    Noise(usize),
+    /// A WARC file of records of these sizes.
+    Warc(Vec<usize>),
+    /// What the end of its own record looks like, and then another record; again at its end, if true.
+    Forged(usize, bool),
+}
+
+fn body() -> impl Strategy<Value = Body> {
+    prop_oneof![
+        (0..40_000_usize).prop_map(Body::Text),
+        (0..20_000_usize).prop_map(Body::Noise),
+        prop::collection::vec(0..9000_usize, 1..4).prop_map(Body::Warc),
+        (0..9000_usize, any::<bool>()).prop_map(|(size, twice)| Body::Forged(size, twice)),
+    ]
+}
+
+/// A record with a body. `fields` pads its head.
+fn record_of(number: usize, kind: &str, body: &Body, with_digest: bool, fields: usize) -> Vec<u8> {
+    let http = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n";
+    let head = |length: usize| {
+        let digest = match with_digest {
+            true => format!("WARC-Payload-Digest: sha1:{number:032}\r\n"),
+            false => String::new(),
+        };
+        format!(
+            "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: http://example.com/{number:04}\r\nWARC-Date: 2020-01-01T00:00:00Z\r\nX: {}\r\n{digest}Content-Length: {length:07}\r\n\r\n",
+            "x".repeat(fields)
+        )
+    };
+    let mut content = http.as_bytes().to_vec();
+    match body {
+        Body::Text(size) => content.extend(b"some words and more ".iter().cycle().take(*size)),
+        Body::Noise(size) => content.extend(&record(0, *size, true)[..*size]),
+        Body::Warc(sizes) => content.extend(
+            sizes
+                .iter()
+                .enumerate()
+                .flat_map(|(n, size)| gzip(&record(7000 + n, *size, true))),
+        ),
+        Body::Forged(size, twice) => {
+            let inner = gzip(&record(8000 + number, *size, true));
+            let copies = 1 + usize::from(*twice);
+            let length = content.len() + copies * (4 + inner.len()) + 100;
+            let total = (head(length).len() + length + 4) as u32;
+            for _ in 0..copies {
+                content.extend(total.to_le_bytes());
+                content.extend(&inner);
+            }
+            content.extend([b'x'; 100]);
+        }
+    }
+    let mut out = head(content.len()).into_bytes();
+    out.extend(content);
+    out.extend(b"\r\n\r\n");
+    out
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn skipping_bodies_changes_no_line(
+        records in prop::collection::vec(
+            (body(), 0..4_usize, any::<bool>(), 0..3_usize, prop_oneof![Just(0), 0..20_000_usize]), 1..6),
+        post_append: bool, digest: bool, in_zstd: bool,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let units: Vec<Vec<u8>> = records
+            .iter()
+            .enumerate()
+            .map(|(n, (body, kind, with_digest, level, fields))| {
+                let kind = ["response", "resource", "request", "metadata"][*kind];
+                let record = record_of(n, kind, body, *with_digest, *fields);
+                if in_zstd {
+                    return zstd_with_size(&record);
+                }
+                // Stored, so that everything in the body can be seen; with one table; and as usual.
+                let level = flate2::Compression::new([0, 1, 6][*level]);
+                let mut out = flate2::write::GzEncoder::new(Vec::new(), level);
+                out.write_all(&record).unwrap();
+                out.finish().unwrap()
+            })
+            .collect();
+        let (path, _) = write(folder.path(), "a.warc.gz", &units);
+        let [full, skipped] = reading()
+            .map(|options| index(&path, &Options { post_append, digest, ..options }, 1 << 30));
+        prop_assert_eq!(full.lines, skipped.lines);
+        prop_assert_eq!(&full.damage, &[]);
+        prop_assert_eq!(&skipped.damage, &[]);
+    }
+}
+
+#[test]
+fn bodies_are_skipped_only_on_request_and_only_with_a_digest() {
+    let folder = tempfile::tempdir().unwrap();
+    for (with_digest, is_skipped) in [(true, true), (false, false)] {
+        let text = Body::Text(40_000);
+        let records = [0, 1].map(|n| record_of(n, "response", &text, with_digest, n));
+        for name in ["a.warc.gz", "a.warc.zst"] {
+            let mut units = records.clone().map(|record| match name {
+                "a.warc.zst" => zstd_with_size(&record),
+                _ => gzip(&record),
+            });
+            // The last byte of the checksum.
+            let length = units[0].len();
+            let place = if name == "a.warc.gz" { 5 } else { 1 };
+            units[0][length - place] ^= 0x55;
+            let (path, _) = write(folder.path(), name, &units);
+            let [full, skipped] = reading().map(|options| index(&path, &options, 1 << 30));
+            assert_eq!((full.urls.len(), full.damage.len()), (1, 1), "{name}");
+            if is_skipped {
+                assert_eq!(skipped.urls, [0, 1], "{name}");
+                assert_eq!(skipped.damage, [], "{name}");
+            } else {
+                assert_eq!(skipped.lines, full.lines, "{name}");
+                assert_eq!(skipped.damage, full.damage, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_damaged_start_behind_a_record_of_the_same_length_is_noticed_without_bodies() {
+    let folder = tempfile::tempdir().unwrap();
+    let records = [0, 1, 2].map(|n| gzip(&record(n, 9000, true)));
+    let mut bytes = records.concat();
+    let second = records[0].len();
+    bytes[second + 1] ^= 0xff;
+    let (path, _) = write(folder.path(), "a.warc.gz", &[bytes]);
+    for options in reading() {
+        let indexed = index(&path, &options, 1 << 30);
+        assert_eq!(indexed.urls, [0, 2]);
+        assert_eq!(indexed.damage.len(), 1);
+        assert_eq!(indexed.damage[0].0, second as u64);
     }
 }
 

@@ -87,7 +87,7 @@ impl Codec {
     pub(crate) fn new(compression: Compression) -> std::io::Result<Option<Codec>> {
         Ok(match compression {
             Compression::Plain => None,
-            Compression::Gzip => Some(Codec::Gzip(Box::new(Gunzip::new()))),
+            Compression::Gzip => Some(Codec::Gzip(Box::default())),
             Compression::Zstd => Some(Codec::Zstd(Box::new(Unzstd::new()?))),
             Compression::Bzip2 => Some(Codec::Bzip2(Box::new(Bunzip::new(false)))),
         })
@@ -172,8 +172,8 @@ enum Part {
     Trailer,
 }
 
-impl Gunzip {
-    fn new() -> Gunzip {
+impl Default for Gunzip {
+    fn default() -> Gunzip {
         Gunzip {
             part: Part::Fixed,
             flags: 0,
@@ -184,8 +184,10 @@ impl Gunzip {
             size: 0,
         }
     }
+}
 
-    fn restart(&mut self) {
+impl Gunzip {
+    pub(crate) fn restart(&mut self) {
         self.inflate.reset(false);
         self.crc = Crc::new();
         self.size = 0;
@@ -200,7 +202,7 @@ impl Gunzip {
         }
     }
 
-    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Fault> {
+    pub(crate) fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Fault> {
         let mut step = Step::default();
         while self.part != Part::Data {
             let Some(&byte) = input.get(step.read) else {

@@ -4,14 +4,15 @@
 //! but these also occur inside compressed data, about once in 100 MB. So a match is only a
 //! candidate. If it is wrong, the member before it cannot be inflated; then the two pieces are tried
 //! as one. What still cannot be inflated is left to a [`Stream`](crate::Stream), which reports
-//! exactly what is wrong.
+//! exactly what is wrong. A [`MemberReader`] inflates members only as far as somebody asks.
 
 use std::ops::Range;
 
 use libdeflater::Decompressor;
 use memchr::memmem;
 
-use crate::compression::EXTRA;
+use crate::compression::{EXTRA, Gunzip};
+use crate::error::{Error, ErrorKind, Result};
 
 /// Members larger than this are not worth waiting for: their file is inflated as a stream.
 pub const LARGEST: usize = 2 * 1024 * 1024;
@@ -32,6 +33,18 @@ pub fn next_start(bytes: &[u8], from: usize) -> Option<usize> {
         at = place + 1;
     }
     None
+}
+
+/// Whether a piece of which a member is the start is that member and nothing more. The decompressor
+/// does not say where a member ends. If its length is also the last number of the piece, there may be
+/// another member in between, of the same length and with a damaged header; but then the number stands
+/// there, too.
+pub fn is_whole(piece: &[u8]) -> bool {
+    let Some((rest, number)) = piece.split_last_chunk::<4>() else {
+        return false;
+    };
+    // Empty members have nothing to lose, and their checksum is 0, too.
+    *number == [0; 4] || memmem::find(rest.get(10..).unwrap_or_default(), number).is_none()
 }
 
 /// The inflated length of a piece according to its trailer.
@@ -112,7 +125,7 @@ pub fn inflate(
             }
             match decompressor.gzip_decompress(piece, &mut out[filled..filled + length]) {
                 // Shorter than its trailer says: the rest is not part of the member.
-                Ok(written) if written == length => Some((count, length)),
+                Ok(written) if written == length && is_whole(piece) => Some((count, length)),
                 _ => None,
             }
         });
@@ -132,6 +145,81 @@ pub fn inflate(
         used += count;
     }
     (filled, used)
+}
+
+/// Inflates the first bytes of a member, and more of them on demand. It can be used again for other
+/// members, which saves the memory that it would otherwise have to get and to clear each time.
+///
+/// ```
+/// use waypost_io::{gzip::Gzip, members::MemberReader};
+///
+/// let mut member = Vec::new();
+/// Gzip::new(6).compress(&b"a long text ".repeat(1000), &mut member)?;
+/// let mut reader = MemberReader::default();
+/// let mut start = [0; 6];
+/// assert_eq!(reader.read(&member, &mut start)?, 6);
+/// assert_eq!(&start, b"a long");
+/// # Ok::<(), waypost_io::Error>(())
+/// ```
+#[derive(Default)]
+pub struct MemberReader {
+    gunzip: Gunzip,
+    taken: usize,
+    ended: bool,
+}
+
+impl MemberReader {
+    /// Prepares for a member at the start of other bytes.
+    pub fn restart(&mut self) {
+        self.gunzip.restart();
+        self.taken = 0;
+        self.ended = false;
+    }
+
+    /// Prepares for what follows the member that was read to its end. Returns whether there is
+    /// anything.
+    pub fn next_member(&mut self, packed: &[u8]) -> bool {
+        self.gunzip.restart();
+        self.ended = false;
+        self.taken < packed.len()
+    }
+
+    /// Whether the member was read to its end, and its checksum was right.
+    pub fn is_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Fills `out` with the next bytes of the member at the start of `packed`, which must be the same
+    /// in every call. Returns how many there were: fewer than `out` has room for only at the end of
+    /// the member.
+    ///
+    /// # Errors
+    /// If the data is corrupt or ends within the member.
+    pub fn read(&mut self, packed: &[u8], out: &mut [u8]) -> Result<usize> {
+        let mut filled = 0;
+        while !self.ended && filled < out.len() {
+            let rest = packed.get(self.taken..).unwrap_or_default();
+            let step = self
+                .gunzip
+                .step(rest, &mut out[filled..])
+                .map_err(|fault| {
+                    let compression = "gzip";
+                    let detail = fault.detail;
+                    Error::new(ErrorKind::Corrupt {
+                        compression,
+                        detail,
+                    })
+                })?;
+            self.taken += step.read;
+            filled += step.written;
+            self.ended = step.end;
+            if step.read == 0 && step.written == 0 && !step.end {
+                let compression = "gzip";
+                return Err(Error::new(ErrorKind::Truncated { compression }));
+            }
+        }
+        Ok(filled)
+    }
 }
 
 #[cfg(test)]
@@ -182,6 +270,51 @@ mod tests {
     }
 
     #[test]
+    fn a_reader_gives_the_bytes_of_each_member_in_any_steps() {
+        let (one, two) = (b"one two three ".repeat(5000), b"x".repeat(70_000));
+        let packed = [gzip(&one), gzip(b""), gzip(&two)].concat();
+        let mut reader = MemberReader::default();
+        for step in [1, 7, 1000, 100_000] {
+            reader.restart();
+            let mut found = Vec::new();
+            let mut members = 0;
+            loop {
+                let mut piece = vec![0; step];
+                let read = reader.read(&packed, &mut piece).unwrap();
+                found.extend_from_slice(&piece[..read]);
+                if reader.is_ended() {
+                    members += 1;
+                    if !reader.next_member(&packed) {
+                        break;
+                    }
+                }
+            }
+            assert_eq!(members, 3);
+            assert!(found == [&one[..], &two[..]].concat(), "{step}");
+        }
+    }
+
+    #[test]
+    fn a_reader_tells_truncated_from_corrupt_members() {
+        let packed = gzip(&b"one two three ".repeat(5000));
+        let mut out = vec![0; 100_000];
+        let mut reader = MemberReader::default();
+        let error = reader.read(&packed[..packed.len() - 1], &mut out);
+        assert!(matches!(
+            error.unwrap_err().kind(),
+            ErrorKind::Truncated { .. }
+        ));
+        let mut wrong = packed.clone();
+        *wrong.last_mut().unwrap() ^= 1;
+        reader.restart();
+        let error = reader.read(&wrong, &mut out).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Corrupt { .. }));
+        // Of what was not asked for, nothing is known.
+        reader.restart();
+        assert_eq!(reader.read(&wrong, &mut out[..100]).unwrap(), 100);
+    }
+
+    #[test]
     fn members_are_found_and_inflated() {
         let bytes = [gzip(b"one\n"), gzip(b""), gzip(&[b'x'; 100_000])].concat();
         let pieces = all(&bytes);
@@ -202,6 +335,17 @@ mod tests {
         let (filled, used) = inflate(&mut Decompressor::new(), &bytes, &pieces, &mut out);
         assert_eq!(used, 4);
         assert_eq!(&out[..filled], [&inner[..], b"\ntwo\n"].concat());
+    }
+
+    #[test]
+    fn a_member_with_a_damaged_header_is_not_lost_behind_one_of_the_same_length() {
+        let mut bytes = [gzip(b"one\n"), gzip(b"two\n"), gzip(b"three\n")].concat();
+        let second = gzip(b"one\n").len();
+        bytes[second] ^= 1;
+        let pieces = all(&bytes);
+        assert_eq!(pieces.len(), 2);
+        let (_, used) = inflate(&mut Decompressor::new(), &bytes, &pieces, &mut Vec::new());
+        assert_eq!(used, 0);
     }
 
     #[test]

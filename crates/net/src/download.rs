@@ -14,7 +14,7 @@ use reqwest::header::{
 use reqwest::{Response, StatusCode, Url};
 use waypost_io::{IoContext, Phase, Result};
 
-use crate::client::{Client, invalid};
+use crate::client::{Client, invalid, shown};
 use crate::response::{ContentRange, Version, check_encoding};
 use crate::retry::Failure;
 
@@ -221,9 +221,9 @@ pub(crate) fn suffixed(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// The lines that record the version of the file at a URL.
+/// The lines that record the version of the file at a URL, which is written without a password.
 pub(crate) fn write_version(version: &Version, url: &Url) -> String {
-    let mut text = format!("url {url}\n");
+    let mut text = format!("url {}\n", shown(url));
     let mut add = |name: &str, value: Option<&str>| {
         if let Some(value) = value {
             text += &format!("{name} {value}\n");
@@ -243,7 +243,7 @@ pub(crate) fn read_version(text: &str, url: &Url) -> Option<Version> {
             .find(|(key, _)| *key == name)
             .map(|(_, value)| value.to_owned())
     };
-    if field("url")? != url.as_str() {
+    if field("url")? != shown(url) {
         return None;
     }
     Some(Version {

@@ -27,8 +27,11 @@ pub struct Limits {
     pub connections: usize,
     /// How long a client may take for the headers of a request, and be idle between two.
     pub header_timeout: Duration,
-    /// How long a client may take nothing of what is sent to it.
+    /// How long a client may make the server wait before it reads on. It is disconnected after that,
+    /// or if it reads less than [`least_rate`](Limits::least_rate) for longer.
     pub send_timeout: Duration,
+    /// How many bytes a second a client has to read, if it keeps the server waiting.
+    pub least_rate: u32,
     /// How long requests may take that are under way when the server is stopped.
     pub grace: Duration,
     /// Maximum length of the request line and headers together. Longer ones are refused.
@@ -41,6 +44,7 @@ impl Default for Limits {
             connections: 4096,
             header_timeout: Duration::from_secs(30),
             send_timeout: Duration::from_secs(60),
+            least_rate: 1000,
             grace: Duration::from_secs(30),
             head: 400 << 10,
         }
@@ -81,6 +85,7 @@ pub async fn serve<H, F, B>(
         };
         // Answers are written in one piece, or in large ones.
         let _ = stream.set_nodelay(true);
+        let stream = Sending::new(stream, limits.send_timeout, limits.least_rate);
         let handler = handler.clone();
         let service = service_fn(move |request| {
             let answer = handler(request, peer);
@@ -91,10 +96,7 @@ pub async fn serve<H, F, B>(
             .header_read_timeout(limits.header_timeout)
             // The least that hyper allows.
             .max_buf_size(limits.head.max(8 << 10))
-            .serve_connection(
-                TokioIo::new(Sending::new(stream, limits.send_timeout)),
-                service,
-            );
+            .serve_connection(TokioIo::new(stream), service);
         let watched = graceful.watch(connection);
         tokio::spawn(async move {
             // The client went away, or sent what is not HTTP.

@@ -303,6 +303,28 @@ fn passwords_are_not_shown() {
 }
 
 #[test]
+fn passwords_are_not_written_to_the_cache() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = Files::default();
+    files.put("/file.idx", content(1000));
+    let server = Server::of(&files);
+    let url = server
+        .at("/file.idx")
+        .replace("http://", "http://me:secret@");
+    let cache = Cache::new(client(), folder.path());
+    for _ in 0..2 {
+        let path = cache.fetch(&url).unwrap();
+        let meta = std::fs::read_to_string(path.with_extension("idx.meta")).unwrap();
+        assert!(
+            meta.contains("/file.idx") && !meta.contains("secret"),
+            "{meta}"
+        );
+    }
+    // The copy is still recognised.
+    assert!(server.requests()[1].header("if-none-match").is_some());
+}
+
+#[test]
 fn connections_are_limited() {
     let now = std::sync::Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
     let files = Files::default();

@@ -1,6 +1,7 @@
 //! `waypost index convert` and `waypost index rekey`.
 
 use std::fs;
+use std::path::Path;
 
 use super::run;
 
@@ -147,6 +148,30 @@ fn rekeyed_lines_are_sorted_again_and_examples_are_shown() {
         "{}",
         refused.stderr
     );
+}
+
+#[test]
+fn two_outputs_cannot_be_the_same_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let map = at("map.ukvs");
+    let lines = "!meta {\"type\": \"MementoMap\"}\ncom,a)/ 1\n";
+    fs::write(&map, lines).unwrap();
+    std::os::unix::fs::symlink(folder.path(), at("link")).unwrap();
+    for (other, message) in [
+        ("out", "is named for two outputs"),
+        ("link/out", "are the same output"),
+    ] {
+        let (out, other) = (at("out"), at(other));
+        let compact = ["map", "compact", &map, "--rule", "papers"];
+        let refused = run(
+            &[&compact[..], &["-o", &out, "--trace", &other]].concat(),
+            b"",
+        );
+        assert_eq!(refused.code, 2);
+        assert!(refused.stderr.contains(message), "{}", refused.stderr);
+        assert!(!Path::new(&out).exists());
+    }
 }
 
 #[test]

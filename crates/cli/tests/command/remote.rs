@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::server::{Files, Reply, Request, Server};
-use super::{Run, example, run};
+use super::{Run, example, run, waypost};
 
 type Answer = Box<dyn Fn(&Files, &Request) -> Reply + Send + Sync>;
 
@@ -235,4 +235,91 @@ fn a_local_index_reads_shards_at_urls() {
     let found = run(&args, b"");
     assert_eq!(found.stdout, expected.stdout, "{}", found.stderr);
     assert!(!found.stdout.is_empty());
+}
+
+/// Forwards connections with TLS to another port, with a certificate for 127.0.0.1. Returns its own
+/// port and the certificate of the authority that signed the other one.
+fn tls_in_front_of(port: u16) -> (u16, String) {
+    use std::sync::Arc;
+    use tokio_rustls::TlsAcceptor;
+    use tokio_rustls::rustls::ServerConfig;
+    use tokio_rustls::rustls::crypto::ring;
+    use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+
+    let authority_key = rcgen::KeyPair::generate().unwrap();
+    let mut authority = rcgen::CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let authority_certificate = authority.self_signed(&authority_key).unwrap();
+    let issuer = rcgen::Issuer::new(authority, authority_key);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()])
+        .unwrap()
+        .signed_by(&key, &issuer)
+        .unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![certificate.der().clone()],
+            PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
+        )
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = listener.local_addr().unwrap().port();
+    listener.set_nonblocking(true).unwrap();
+    // Ends with the test.
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async move {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            while let Ok((stream, _)) = listener.accept().await {
+                let acceptor = acceptor.clone();
+                tokio::spawn(async move {
+                    // A client that does not trust the certificate hangs up.
+                    if let Ok(mut stream) = acceptor.accept(stream).await {
+                        let server = tokio::net::TcpStream::connect(("127.0.0.1", port)).await;
+                        let _ =
+                            tokio::io::copy_bidirectional(&mut stream, &mut server.unwrap()).await;
+                    }
+                });
+            }
+        });
+    });
+    (own, authority_certificate.pem())
+}
+
+#[test]
+fn https_is_read_if_the_certificate_is_trusted() {
+    let folder = tempfile::tempdir().unwrap();
+    let zipnum = zipnum(folder.path());
+    let server = Server::of(&Files::of_folder(&zipnum));
+    let (port, authority) = tls_in_front_of(server.port());
+    let trusted = folder.path().join("authority.pem");
+    fs::write(&trusted, authority).unwrap();
+    let other = folder.path().join("other.pem");
+    fs::write(&other, tls_in_front_of(server.port()).1).unwrap();
+    let url = format!("https://127.0.0.1:{port}/cluster.idx");
+    let uri = "http://gazette.example.com/";
+    let local = run(&["index", "lookup", zipnum.to_str().unwrap(), uri], b"");
+    let lookup = |certificates: &Path| {
+        waypost(&["index", "lookup", &url, uri])
+            .env("SSL_CERT_FILE", certificates)
+            .env_remove("SSL_CERT_DIR")
+            .output()
+            .unwrap()
+    };
+    let remote = lookup(&trusted);
+    let stderr = String::from_utf8_lossy(&remote.stderr);
+    assert_eq!(remote.status.code(), Some(0), "{stderr}");
+    assert_eq!(String::from_utf8_lossy(&remote.stdout), local.stdout);
+    assert!(!local.stdout.is_empty());
+    let refused = lookup(&other);
+    let stderr = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("certificate"), "{stderr}");
 }

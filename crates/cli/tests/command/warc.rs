@@ -27,6 +27,15 @@ fn a_warc_becomes_an_index_that_is_searched() {
     assert_eq!(all.stdout.matches("\"recordDigest\": \"sha256:").count(), 6);
     let requests = run(&["index", "warc", EXAMPLE, "--records", "request"], b"");
     assert_eq!(requests.stdout.lines().count(), 1);
+    let unknown = run(&["index", "warc", EXAMPLE, "--records", "respond"], b"");
+    assert_eq!(unknown.code, 2);
+    let message = "unknown record type `respond`";
+    assert!(unknown.stderr.contains(message), "{}", unknown.stderr);
+    let skipping = run(&["index", "warc", EXAMPLE, "--skip-bodies"], b"");
+    assert_eq!(
+        skipping.stdout,
+        run(&["index", "warc", EXAMPLE], b"").stdout
+    );
 }
 
 #[test]

@@ -172,6 +172,15 @@ impl Entry {
     }
 }
 
+/// Whether more than the heads of a record is needed for the index.
+pub(super) fn needs_body(record: &Record<'_>, options: &Options) -> bool {
+    let kind = record.kind().unwrap_or_default();
+    let is_digested = options.records.includes(record)
+        && record.digest().is_none()
+        && !matches!(kind, b"warcinfo" | b"revisit");
+    is_digested || options.post_append && kind == b"request"
+}
+
 fn push_member(name: &str, value: &str, is_first: &mut bool, out: &mut Vec<u8>) {
     if !*is_first {
         out.extend_from_slice(b", ");

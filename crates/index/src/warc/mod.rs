@@ -6,14 +6,15 @@
 //!           or a record in a plain file)          └ http head    └ post: a request and its response
 //! ```
 //!
-//! Each file is read by one worker. A record is inflated whole to find its end, but only its headers
-//! are looked at, unless they lack the digest of the payload. Damaged records are skipped up to the
-//! next one and reported.
+//! Each file is read by one worker. A record is inflated whole to find its end and to notice damage, but
+//! only its headers are looked at, unless they lack the digest of the payload; on request, `peek`
+//! inflates only the headers. Damaged records are skipped up to the next one and reported.
 
 mod body;
 mod entry;
 mod fetch;
 mod head;
+mod peek;
 mod post;
 mod record;
 mod text;
@@ -46,6 +47,9 @@ pub struct Options {
     pub post_append: bool,
     /// Whether to add the SHA-256 of each record as stored.
     pub digest: bool,
+    /// Whether bodies are left compressed where the headers say all that the index needs. Damage in
+    /// them is not noticed then.
+    pub skip_bodies: bool,
     /// The dialect of the keys.
     pub dialect: Dialect,
     /// The folder to which file names are relative; without it, only the last part of a name is kept.
@@ -58,6 +62,7 @@ impl Default for Options {
             records: Records::Usual,
             post_append: false,
             digest: false,
+            skip_bodies: false,
             dialect: Dialect::default(),
             root: None,
         }
@@ -77,16 +82,37 @@ pub enum Records {
 }
 
 impl Records {
+    /// All types that the standard defines.
+    pub const STANDARD: [&str; 8] = [
+        "warcinfo",
+        "response",
+        "resource",
+        "request",
+        "metadata",
+        "revisit",
+        "conversion",
+        "continuation",
+    ];
+
     /// The usual types.
     pub const USUAL: [&str; 4] = ["response", "revisit", "resource", "metadata"];
 
     /// Parses a list of types with commas between them, or `all`.
-    pub fn parse(list: &str) -> Records {
+    ///
+    /// # Errors
+    /// If the standard defines no type of a name, which is returned.
+    pub fn parse(list: &str) -> Result<Records, String> {
         let types: Vec<String> = list.split(',').map(|name| name.trim().to_owned()).collect();
-        match &types[..] {
-            [all] if all == "all" => Records::All,
-            types if types == Records::USUAL => Records::Usual,
-            _ => Records::Types(types),
+        if types == ["all"] {
+            return Ok(Records::All);
+        }
+        let mut names = types.iter();
+        if let Some(unknown) = names.find(|name| !Records::STANDARD.contains(&&name[..])) {
+            return Err(unknown.clone());
+        }
+        match types == Records::USUAL {
+            true => Ok(Records::Usual),
+            false => Ok(Records::Types(types)),
         }
     }
 
@@ -237,6 +263,10 @@ pub fn index_bytes(bytes: &[u8], name: &str, options: &Options) -> Option<(Vec<u
     let progress = Progress::default();
     let mut worker = Worker::new(options, LARGEST_UNIT, None, &progress);
     let units = Units::new(bytes, LARGEST_UNIT)?;
+    let units = match options.skip_bodies {
+        true => units.skip_bodies(options),
+        false => units,
+    };
     // Nothing is written that could fail.
     let _ = worker.read(units, bytes, 0, name, |_| {});
     let report = Report {
@@ -292,6 +322,10 @@ impl<'a> Worker<'a> {
         let units = Units::new(&bytes, self.limit).ok_or_else(|| {
             Error::new(ErrorKind::Format("not a WARC or ARC file".to_owned())).in_file(source)
         })?;
+        let units = match self.options.skip_bodies {
+            true => units.skip_bodies(self.options),
+            false => units,
+        };
         let name = self.name(source.path());
         let progress = self.progress;
         self.read(units, &bytes, file, &name, |part| {

@@ -212,6 +212,17 @@ impl<'a> Record<'a> {
         self.field("WARC-Concurrent-To")
     }
 
+    /// Whether the heads of the record and of the HTTP message in it are certainly in memory, although
+    /// the rest may not be.
+    pub(super) fn has_heads(&self) -> bool {
+        let has_content = self.content.len() as u64 == self.length;
+        let uri = self.uri();
+        let http = self.http(uri.as_deref());
+        // A head that ends with what is in memory may go on.
+        has_content
+            || !self.content.is_empty() && http.is_none_or(|http| http.length < self.content.len())
+    }
+
     /// The head of the HTTP message in the content.
     pub(super) fn http(&self, uri: Option<&str>) -> Option<Head<'a>> {
         let has_http = matches!(self.kind(), Some(b"response" | b"request" | b"revisit"))

@@ -11,8 +11,9 @@ use memchr::memmem;
 use waypost_io::members;
 use zstd::zstd_safe;
 
-use super::DamageKind;
+use super::peek::Peek;
 use super::record::{ArcLine, extent};
+use super::{DamageKind, Options};
 
 /// One compressed record, or one record.
 pub(super) struct Unit<'a> {
@@ -35,7 +36,7 @@ pub(super) enum Container {
     Plain,
 }
 
-const GZIP: &[u8] = b"\x1f\x8b\x08";
+pub(super) const GZIP: &[u8] = b"\x1f\x8b\x08";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 /// A skippable frame that holds the dictionary of all others.
 pub(super) const DICTIONARY: &[u8] = b"\x5d\x2a\x4d\x18";
@@ -74,6 +75,8 @@ pub(super) struct Units<'a> {
     buffer: Vec<u8>,
     inflater: Decompressor,
     dictionary: Vec<u8>,
+    /// If bodies are not inflated where they are not needed.
+    peek: Option<Box<Peek<'a>>>,
 }
 
 type Damaged = (u64, DamageKind);
@@ -90,6 +93,7 @@ impl<'a> Units<'a> {
             buffer: Vec::new(),
             inflater: Decompressor::new(),
             dictionary: Vec::new(),
+            peek: None,
         };
         if file.starts_with(DICTIONARY) {
             units.read_dictionary();
@@ -104,6 +108,12 @@ impl<'a> Units<'a> {
             units.at = start;
         }
         Some(units)
+    }
+
+    /// Does not inflate bodies, except those that are needed for the index.
+    pub(super) fn skip_bodies(mut self, options: &'a Options) -> Units<'a> {
+        self.peek = Some(Box::new(Peek::new(options, self.file)));
+        self
     }
 
     pub(super) fn next(&mut self) -> Option<Result<Unit<'_>, Damaged>> {
@@ -155,6 +165,18 @@ impl<'a> Units<'a> {
         if !rest.starts_with(GZIP) {
             return Some(Err(self.damaged(DamageKind::NotARecord)));
         }
+        if let Some(peek) = &mut self.peek
+            && let Some((peeked, end)) = peek.member(start, &mut self.buffer)
+        {
+            self.at = end;
+            return Some(Ok(Unit {
+                offset: start as u64,
+                length: (end - start) as u64,
+                bytes: &self.buffer[..peeked.filled],
+                total: peeked.total,
+                is_compressed: true,
+            }));
+        }
         let mut from = start + 18;
         for _ in 0..GUESSES {
             let end = members::next_start(self.file, from).unwrap_or(self.file.len());
@@ -202,7 +224,7 @@ impl<'a> Units<'a> {
             .inflater
             .gzip_decompress(member, &mut self.buffer[..length]);
         inflated
-            .is_ok_and(|inflated| inflated == length)
+            .is_ok_and(|inflated| inflated == length && members::is_whole(member))
             .then_some(length)
     }
 
@@ -253,6 +275,21 @@ impl<'a> Units<'a> {
         }
         let frame = &rest[..length];
         let mut buffer = std::mem::take(&mut self.buffer);
+        if let Some(peek) = &self.peek
+            && let Ok(Some(total)) = zstd_safe::get_frame_content_size(frame)
+            && let Ok(stream) = self.zstd_stream(frame)
+            && let Some(peeked) = peek.frame(stream, total, &mut buffer)
+        {
+            self.buffer = buffer;
+            self.at = start + length;
+            return Some(Ok(Unit {
+                offset: start as u64,
+                length: length as u64,
+                bytes: &self.buffer[..peeked.filled],
+                total,
+                is_compressed: true,
+            }));
+        }
         let read = self
             .zstd_stream(frame)
             .and_then(|mut stream| read_start(&mut stream, self.limit, &mut buffer));
@@ -355,7 +392,7 @@ pub(super) fn dictionary_of(frame: &[u8]) -> Vec<u8> {
     }
 }
 
-fn read_full(stream: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+pub(super) fn read_full(stream: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
         match stream.read(&mut buffer[filled..])? {

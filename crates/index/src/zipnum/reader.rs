@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use flate2::read::MultiGzDecoder;
 use libdeflater::Decompressor;
+use waypost_io::members::MemberReader;
 use waypost_io::{
     Error, ErrorKind, FileRange, IoContext, LineWriter, Mapped, Ordered, Phase, Progress,
     RangeRead, Result, Source, Written,
@@ -529,6 +530,8 @@ pub fn unzip(
 /// Inflates the blocks of a ZipNum index, one at a time, into one buffer.
 pub(crate) struct Blocks {
     decompressor: Decompressor,
+    /// For blocks that are not inflated to their end.
+    reader: MemberReader,
     packed: Vec<u8>,
 }
 
@@ -536,6 +539,7 @@ impl Blocks {
     pub(crate) fn new() -> Blocks {
         Blocks {
             decompressor: Decompressor::new(),
+            reader: MemberReader::default(),
             packed: Vec::new(),
         }
     }
@@ -563,37 +567,7 @@ impl Blocks {
         lines: &mut Vec<u8>,
     ) -> Result<()> {
         let file = self.fetch(zipnum, row)?;
-        lines.clear();
-        let mut inflater = MultiGzDecoder::new(&self.packed[..]);
-        // The start of the first line that was not compared yet.
-        let mut seen = 0;
-        let inflated = loop {
-            let before = lines.len();
-            lines.resize(before + PIECE, 0);
-            match inflater.read(&mut lines[before..]) {
-                Ok(0) => {
-                    lines.truncate(before);
-                    break Ok(());
-                }
-                Ok(read) => lines.truncate(before + read),
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {
-                    lines.truncate(before);
-                }
-                Err(error) => break Err(not_inflated(&error)),
-            }
-            if lines.len() as u64 > LARGEST_BLOCK {
-                break Err(too_large(lines.len() as u64));
-            }
-            if let Some(newline) = memchr::memrchr(b'\n', &lines[seen..]) {
-                let last = line_around(&lines[..seen + newline], seen + newline).0;
-                seen += newline + 1;
-                if &lines[last..seen - 1] >= end {
-                    lines.truncate(seen);
-                    break Ok(());
-                }
-            }
-        };
-        inflated
+        self.inflate_until(end, lines)
             .and_then(|()| check_start(lines, row.key))
             .map_err(|error| error.in_file(file.name()).at_byte(row.offset))
     }
@@ -602,6 +576,43 @@ impl Blocks {
     fn fetch(&mut self, zipnum: &ZipNum, row: &Row<'_>) -> Result<Arc<dyn RangeRead>> {
         zipnum.read_packed(row, &mut self.packed)?;
         Ok(zipnum.file(row.part)?.bytes)
+    }
+
+    /// Inflates the first lines: see [`read_until`](Blocks::read_until).
+    fn inflate_until(&mut self, end: &[u8], lines: &mut Vec<u8>) -> Result<()> {
+        self.reader.restart();
+        if self.packed.is_empty() {
+            lines.clear();
+            return Ok(());
+        }
+        let mut filled = 0;
+        // The start of the first line that was not compared yet.
+        let mut seen = 0;
+        loop {
+            if lines.len() < filled + PIECE {
+                lines.resize(filled + PIECE, 0);
+            }
+            let read = self
+                .reader
+                .read(&self.packed, &mut lines[filled..filled + PIECE])?;
+            filled += read;
+            if filled as u64 > LARGEST_BLOCK {
+                return Err(too_large(filled as u64));
+            }
+            if let Some(newline) = memchr::memrchr(b'\n', &lines[seen..filled]) {
+                let last = line_around(&lines[..seen + newline], seen + newline).0;
+                seen += newline + 1;
+                if &lines[last..seen - 1] >= end {
+                    filled = seen;
+                    break;
+                }
+            }
+            if self.reader.is_ended() && !self.reader.next_member(&self.packed) {
+                break;
+            }
+        }
+        lines.truncate(filled);
+        Ok(())
     }
 
     fn inflate(&mut self, lines: &mut Vec<u8>) -> Result<()> {

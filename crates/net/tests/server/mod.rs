@@ -184,6 +184,10 @@ impl Server {
         server
     }
 
+    pub(crate) fn port(&self) -> u16 {
+        self.url.rsplit(':').next().unwrap().parse().unwrap()
+    }
+
     pub(crate) fn at(&self, path: &str) -> String {
         format!("{}{path}", self.url)
     }

@@ -145,6 +145,7 @@ impl Server {
             grace: config.grace,
             head: usize::try_from(config.max_headers.saturating_add(config.max_uri))
                 .unwrap_or(usize::MAX),
+            ..Limits::default()
         };
         let server = Arc::clone(&self);
         let handler = move |request: Request<Incoming>, peer| {

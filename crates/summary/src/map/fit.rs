@@ -82,7 +82,8 @@ fn law(means: &[(u64, f64)]) -> Option<PowerLaw> {
     let slope = over / under;
     Some(PowerLaw {
         a: (y - slope * x).exp(),
-        k: -slope,
+        // Not `-slope`, which may be -0.
+        k: 0.0 - slope,
     })
 }
 

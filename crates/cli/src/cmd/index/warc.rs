@@ -29,14 +29,18 @@ pub(crate) struct Warc {
     files: Vec<PathBuf>,
     /// Types of the records to index, with commas between them, or `all`
     /// [default: response,revisit,resource,metadata]
-    #[arg(long, value_name = "LIST")]
-    records: Option<String>,
+    #[arg(long, value_name = "LIST", value_parser = records)]
+    records: Option<Records>,
     /// Append the bodies of POST and PUT requests to the URLs of their responses, as pywb does
     #[arg(short, long)]
     post_append: bool,
     /// Add the SHA-256 of each record as stored
     #[arg(short, long, visible_alias = "digest-records")]
     digest: bool,
+    /// Leave bodies compressed where the headers have a digest: faster, but damage in bodies is not
+    /// noticed
+    #[arg(long)]
+    skip_bodies: bool,
     /// The dialect of the keys [default: ia, or webrecorder for WACZ files]
     #[arg(long, value_name = "DIALECT", value_parser = dialects())]
     dialect: Option<Dialect>,
@@ -59,12 +63,10 @@ impl Warc {
             );
         }
         let indexing = warc::Options {
-            records: self
-                .records
-                .as_deref()
-                .map_or(Records::Usual, Records::parse),
+            records: self.records.clone().unwrap_or(Records::Usual),
             post_append: self.post_append,
             digest: self.digest,
+            skip_bodies: self.skip_bodies,
             dialect: default_dialect(self.dialect, &files, out),
             root: self.dir_root.clone(),
         };
@@ -95,4 +97,13 @@ impl Warc {
         }
         Ok(exit)
     }
+}
+
+fn records(list: &str) -> Result<Records, String> {
+    Records::parse(list).map_err(|name| {
+        format!(
+            "unknown record type `{name}`; use `all`, or some of {}",
+            Records::STANDARD.join(", ")
+        )
+    })
 }
