@@ -43,13 +43,15 @@ impl Fit {
                 return Err(anyhow::anyhow!("too few depths to fit a law to"))
                     .hint("a power law needs hosts and paths of at least two depths");
             };
+            // Either zero may be the larger one; the negative one would be taken for an option.
+            let at_least_zero = |k: f64| k.max(0.0) + 0.0;
             writeln!(
                 out.data(),
                 "--ha {:.4} --hk {:.4} --pa {:.4} --pk {:.4}",
                 host.a,
-                host.k.max(0.0),
+                at_least_zero(host.k),
                 path.a,
-                path.k.max(0.0)
+                at_least_zero(path.k)
             )?;
             return Ok(Exit::Yes);
         }
