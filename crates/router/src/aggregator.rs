@@ -76,16 +76,18 @@ impl Operations {
             session,
         } = *request;
         self.metrics.request(kind, status, took);
-        let fields = json!({
-            "event": "request",
-            "session": number.to_string(),
-            "kind": kind,
-            "method": method,
-            "target": target,
-            "client": client.to_string(),
-            "status": status,
-            "seconds": took.as_secs_f64(),
-        });
+        let fields = || {
+            json!({
+                "event": "request",
+                "session": number.to_string(),
+                "kind": kind,
+                "method": method,
+                "target": target,
+                "client": client.to_string(),
+                "status": status,
+                "seconds": took.as_secs_f64(),
+            })
+        };
         if let Some(session) = session {
             session.finish(status);
         }
@@ -97,11 +99,11 @@ impl Operations {
         self.metrics.reload(problem.is_none());
         match problem {
             None => {
-                self.log.json("info", json!({"event": "reload"}));
+                self.log.json("info", || json!({"event": "reload"}));
                 self.log.info("Configuration reloaded");
             }
             Some(problem) => {
-                let fields = json!({"event": "reload", "error": problem});
+                let fields = || json!({"event": "reload", "error": problem});
                 self.log.json("error", fields);
                 self.log.error(problem);
             }
@@ -274,8 +276,7 @@ impl Session {
                 .iter()
                 .filter_map(|&place| Some(&registry.archives.get(place)?.id[..]))
                 .collect();
-            self.operations.log.json(
-                "info",
+            self.operations.log.json("info", || {
                 json!({
                     "event": "lookup",
                     "session": self.number.to_string(),
@@ -286,8 +287,8 @@ impl Session {
                     "origin": origin,
                     "missing": missing,
                     "seconds": took.as_secs_f64(),
-                }),
-            );
+                })
+            });
             if count > 0 {
                 let relations = "Navigational relations annotated";
                 self.tell(&self.step("AGGREGATOR", "setnav", relations, looked.at));
@@ -330,26 +331,31 @@ impl Session {
         let (id, name) = (&archive.id[..], archive.name.as_deref().unwrap_or_default());
         let took = end.duration_since(start).unwrap_or_default();
         operations.metrics.asked(id, reply, took);
-        let mut fields = json!({
-            "event": "archive",
-            "session": self.number.to_string(),
-            "uri": self.uri,
-            "archive": id,
-            "result": result(reply),
-            "seconds": took.as_secs_f64(),
-        });
-        match reply {
-            Reply::Mementos(count) => fields["count"] = (*count).into(),
-            Reply::Partial(count, why) => {
-                fields["count"] = (*count).into();
-                fields["error"] = why.as_str().into();
+        let fields = || {
+            let mut fields = json!({
+                "event": "archive",
+                "session": self.number.to_string(),
+                "uri": self.uri,
+                "archive": id,
+                "result": result(reply),
+                "seconds": took.as_secs_f64(),
+            });
+            match reply {
+                Reply::Mementos(count) => fields["count"] = (*count).into(),
+                Reply::Partial(count, why) => {
+                    fields["count"] = (*count).into();
+                    fields["error"] = why.as_str().into();
+                }
+                Reply::Nothing(status) | Reply::Status(status) => {
+                    fields["status"] = (*status).into()
+                }
+                Reply::Failed(why) | Reply::Spared(why) | Reply::Kept(_, why) => {
+                    fields["error"] = why.as_str().into();
+                }
+                Reply::Late => {}
             }
-            Reply::Nothing(status) | Reply::Status(status) => fields["status"] = (*status).into(),
-            Reply::Failed(why) | Reply::Spared(why) | Reply::Kept(_, why) => {
-                fields["error"] = why.as_str().into();
-            }
-            Reply::Late => {}
-        }
+            fields
+        };
         let level = match reply.is_incomplete() {
             true => "warn",
             false => "info",
@@ -403,17 +409,19 @@ impl Session {
         let (id, operations) = (archive.id.clone(), Arc::clone(&self.operations));
         match change {
             Change::Returns => {
-                let fields = json!({"event": "archive returns", "archive": id});
+                let fields = || json!({"event": "archive returns", "archive": id});
                 operations.log.json("info", fields);
                 operations.log.info(format_args!("{id} => Awake"));
             }
             Change::Rests { failures, wait } => {
-                let fields = json!({
-                    "event": "archive rests",
-                    "archive": id,
-                    "failures": failures,
-                    "seconds": wait.as_secs_f64(),
-                });
+                let fields = || {
+                    json!({
+                        "event": "archive rests",
+                        "archive": id,
+                        "failures": failures,
+                        "seconds": wait.as_secs_f64(),
+                    })
+                };
                 operations.log.json("warn", fields);
                 operations.log.info(format_args!(
                     "{id} => Dormant after {failures} consecutive failures"

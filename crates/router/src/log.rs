@@ -221,8 +221,9 @@ impl Log {
     }
 
     /// Writes a JSON object with the time, if that is the form of this log.
-    pub(crate) fn json(&self, level: &str, mut fields: Value) {
+    pub(crate) fn json(&self, level: &str, fields: impl FnOnce() -> Value) {
         if let (LogFormat::Json, Some(sink)) = (self.format, &self.info) {
+            let mut fields = fields();
             fields["level"] = level.into();
             fields["time"] = Timestamp::now().to_string().into();
             sink.write(format!("{fields}\n"));

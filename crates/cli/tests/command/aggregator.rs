@@ -119,6 +119,13 @@ fn an_aggregator_takes_another_list_without_a_restart() {
         sleep(Duration::from_millis(50));
     }
     assert_eq!(served.count(path).as_deref(), Some("3"));
+    // Without a signal, too.
+    write_list(&list, &[("b", &b)]);
+    while served.count(path).as_deref() != Some("2") {
+        attempts += 1;
+        assert!(attempts < 200, "the changed list is not used");
+        sleep(Duration::from_millis(50));
+    }
     served.stop();
 }
 
