@@ -47,6 +47,7 @@ mod collapse;
 mod collection;
 mod failure;
 mod log;
+pub mod mementomap;
 mod metrics;
 mod parameters;
 mod query;

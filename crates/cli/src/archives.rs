@@ -52,7 +52,7 @@ pub(crate) fn read_list(location: &str, limits: &ArchiveLimits) -> anyhow::Resul
 
 /// Reads a configuration file, a list of archives, or both: the list then takes the place of the
 /// archives in the file.
-fn read(config: Option<&Path>, archives: Option<&str>) -> anyhow::Result<Config> {
+pub(crate) fn read(config: Option<&Path>, archives: Option<&str>) -> anyhow::Result<Config> {
     let mut read = match config {
         Some(path) => Config::read(path)?,
         None => Config::default(),

@@ -41,6 +41,11 @@ impl Messages {
         }
     }
 
+    /// Prints a warning.
+    pub(crate) fn warn(&self, message: impl Display) {
+        self.print(format_args!("warning: {message}"));
+    }
+
     fn print(&self, message: impl Display) {
         match &self.kept {
             Some(kept) => kept

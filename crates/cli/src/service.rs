@@ -14,7 +14,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use waypost_io::Stamp;
 use waypost_router::serve::{About, Options, Server};
 use waypost_router::{
-    Aggregator, BreakerStyle, Cache, Client, Config, Log, Manners, Operations, Router,
+    Aggregator, BreakerStyle, Cache, Client, Config, Decider, Log, Manners, Operations, Router,
 };
 
 use crate::exit::Exit;
@@ -58,7 +58,11 @@ pub(crate) fn aggregator(
 ) -> anyhow::Result<Aggregator> {
     let client = Client::new(config.client.user_agent()).map_err(anyhow::Error::msg)?;
     let manners = Arc::new(Manners::new(style));
-    let router = Router::with_manners(config.registry.clone(), client, manners);
+    let warnings = messages.clone();
+    let decider = Decider::open(&config.routing, move |text: &str| warnings.warn(text))?;
+    decider.refresh(&config.registry, false);
+    let router = Router::with_manners(config.registry.clone(), client, manners)
+        .with_decider(Arc::new(decider));
     let cache = Cache::open(&config.cache, move |text| messages.note(text))?;
     Ok(Aggregator::new(router, cache, Operations::new(log)))
 }
@@ -86,6 +90,9 @@ impl Service {
                 about: self.about,
             };
             let server = Arc::new(Server::new(Arc::clone(&aggregator), options, &base));
+            if let Some(problem) = server.map_problem() {
+                anyhow::bail!("cannot serve the map: {problem}");
+            }
             let count = config.registry.archives.len() as u64;
             out.note(format_args!("asking {}", plural::of(count, "archive")));
             if let Some(operators) = &operators {
@@ -100,8 +107,16 @@ impl Service {
                 messages: out.messages(),
             };
             let reloading = tokio::spawn(reload.run(config));
+            let watched = Arc::downgrade(&aggregator);
+            let watch = aggregator.router().decider().watch(move || {
+                let aggregator = watched.upgrade();
+                aggregator.map_or_else(Arc::default, |aggregator| {
+                    Arc::clone(aggregator.router().registry())
+                })
+            })?;
             server.run(listener, operators, stop.notified()).await;
             reloading.abort();
+            drop(watch);
             aggregator.operations().log.flush();
             anyhow::Ok(())
         })?;

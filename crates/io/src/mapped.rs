@@ -66,6 +66,8 @@ struct Watched {
     /// Where the mapped part of the file ends.
     end: u64,
     name: PathBuf,
+    /// Whether nobody else can change the file.
+    private: AtomicBool,
 }
 
 impl Watched {
@@ -133,6 +135,7 @@ impl Mapped {
                 region,
                 file: section.file,
                 name: path.to_owned(),
+                private: AtomicBool::new(false),
             }))),
             // More maps than can be watched: anonymous memory is safe, too.
             None => Mapped::load_of(source),
@@ -179,6 +182,9 @@ impl Mapped {
         let Bytes::File(watched) = &self.bytes else {
             return Ok(());
         };
+        if watched.private.load(Ordering::Relaxed) {
+            return self.check_quickly();
+        }
         // After the new end, the last remaining page reads as zeros without any signal.
         let length = watched.file.metadata().doing("read", &watched.name)?.len();
         if length >= watched.end {
@@ -199,6 +205,14 @@ impl Mapped {
                 Err(watched.truncated())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Says that nobody else can change the file, because it is a copy that was removed after it was
+    /// mapped: [`check`](Mapped::check) then needs no system call.
+    pub fn set_private(&self) {
+        if let Bytes::File(watched) = &self.bytes {
+            watched.private.store(true, Ordering::Relaxed);
         }
     }
 

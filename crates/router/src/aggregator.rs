@@ -156,6 +156,7 @@ impl Aggregator {
     /// they have, and what is known about archives that stay is kept.
     pub fn reload(&self, config: &Config) {
         let router = self.router().with_registry(config.registry.clone());
+        router.decider().update(&config.routing);
         let known = self.router.write();
         *known.unwrap_or_else(PoisonError::into_inner) = Arc::new(router);
         self.cache.update(&config.cache);
@@ -168,7 +169,8 @@ impl Aggregator {
         let router = self.router();
         let monitors = self.operations.monitor.clients();
         let metrics = &self.operations.metrics;
-        metrics.text(router.registry(), router.manners(), &self.cache, monitors)
+        let (registry, audited) = (router.registry(), router.decider().audited_recall());
+        metrics.text(registry, router.manners(), &self.cache, monitors, &audited)
     }
 
     /// Starts a session: the answer to one request for mementos, with the number of the request.

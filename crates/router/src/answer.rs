@@ -7,7 +7,7 @@ use std::ops;
 use serde_json::{Value, json};
 use waypost_memento::{Datetime, Format, Link, Memento, Relations, TimeMap, TimeMapLink};
 
-use crate::{Decision, Found, Reason, Registry};
+use crate::{Decision, Found, Registry};
 
 /// Where clients find this service: the start of its URLs, without a slash at the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -276,19 +276,11 @@ pub fn prediction(registry: &Registry, decision: &Decision, uri: &str) -> Value 
             "timegate_uri": address(&archive.timegate),
             "timemap_uri": address(&archive.timemap),
             "memento_compliant": "yes",
-            "reason": reason(choice.reason),
+            "reason": choice.reason.name(),
         }))
     });
     let asked: Vec<Value> = asked.collect();
     json!({"original_uri": uri, "memento_info": asked})
-}
-
-/// Why an archive is asked or not, in a word.
-pub fn reason(reason: Reason) -> &'static str {
-    match reason {
-        Reason::Unknown => "unknown",
-        Reason::NotSelected => "not-selected",
-    }
 }
 
 #[cfg(test)]

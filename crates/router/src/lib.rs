@@ -26,6 +26,7 @@ pub mod ask;
 mod cache;
 mod config;
 mod decide;
+pub mod harvest;
 mod log;
 mod lookup;
 mod manners;
@@ -44,7 +45,10 @@ pub use cache::{Cache, CacheDirective, Kept, Origin};
 pub use config::{
     CacheConfig, ClientConfig, Config, LogConfig, LogFormat, RoutingConfig, ServerConfig,
 };
-pub use decide::{Choice, Decision, Reason, decide};
+pub use decide::{
+    ArchiveTally, AuditedRecall, Choice, Completeness, Decider, Decision, LogReport, Pattern,
+    Period, Reason, Rules, Simulation, Truth, Watch, batch_line, explanation, learn_log, simulate,
+};
 pub use log::{Log, go_duration};
 pub use lookup::{Lookup, Selection, Wanted};
 pub use manners::{BreakerStyle, Change, Manners, Permit, Refusal, Standing};

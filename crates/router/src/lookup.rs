@@ -11,6 +11,8 @@ pub struct Lookup {
     pub wanted: Wanted,
     /// Which archives the client wants asked.
     pub archives: Selection,
+    /// The page that it belongs to, if it is a resource of one.
+    pub page: Option<String>,
 }
 
 impl Lookup {
@@ -20,6 +22,7 @@ impl Lookup {
             uri: uri.into(),
             wanted,
             archives: Selection::All,
+            page: None,
         }
     }
 }

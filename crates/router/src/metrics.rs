@@ -10,7 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry as Register;
 
-use crate::{Cache, Manners, Registry, Reply};
+use crate::{AuditedRecall, Cache, Manners, Registry, Reply};
 
 type Labels = Vec<(&'static str, String)>;
 
@@ -32,6 +32,8 @@ pub struct Metrics {
     cache_bytes: Number,
     monitors: Number,
     reloads: Family<Labels, Counter>,
+    routing_pairs: Family<Labels, Number>,
+    routing_recall: Family<Labels, Gauge<f64, AtomicU64>>,
 }
 
 impl Default for Metrics {
@@ -74,6 +76,13 @@ impl Default for Metrics {
         let reloads = Family::default();
         let help = "Configurations read again, by result";
         register.register("reloads", help, reloads.clone());
+        let routing_pairs = Family::default();
+        let help = "Lookups and archives: requests with and without mementos, exclusions, probes of \
+                    excluded archives and those that had mementos";
+        register.register("routing_pairs", help, routing_pairs.clone());
+        let routing_recall = Family::default();
+        let help = "The audited recall, with its confidence interval at 95%";
+        register.register("routing_recall", help, routing_recall.clone());
         Metrics {
             register,
             requests,
@@ -89,6 +98,8 @@ impl Default for Metrics {
             cache_bytes,
             monitors,
             reloads,
+            routing_pairs,
+            routing_recall,
         }
     }
 }
@@ -133,6 +144,27 @@ impl Metrics {
         self.reloads.get_or_create(&labels).inc();
     }
 
+    /// Takes what probes have measured.
+    fn audited(&self, audited: &AuditedRecall) {
+        for (kind, count) in [
+            ("hits", audited.hits),
+            ("useless", audited.useless),
+            ("excluded", audited.excluded),
+            ("probes", audited.probes),
+            ("missed", audited.missed),
+        ] {
+            let labels = vec![("kind", kind.to_owned())];
+            self.routing_pairs.get_or_create(&labels).set(count);
+        }
+        let (low, high) = audited.interval.unzip();
+        for (bound, value) in [("estimate", audited.recall), ("low", low), ("high", high)] {
+            if let Some(value) = value {
+                let labels = vec![("bound", bound.to_owned())];
+                self.routing_recall.get_or_create(&labels).set(value);
+            }
+        }
+    }
+
     /// The text that Prometheus reads.
     pub(crate) fn text(
         &self,
@@ -140,7 +172,9 @@ impl Metrics {
         manners: &Manners,
         cache: &Cache,
         monitors: usize,
+        audited: &AuditedRecall,
     ) -> String {
+        self.audited(audited);
         // Archives may have gone.
         self.archive_failures.clear();
         self.archive_resting.clear();

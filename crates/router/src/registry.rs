@@ -10,6 +10,8 @@ use waypost_io::{Error, ErrorKind, IoContext};
 use waypost_memento::Replay;
 use waypost_surt::Dialect;
 
+use crate::decide::Rules;
+
 /// The archives that can be asked, in the order of preference.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Registry {
@@ -43,8 +45,14 @@ pub struct Archive {
     pub allow_private: bool,
     /// How it canonicalises URIs.
     pub dialect: Dialect,
-    /// Files that summarise its holdings.
+    /// Summaries of its holdings: files, and folders with such files.
     pub summaries: Vec<PathBuf>,
+    /// The URLs of summaries that are downloaded and kept up to date.
+    pub sources: Vec<String>,
+    /// Summaries that are older than this say nothing; by default as in the rest of the configuration.
+    pub max_age: Option<Duration>,
+    /// Which URIs and datetimes it is asked for.
+    pub rules: Rules,
 }
 
 impl Archive {
@@ -63,6 +71,9 @@ impl Archive {
             allow_private: false,
             dialect: Dialect::default(),
             summaries: Vec::new(),
+            sources: Vec::new(),
+            max_age: None,
+            rules: Rules::default(),
         }
     }
 }

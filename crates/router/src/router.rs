@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout_at};
 use waypost_memento::Memento;
 
 use crate::ask::{Asked, Client, NamedHosts};
-use crate::decide::decide;
+use crate::decide::{Decider, Decision, Seat};
 use crate::manners::{Change, Manners};
 use crate::merge::{merge, sort};
 use crate::{Aggregate, Lookup, Outcome, Registry, Reply};
@@ -23,6 +23,9 @@ pub struct Router {
     hosts: NamedHosts,
     client: Client,
     manners: Arc<Manners>,
+    decider: Arc<Decider>,
+    /// The archives as the decider knows them, in the order of the registry.
+    seats: Arc<[Seat]>,
 }
 
 /// How a lookup is to be answered.
@@ -110,22 +113,45 @@ impl Router {
     /// the limits of the registry.
     pub fn with_manners(registry: Registry, client: Client, manners: Arc<Manners>) -> Router {
         manners.update(&registry);
+        let decider = Arc::<Decider>::default();
         Router {
             hosts: NamedHosts::new(&registry),
+            seats: decider.seats(&registry).into(),
             registry: Arc::new(registry),
             client,
             manners,
+            decider,
         }
+    }
+
+    /// The same router with another decider.
+    #[must_use]
+    pub fn with_decider(mut self, decider: Arc<Decider>) -> Router {
+        self.seats = decider.seats(&self.registry).into();
+        self.decider = decider;
+        self
     }
 
     /// A router of another registry, with the same connections and what is known about archives.
     pub fn with_registry(&self, registry: Registry) -> Router {
-        Router::with_manners(registry, self.client.clone(), Arc::clone(&self.manners))
+        let manners = Arc::clone(&self.manners);
+        Router::with_manners(registry, self.client.clone(), manners)
+            .with_decider(Arc::clone(&self.decider))
     }
 
     /// How archives are doing.
     pub fn manners(&self) -> &Manners {
         &self.manners
+    }
+
+    /// What decides which archives are asked.
+    pub fn decider(&self) -> &Arc<Decider> {
+        &self.decider
+    }
+
+    /// Decides which archives are asked for a lookup.
+    pub fn decide(&self, lookup: &Lookup) -> Decision {
+        self.decider.decide(&self.registry, &self.seats, lookup)
     }
 
     /// The archives.
@@ -138,28 +164,60 @@ impl Router {
     pub async fn aggregate(&self, lookup: &Lookup, options: &AggregateOptions) -> Aggregate {
         let start = Instant::now();
         let deadline = start + options.deadline.min(Duration::from_secs(365 * 24 * 3600));
-        let choices = decide(&self.registry, lookup).choices;
-        let asked = choices.iter().filter(|choice| choice.asked);
-        let mut outcomes: Vec<Outcome> = asked
-            .map(|choice| Outcome {
-                archive: choice.archive,
+        let decision = self.decide(lookup);
+        let lookup = Arc::new(lookup.clone());
+        let first = decision.asked().map(|choice| choice.archive);
+        let later: Vec<usize> = decision.asked_later().map(|c| c.archive).collect();
+        let mut lists: Vec<(usize, Vec<Memento>)> = Vec::new();
+        let mut outcomes = self
+            .ask_all(first.collect(), &lookup, deadline, options, &mut lists)
+            .await;
+        let nothing = lists.iter().all(|(_, mementos)| mementos.is_empty());
+        if nothing && !later.is_empty() && Instant::now() < deadline {
+            let more = self.ask_all(later, &lookup, deadline, options, &mut lists);
+            outcomes.extend(more.await);
+        }
+        outcomes.sort_by_key(|outcome| outcome.archive);
+        self.decider
+            .observe(&self.registry, &self.seats, &decision, &lookup, &outcomes);
+        let merging = SystemTime::now();
+        let mementos = merge(lists);
+        if let Some(observer) = &options.observer {
+            observer.observe(&Event::Merged {
+                count: mementos.len(),
+                start: merging,
+                end: SystemTime::now(),
+            });
+        }
+        Aggregate { mementos, outcomes }
+    }
+
+    /// Asks archives, all at once. What they have is added to `lists`.
+    async fn ask_all(
+        &self,
+        archives: Vec<usize>,
+        lookup: &Arc<Lookup>,
+        deadline: Instant,
+        options: &AggregateOptions,
+        lists: &mut Vec<(usize, Vec<Memento>)>,
+    ) -> Vec<Outcome> {
+        let start = Instant::now();
+        let mut running = JoinSet::new();
+        let mut outcomes = Vec::with_capacity(archives.len());
+        for archive in archives {
+            outcomes.push(Outcome {
+                archive,
                 took: Duration::ZERO,
                 reply: Reply::Late,
-            })
-            .collect();
-        let lookup = Arc::new(lookup.clone());
-        let mut running = JoinSet::new();
-        for outcome in &outcomes {
-            let (router, lookup) = (self.clone(), Arc::clone(&lookup));
-            let (archive, observer) = (outcome.archive, options.observer.clone());
+            });
+            let (router, lookup) = (self.clone(), Arc::clone(lookup));
+            let observer = options.observer.clone();
             running.spawn(async move {
                 let began = Instant::now();
                 let asked = router.ask(archive, &lookup, deadline, observer).await;
                 (archive, began.elapsed(), asked)
             });
         }
-        outcomes.sort_by_key(|outcome| outcome.archive);
-        let mut lists: Vec<(usize, Vec<Memento>)> = Vec::with_capacity(outcomes.len());
         // Conversations end by themselves at the deadline, with what they have.
         while let Ok(Some(done)) = timeout_at(deadline + GRACE, running.join_next()).await {
             let Ok((archive, took, asked)) = done else {
@@ -177,16 +235,7 @@ impl Router {
                 outcome.took = start.elapsed();
             }
         }
-        let merging = SystemTime::now();
-        let mementos = merge(lists);
-        if let Some(observer) = &options.observer {
-            observer.observe(&Event::Merged {
-                count: mementos.len(),
-                start: merging,
-                end: SystemTime::now(),
-            });
-        }
-        Aggregate { mementos, outcomes }
+        outcomes
     }
 
     /// Asks an archive for a memento, and returns the answer, whose body is not read yet. Redirects

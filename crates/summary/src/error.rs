@@ -117,7 +117,7 @@ impl Error {
     }
 
     /// Converts this error into a read error, for scan jobs.
-    pub(crate) fn into_io(self) -> waypost_io::Error {
+    pub fn into_io(self) -> waypost_io::Error {
         let (kind, place) = *self.inner;
         let kind = match kind {
             ErrorKind::Io(kind) => kind,

@@ -16,7 +16,7 @@ use std::str::FromStr;
 
 use waypost_index::Select;
 use waypost_index::timestamp::Time;
-use waypost_surt::Surt;
+use waypost_surt::{Key, Reach, Surt};
 
 use crate::lookup::Lookup;
 use crate::summary::Answer;
@@ -34,6 +34,8 @@ pub struct Scope {
     include: BTreeSet<String>,
     exclude: BTreeSet<String>,
     without_revisits: bool,
+    /// Whether only single URIs were looked at, as in a harvest: what has no row was not.
+    partial: bool,
     /// Written by a later version and not understood by this one.
     other: BTreeSet<String>,
 }
@@ -47,6 +49,7 @@ pub(crate) static EVERYTHING: Scope = Scope {
     include: BTreeSet::new(),
     exclude: BTreeSet::new(),
     without_revisits: false,
+    partial: false,
     other: BTreeSet::new(),
 };
 
@@ -61,7 +64,16 @@ impl Scope {
             include: select.includes().into_iter().collect(),
             exclude: select.excludes().into_iter().collect(),
             without_revisits: select.drops_revisits(),
+            partial: false,
             other: BTreeSet::new(),
+        }
+    }
+
+    /// The scope of a harvest: only single URIs were looked at.
+    pub fn of_harvest() -> Scope {
+        Scope {
+            partial: true,
+            ..Scope::default()
         }
     }
 
@@ -76,7 +88,7 @@ impl Scope {
         self
     }
 
-    /// Whether the scope covers every requested capture of `surt`.
+    /// Whether the scope covers every requested capture of `surt`, apart from what `partial` says.
     fn covers(&self, surt: &[u8], wanted: &Scope) -> bool {
         let within = |own: &BTreeSet<String>, wanted: &BTreeSet<String>| {
             own.is_empty()
@@ -137,6 +149,7 @@ impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let time = |time: Option<Time>| time.map(|time| format!("{:014}", time.digits14()));
         let revisits = self.without_revisits.then(|| "drop".to_owned());
+        let partial = self.partial.then(|| "yes".to_owned());
         let parameters = [
             ("status", self.status.iter().cloned().collect::<Vec<_>>()),
             ("mime", self.mime.iter().cloned().collect()),
@@ -145,6 +158,7 @@ impl fmt::Display for Scope {
             ("include", self.include.iter().cloned().collect()),
             ("exclude", self.exclude.iter().cloned().collect()),
             ("revisits", revisits.into_iter().collect()),
+            ("partial", partial.into_iter().collect()),
         ];
         let mut first = true;
         let mut separate = |f: &mut fmt::Formatter<'_>| match std::mem::take(&mut first) {
@@ -190,6 +204,7 @@ impl FromStr for Scope {
                 ("include", _) => drop(scope.include.insert(value)),
                 ("exclude", _) => drop(scope.exclude.insert(value)),
                 ("revisits", _) if value == "drop" => scope.without_revisits = true,
+                ("partial", _) if value == "yes" => scope.partial = true,
                 _ => drop(scope.other.insert(parameter.to_owned())),
             }
         }
@@ -249,10 +264,30 @@ impl Scopes {
 
     /// Whether a summary with these scopes may call a lookup absent.
     pub fn covers(&self, lookup: &Lookup<'_>) -> bool {
+        !self.is_partial() && self.covers_if_looked_at(lookup)
+    }
+
+    /// Whether only single URIs were looked at.
+    pub fn is_partial(&self) -> bool {
+        self.0.iter().any(|scope| scope.partial)
+    }
+
+    fn covers_if_looked_at(&self, lookup: &Lookup<'_>) -> bool {
         let surt = lookup.surt().as_bytes();
         self.0
             .iter()
             .all(|scope| scope.covers(surt, lookup.wanted()))
+    }
+
+    /// Like [`limit`](Scopes::limit), for a lookup for which a map has this void. In a map of a
+    /// harvest, a void speaks for the very URI that was looked at.
+    pub(crate) fn limit_void(&self, lookup: &Lookup<'_>, void: &[u8]) -> Answer {
+        let own = Key::new(void);
+        let exact = own.reach() == Reach::Exact && own == Key::new(lookup.surt().as_bytes());
+        match self.is_partial() && exact && self.covers_if_looked_at(lookup) {
+            true => Answer::Absent,
+            false => self.limit(lookup, Answer::Absent),
+        }
     }
 
     /// Whether the answers of a summary for this SURT must be ignored.
@@ -354,9 +389,10 @@ mod tests {
             exclude in prop::collection::btree_set("\\PC{1,6}", 0..3),
             years in (prop::option::of(1990..2020u16), prop::option::of(1990..2020u16)),
             without_revisits: bool,
+            partial: bool,
         ) {
             let time = |year: Option<u16>| year.and_then(|year| Time::parse(year.to_string().as_bytes()));
-            let scope = Scope { status, mime, include, exclude, from: time(years.0), to: time(years.1), without_revisits, other: BTreeSet::new() };
+            let scope = Scope { status, mime, include, exclude, from: time(years.0), to: time(years.1), without_revisits, partial, other: BTreeSet::new() };
             prop_assert_eq!(scope.to_string().parse::<Scope>().unwrap(), scope);
         }
 

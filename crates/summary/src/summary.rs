@@ -144,6 +144,10 @@ pub trait Summary: Send + Sync {
     /// When the summary cannot be read.
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer>;
 
+    /// Says that nobody else can change the files of this summary, because they are copies that were
+    /// removed after they were opened. Lookups then do not check whether they were truncated.
+    fn set_private(&self) {}
+
     /// Looks up many URIs, in the order of `lookups`, without reporting the keys. Some kinds of
     /// summaries do this faster than one by one.
     ///

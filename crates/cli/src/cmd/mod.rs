@@ -10,14 +10,17 @@ use crate::printer::Printer;
 mod completions;
 mod evaluate;
 mod filter;
+mod harvest;
 mod index;
 mod keys;
+mod learn;
 mod lookup;
 mod man;
 mod map;
 mod memento;
 mod memgator;
 mod profile;
+mod route;
 mod segments;
 mod serve;
 mod timemap;
@@ -57,6 +60,9 @@ enum Command {
     Filter(filter::Filter),
     Map(map::Map),
     Segments(segments::Segments),
+    Route(route::Route),
+    Learn(learn::Learn),
+    Harvest(harvest::Harvest),
     Serve(serve::Serve),
     Timemap(timemap::TimeMap),
     Memento(memento::Memento),
@@ -88,6 +94,9 @@ impl Cli {
             Command::Filter(command) => command.run(out),
             Command::Map(command) => command.run(out),
             Command::Segments(command) => command.run(out),
+            Command::Route(command) => command.run(out),
+            Command::Learn(command) => command.run(out),
+            Command::Harvest(command) => command.run(out),
             Command::Serve(command) => command.run(out),
             Command::Timemap(command) => command.run(out),
             Command::Memento(command) => command.run(out),

@@ -17,10 +17,12 @@ use waypost_io::{Error, ErrorKind, IoContext};
 use waypost_memento::Replay;
 use waypost_surt::Dialect;
 
+use crate::decide::{Pattern, Period, Rules};
 use crate::registry::{Archive, ArchiveLimits, Registry, address, prefix};
 use section::{
-    COUNT, DURATION, Describer, Kind, NUMBER, OPTIONAL_SOCKET, PATH, PATHS, PROBABILITY, Problem,
-    RATE, Reader, SHARE, SIZE, SOCKET, SWITCH, TEXT, TIMES, Visitor, parsed, quoted,
+    COUNT, DURATION, Describer, Kind, NUMBER, OPTIONAL_COUNT, OPTIONAL_DURATION, OPTIONAL_SOCKET,
+    PATH, PATHS, PROBABILITY, PROBE, Problem, RATE, Reader, SHARE, SIZE, SOCKET, SWITCH, TEXT,
+    TIMES, Visitor, parsed, quoted, show_texts, texts,
 };
 
 /// The configuration of an aggregator.
@@ -57,6 +59,10 @@ pub struct ServerConfig {
     pub root: String,
     /// A folder that is served for all other paths.
     pub static_files: Option<PathBuf>,
+    /// A map that is served as `/.well-known/mementomap`.
+    pub mementomap: Option<PathBuf>,
+    /// The size of its pages.
+    pub mementomap_page: u64,
     /// Whether `/monitor` sends events.
     pub monitor: bool,
     /// Whether `/api/json` answers as Time Travel did, with arrays of URIs.
@@ -87,6 +93,8 @@ impl Default for ServerConfig {
             public_url: None,
             root: "/".to_owned(),
             static_files: None,
+            mementomap: None,
+            mementomap_page: 4 << 20,
             monitor: false,
             time_travel: false,
             max_connections: 4096,
@@ -108,6 +116,8 @@ impl ServerConfig {
         visitor.visit("public_url", &mut self.public_url, PUBLIC_URL);
         visitor.visit("root", &mut self.root, ROOT);
         visitor.visit("static_files", &mut self.static_files, PATH);
+        visitor.visit("mementomap", &mut self.mementomap, PATH);
+        visitor.visit("mementomap_page", &mut self.mementomap_page, SIZE);
         visitor.visit("monitor", &mut self.monitor, SWITCH);
         visitor.visit("time_travel", &mut self.time_travel, SWITCH);
         visitor.visit("max_connections", &mut self.max_connections, COUNT);
@@ -246,17 +256,47 @@ pub enum LogFormat {
 pub struct RoutingConfig {
     /// The share of held URIs that must be found.
     pub recall: f64,
+    /// How many archives are asked first. The others are asked only if these have nothing.
+    pub top: Option<usize>,
+    /// The share of requests to excluded archives that are made anyway, to measure the recall.
+    pub probe: f64,
+    /// Summaries that are older than this say nothing.
+    pub max_age: Option<Duration>,
+    /// A file for what is learned from traffic.
+    pub learned: Option<PathBuf>,
+    /// The time in which what was learned loses half of its weight.
+    pub half_life: Duration,
+    /// A folder for summaries that are downloaded.
+    pub downloads: Option<PathBuf>,
+    /// How often summaries are downloaded again.
+    pub refresh: Duration,
 }
 
 impl Default for RoutingConfig {
     fn default() -> RoutingConfig {
-        RoutingConfig { recall: 1.0 }
+        RoutingConfig {
+            recall: 1.0,
+            top: None,
+            probe: 0.0,
+            max_age: None,
+            learned: None,
+            half_life: Duration::from_secs(30 * 24 * 60 * 60),
+            downloads: None,
+            refresh: Duration::from_secs(24 * 60 * 60),
+        }
     }
 }
 
 impl RoutingConfig {
     fn visit(&mut self, visitor: &mut impl Visitor) {
         visitor.visit("recall", &mut self.recall, SHARE);
+        visitor.visit("top", &mut self.top, OPTIONAL_COUNT);
+        visitor.visit("probe", &mut self.probe, PROBE);
+        visitor.visit("max_age", &mut self.max_age, OPTIONAL_DURATION);
+        visitor.visit("learned", &mut self.learned, PATH);
+        visitor.visit("half_life", &mut self.half_life, DURATION);
+        visitor.visit("downloads", &mut self.downloads, PATH);
+        visitor.visit("refresh", &mut self.refresh, DURATION);
     }
 }
 
@@ -290,6 +330,9 @@ impl Archive {
         visitor.visit("allow_private", &mut self.allow_private, SWITCH);
         visitor.visit("dialect", &mut self.dialect, DIALECT);
         visitor.visit("summaries", &mut self.summaries, PATHS);
+        visitor.visit("sources", &mut self.sources, ADDRESSES);
+        visitor.visit("max_age", &mut self.max_age, OPTIONAL_DURATION);
+        self.rules.visit(visitor);
         self.limits.visit(visitor);
     }
 
@@ -311,6 +354,42 @@ impl Archive {
         }
     }
 }
+
+impl Rules {
+    fn visit(&mut self, visitor: &mut impl Visitor) {
+        visitor.visit("include", &mut self.include, PATTERNS);
+        visitor.visit("exclude", &mut self.exclude, PATTERNS);
+        visitor.visit("from", &mut self.from, PERIOD);
+        visitor.visit("until", &mut self.until, PERIOD);
+        visitor.visit("embargo", &mut self.embargo, OPTIONAL_DURATION);
+    }
+}
+
+const PATTERNS: Kind<Vec<Pattern>> = Kind {
+    read: |value| texts(value, "gov.uk", Pattern::parse),
+    show: |patterns| Some(show_texts(patterns.iter().map(Pattern::as_str))),
+};
+
+const ADDRESSES: Kind<Vec<String>> = Kind {
+    read: |value| {
+        texts(value, "https://archive.example/map.ukvs", |text| {
+            address(text).map(|_| text.to_owned())
+        })
+    },
+    show: |addresses| Some(show_texts(addresses.iter().map(String::as_str))),
+};
+
+const PERIOD: Kind<Option<Period>> = Kind {
+    read: |value| {
+        parsed(value, "2011", |text| match Period::parse(text) {
+            Some(period) => Ok(Some(period)),
+            None => Err(format!(
+                "invalid time `{text}`: write a year, or up to 14 digits as in 20110301"
+            )),
+        })
+    },
+    show: |period| period.map(|period| quoted(&period.to_string())),
+};
 
 const PUBLIC_URL: Kind<Option<String>> = Kind {
     read: |value| {
@@ -492,9 +571,12 @@ impl Config {
         let paths = [
             &mut self.archives,
             &mut self.server.static_files,
+            &mut self.server.mementomap,
             &mut self.cache.disk,
             &mut self.log.file,
             &mut self.log.benchmark,
+            &mut self.routing.learned,
+            &mut self.routing.downloads,
         ];
         for path in paths.into_iter().flatten() {
             *path = folder.join(&*path);

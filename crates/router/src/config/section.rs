@@ -309,6 +309,54 @@ pub(super) const PATHS: Kind<Vec<PathBuf>> = Kind {
     },
 };
 
+/// Reads an array of strings in some other form.
+pub(super) fn texts<T>(
+    value: &DeValue,
+    example: &str,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Vec<T>, String> {
+    let other = || format!("expected an array of strings, not {}", a(value));
+    let items = value.as_array().ok_or_else(other)?.iter();
+    let item = |item: &toml::Spanned<DeValue>| parse(text(item.get_ref(), example)?);
+    items.map(item).collect()
+}
+
+/// An array of strings.
+pub(super) fn show_texts<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+    let texts: Vec<String> = texts.map(quoted).collect();
+    format!("[{}]", texts.join(", "))
+}
+
+pub(super) const OPTIONAL_DURATION: Kind<Option<Duration>> = Kind {
+    read: |value| (DURATION.read)(value).map(Some),
+    show: |duration| duration.as_ref().and_then(DURATION.show),
+};
+
+pub(super) const OPTIONAL_COUNT: Kind<Option<usize>> = Kind {
+    read: |value| (COUNT.read)(value).map(Some),
+    show: |number| number.as_ref().and_then(COUNT.show),
+};
+
+/// A share that may be 0, as a number or in percent.
+pub(super) const PROBE: Kind<f64> = Kind {
+    read: |value| {
+        let share = match value.as_str() {
+            Some(text) => {
+                let number = text.trim().strip_suffix('%').map(str::trim);
+                let number = number.and_then(|number| number.parse::<f64>().ok());
+                let bad = || format!("invalid share `{text}`: write 0.01 or \"1%\"");
+                number.ok_or_else(bad)? / 100.0
+            }
+            None => float(value)?,
+        };
+        match (0.0..=1.0).contains(&share) {
+            true => Ok(share),
+            false => Err("must be between 0 and 1".to_owned()),
+        }
+    },
+    show: |share| Some(format!("{share:?}")),
+};
+
 fn show_path(path: &Path) -> String {
     quoted(&path.to_string_lossy())
 }

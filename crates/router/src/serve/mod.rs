@@ -16,10 +16,12 @@
 mod about;
 mod body;
 mod exchange;
+mod explain;
 mod files;
 mod found;
 mod monitor;
 mod operators;
+mod own_map;
 mod proxy;
 mod reply;
 pub(crate) mod route;
@@ -43,9 +45,10 @@ pub use about::About;
 
 use crate::answer::{self, Addresses};
 use crate::config::{ClientConfig, ServerConfig};
-use crate::{Aggregator, CacheDirective, Lookup, Router, Selection, Wanted, decide};
+use crate::{Aggregator, CacheDirective, Lookup, Router, Selection, Wanted, explanation};
 use exchange::Exchange;
 use found::LookedUp;
+use own_map::OwnMap;
 use reply::{
     Answer, TEXT, busy, error, method_not_allowed, not_found, plain, preflight, status_text, vary,
     with_body,
@@ -89,6 +92,7 @@ pub struct Server {
     aggregator: Arc<Aggregator>,
     options: Options,
     addresses: Addresses,
+    own_map: Option<OwnMap>,
     requests: Arc<Semaphore>,
     /// Becomes true when the server is told to stop.
     stopping: watch::Sender<bool>,
@@ -115,13 +119,20 @@ impl Server {
     /// `base` if there is none.
     pub fn new(aggregator: Arc<Aggregator>, options: Options, base: &str) -> Server {
         let public = options.config.public_url.as_deref();
+        let addresses = Addresses::new(public.unwrap_or(base));
         Server {
-            addresses: Addresses::new(public.unwrap_or(base)),
+            own_map: OwnMap::of(&options.config, addresses.base()),
+            addresses,
             aggregator,
             requests: Arc::new(Semaphore::new(options.config.max_requests)),
             stopping: watch::Sender::new(false),
             options,
         }
+    }
+
+    /// Why the map of the configuration can't be served, if it can't.
+    pub fn map_problem(&self) -> Option<&str> {
+        self.own_map.as_ref().and_then(OwnMap::problem)
     }
 
     /// The aggregator that answers.
@@ -198,6 +209,13 @@ impl Server {
             headers.insert(name, HeaderValue::from_static(value));
         }
         headers.insert(REQUEST_ID, exchange.number().into());
+        if let Some(map) = self
+            .own_map
+            .as_ref()
+            .filter(|_| exchange.kind != "mementomap")
+        {
+            headers.append(header::LINK, map.link.clone());
+        }
         exchange.finish(answer.status().as_u16());
         answer
     }
@@ -280,10 +298,37 @@ impl Server {
                 let router = self.aggregator.router();
                 let headers = &exchange.request.headers;
                 let lookup = lookup(&router, &target, Wanted::All, headers)?;
-                let decision = decide(router.registry(), &lookup);
+                let decision = router.decide(&lookup);
                 let json = answer::prediction(router.registry(), &decision, &target.uri);
                 plain(StatusCode::OK, "application/json", json.to_string())
             }
+            Route::Explain { target, json } => {
+                let router = self.aggregator.router();
+                let headers = &exchange.request.headers;
+                let lookup = lookup(&router, &target, Wanted::All, headers)?;
+                let decision = router.decide(&lookup);
+                let accept = headers.get(header::ACCEPT);
+                let accept = accept.and_then(|value| value.to_str().ok());
+                match accept.is_some_and(|accept| accept.contains("text/html")) && !json {
+                    true => {
+                        let page = explain::page(&router, &decision, &target.uri);
+                        plain(StatusCode::OK, "text/html; charset=utf-8", page)
+                    }
+                    false => {
+                        let (registry, decider) = (router.registry(), router.decider());
+                        let why = explanation(registry, decider, &decision, &target.uri);
+                        plain(StatusCode::OK, "application/json", why.to_string())
+                    }
+                }
+            }
+            Route::MementoMap(part) => match &self.own_map {
+                Some(map) => {
+                    let archives = self.aggregator.router();
+                    map.answer(part, &exchange.request.headers, archives.registry())
+                        .await
+                }
+                None => not_found(),
+            },
             Route::About => self.about(),
             Route::Monitor => self.monitor()?,
             Route::Root if self.options.config.static_files.is_none() => self.about(),
@@ -390,8 +435,11 @@ fn lookup(
     if let Some(id) = archives.ids().iter().find(unknown) {
         return Err(BadRequest(format!("Unknown archive: {id}")));
     }
+    let referer = headers.get(header::REFERER);
+    let referer = referer.and_then(|value| value.to_str().ok());
     Ok(Lookup {
         archives,
+        page: referer.and_then(explain::page_of),
         ..Lookup::new(&target.uri[..], wanted)
     })
 }

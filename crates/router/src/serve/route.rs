@@ -4,6 +4,7 @@
 //! it is given as a parameter instead, so that neither can be taken for the other:
 //! `/timemap/link?url=http%3A%2F%2Fa.example%2F&archives=a,b&from=2010&limit=10`.
 
+use waypost_archive::mementomap::MapPart;
 use waypost_memento::{Datetime, Format};
 
 use crate::Selection;
@@ -26,6 +27,14 @@ pub(crate) enum Route {
     },
     /// `prediction/json/URI`: which archives would be asked.
     Prediction(Target),
+    /// `explain/URI` or `explain/json/URI`: which archives would be asked, and why.
+    Explain {
+        target: Target,
+        /// Whether the path asks for JSON.
+        json: bool,
+    },
+    /// `/.well-known/mementomap`, whatever the root is.
+    MementoMap(MapPart),
     /// `about`.
     About,
     /// `monitor`.
@@ -75,6 +84,7 @@ pub(crate) struct BadRequest(pub(crate) String);
 const TIMEMAP: &str = "/timemap/{FORMAT}/{URI-R} (FORMAT => link|json|cdxj)";
 const TIMEGATE: &str = "/timegate/{URI-R}";
 const MEMENTO: &str = "/memento[/{FORMAT}|proxy]/{DATETIME}/{URI-R} (FORMAT => link|json|cdxj, DATETIME => YYYY[MM[DD[hh[mm[ss]]]]])";
+const EXPLAIN: &str = "/explain[/json]/{URI-R}";
 const PREDICTION: &str = "/prediction/json/{URI-R}";
 
 impl Route {
@@ -85,6 +95,8 @@ impl Route {
             Route::TimeGate(_) => "timegate",
             Route::Memento { .. } => "memento",
             Route::Prediction(_) => "prediction",
+            Route::Explain { .. } => "explain",
+            Route::MementoMap(_) => "mementomap",
             Route::About | Route::Root => "about",
             Route::Monitor => "monitor",
             Route::Other(_) | Route::Outside => "file",
@@ -93,6 +105,13 @@ impl Route {
 
     /// The route of a request target under a root, which starts and ends with a slash.
     pub(crate) fn of(root: &str, target: &str) -> Result<Route, BadRequest> {
+        let (start, query) = match target.split_once('?') {
+            Some((start, query)) => (start, Some(query)),
+            None => (target, None),
+        };
+        if let Some(part) = MapPart::of(start.trim_start_matches('/'), query) {
+            return Ok(Route::MementoMap(part));
+        }
         let Some(path) = target.strip_prefix(root) else {
             return Ok(Route::Outside);
         };
@@ -121,6 +140,14 @@ impl Route {
                 }
                 let (target, _) = rest.target(|| malformed(PREDICTION))?;
                 Ok(Route::Prediction(target))
+            }
+            "explain" => {
+                let (json, rest) = match rest.segment() {
+                    Some(("json", behind)) => (true, behind),
+                    _ => (false, rest),
+                };
+                let (target, _) = rest.target(|| malformed(EXPLAIN))?;
+                Ok(Route::Explain { target, json })
             }
             "about" => Ok(Route::About),
             "monitor" => Ok(Route::Monitor),

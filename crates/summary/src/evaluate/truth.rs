@@ -18,6 +18,16 @@ impl Holdings {
     /// # Errors
     /// If the holdings can't be read.
     pub fn truth(&self, samples: &[Lookups]) -> Result<(Vec<Vec<bool>>, Arc<Reading>)> {
+        let (captures, reading) = self.captures(samples)?;
+        Ok((captures.into_iter().map(held).collect(), reading))
+    }
+
+    /// For each sample of lookups, how many captures of each are held; and the total number of held
+    /// URI-Rs. Where the holdings have no captures, one stands for any number.
+    ///
+    /// # Errors
+    /// If the holdings can't be read.
+    pub fn captures(&self, samples: &[Lookups]) -> Result<(Vec<Vec<u64>>, Arc<Reading>)> {
         if let [source] = &self.input().sources[..]
             && source.path().is_file()
             && Profile::is_one(source)?
@@ -34,14 +44,16 @@ impl Holdings {
             progress,
             ..
         } = self.input();
-        self.held(|held| truth_of_held(held, samples, resources.memory, progress))
+        self.held(|held| captures_of_held(held, samples, resources.memory, progress))
     }
 }
 
-fn truth_of_profile(
-    source: &Source,
-    samples: &[Lookups],
-) -> Result<(Vec<Vec<bool>>, Arc<Reading>)> {
+/// Which lookups have captures.
+fn held(captures: Vec<u64>) -> Vec<bool> {
+    captures.into_iter().map(|captures| captures > 0).collect()
+}
+
+fn truth_of_profile(source: &Source, samples: &[Lookups]) -> Result<(Vec<Vec<u64>>, Arc<Reading>)> {
     let profile = Profile::of(source)?;
     if profile.policy() != Policy::Whole {
         return Err(Error::invalid(format!(
@@ -61,8 +73,11 @@ fn truth_of_profile(
             .in_file(source));
         }
         let answers = profile.lookup_all(&lookups.lookups())?;
-        let held = |answer: &Answer| answer.found().is_some();
-        truths.push(answers.iter().map(held).collect());
+        let captures = |answer: &Answer| match answer.found() {
+            Some(found) => found.frequency.captures.map_or(1, |n| n.value.max(1)),
+            None => 0,
+        };
+        truths.push(answers.iter().map(captures).collect());
     }
     let reading = Reading {
         urirs: profile.size().keys,
@@ -71,7 +86,7 @@ fn truth_of_profile(
     Ok((truths, Arc::new(reading)))
 }
 
-fn truth_of_hashes(hashes: &Filter, samples: &[Lookups]) -> Result<(Vec<Vec<bool>>, Arc<Reading>)> {
+fn truth_of_hashes(hashes: &Filter, samples: &[Lookups]) -> Result<(Vec<Vec<u64>>, Arc<Reading>)> {
     let mut truths = Vec::new();
     for lookups in samples {
         let dialect = hashes.head().dialect;
@@ -85,7 +100,7 @@ fn truth_of_hashes(hashes: &Filter, samples: &[Lookups]) -> Result<(Vec<Vec<bool
         let asked = lookups.iter().map(|(_, surt, _)| Hasher::Public.hash(surt));
         let mut held = Vec::new();
         hashes.contains_all(&asked.collect::<Vec<_>>(), &mut held)?;
-        truths.push(held);
+        truths.push(held.into_iter().map(u64::from).collect());
     }
     let reading = Reading {
         urirs: hashes.head().count,
@@ -99,14 +114,25 @@ fn truth_of_hashes(hashes: &Filter, samples: &[Lookups]) -> Result<(Vec<Vec<bool
 /// # Errors
 /// If spilled rows can't be read.
 pub fn truth_of_held(
-    held: &mut Held,
+    held_urirs: &mut Held,
     samples: &[Lookups],
     memory: usize,
     progress: &Progress,
 ) -> Result<Vec<Vec<bool>>> {
-    let mut truths: Vec<Vec<bool>> = samples
+    let captures = captures_of_held(held_urirs, samples, memory, progress)?;
+    Ok(captures.into_iter().map(held).collect())
+}
+
+/// For each sample of lookups, how many captures of each are in the gathered holdings.
+fn captures_of_held(
+    held: &mut Held,
+    samples: &[Lookups],
+    memory: usize,
+    progress: &Progress,
+) -> Result<Vec<Vec<u64>>> {
+    let mut truths: Vec<Vec<u64>> = samples
         .iter()
-        .map(|lookups| vec![false; lookups.len()])
+        .map(|lookups| vec![0; lookups.len()])
         .collect();
     let join = Join { samples };
     let pass = Pass {
@@ -117,7 +143,9 @@ pub fn truth_of_held(
     };
     reduce(held, &join, pass, |found, _| {
         for (truth, found) in truths.iter_mut().zip(found.held) {
-            found.into_iter().for_each(|lookup| truth[lookup] = true);
+            for (lookup, captures) in found {
+                truth[lookup] = captures;
+            }
         }
         Ok(())
     })?;
@@ -133,8 +161,8 @@ struct Join<'a> {
 struct Found {
     /// The next lookup that may match.
     next: Option<Vec<usize>>,
-    /// Held lookups.
-    held: Vec<Vec<usize>>,
+    /// Held lookups, with their captures.
+    held: Vec<Vec<(usize, u64)>>,
 }
 
 impl Reduce for Join<'_> {
@@ -160,7 +188,7 @@ impl Reduce for Join<'_> {
             }
             // Several spellings of a URI can have the same SURT.
             while *next < lookups.len() && lookups.surt(*next) == run.surt {
-                held.push(*next);
+                held.push((*next, run.counts.captures.max(1)));
                 *next += 1;
             }
         }

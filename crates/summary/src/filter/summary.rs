@@ -159,6 +159,10 @@ impl Summary for Filter {
         }
     }
 
+    fn set_private(&self) {
+        self.bytes.set_private();
+    }
+
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer> {
         let mut key = Vec::new();
         self.head().policy.cut(lookup.surt(), &mut key);

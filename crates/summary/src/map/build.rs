@@ -252,7 +252,7 @@ fn about(input: &Input, archive: &Archive, reading: &Reading) -> About {
 }
 
 /// The headers of a map with this second key.
-pub(crate) fn headers(about: &About, second: Option<&str>) -> Headers {
+pub fn headers(about: &About, second: Option<&str>) -> Headers {
     let mut headers = Headers::default();
     let mut keys: Vec<Value> = vec!["surt".into()];
     keys.extend(second.map(Value::from));

@@ -35,7 +35,7 @@ mod tests;
 mod tree;
 mod write;
 
-pub use build::{BuildReport, build, write_held, write_to};
+pub use build::{BuildReport, build, headers, write_held, write_to};
 pub use compact::{Budget, LeastCost, Report, Rule, SameSize, SourceMap, compact};
 pub use filtered::{
     Built, Filtered, FilteredBudget, Growth, compact_filtered, companion_of, growth,

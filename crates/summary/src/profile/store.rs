@@ -278,6 +278,10 @@ impl Summary for Profile {
         }
     }
 
+    fn set_private(&self) {
+        self.text.set_private();
+    }
+
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer> {
         let mut key = Vec::new();
         self.policy.cut(lookup.surt(), &mut key);

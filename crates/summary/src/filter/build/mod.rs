@@ -192,7 +192,12 @@ fn describe(reading: &Reading, scopes: &Scopes, metadata: &mut Metadata) -> Resu
             metadata.add("date", &day(last))?;
         }
         if metadata.get("coverage").is_empty() {
-            metadata.add("coverage", &format!("{}/{}", day(first), day(last)))?;
+            // To the second: the newer of two summaries of an archive decides.
+            let second = |time: waypost_index::timestamp::Time| {
+                format!("{}Z", time.to_string().replace(' ', "T"))
+            };
+            let span = format!("{}/{}", second(first), second(last));
+            metadata.add("coverage", &span)?;
         }
     }
     describe_scopes(scopes, metadata)

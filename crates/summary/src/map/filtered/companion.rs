@@ -115,6 +115,11 @@ impl Companion {
         self.filter.check_intact()
     }
 
+    /// Says that nobody else can change its file.
+    pub(crate) fn set_private(&self) {
+        self.filter.set_private();
+    }
+
     /// The size of its file in bytes.
     pub(crate) fn length(&self) -> u64 {
         self.filter.length()

@@ -258,6 +258,9 @@ impl Map {
     pub fn presence(&self, lookup: &Lookup<'_>, found: Option<&Found<'_>>) -> Result<Presence> {
         let frequency = match found {
             Some(found) if self.confirms(found, lookup.surt())? => Some(found.frequency),
+            Some(found) if found.frequency.is_void() => {
+                return Ok(self.about.scopes.limit_void(lookup, &found.key).presence());
+            }
             _ => None,
         };
         let answer = Answer::without_key(frequency);
@@ -505,12 +508,25 @@ impl Summary for Map {
         }
     }
 
+    fn set_private(&self) {
+        self.text.set_private();
+        self.table.set_private();
+        if let Some(companion) = &self.companion {
+            companion.set_private();
+        }
+    }
+
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer> {
         let answer = match self.find(lookup.surt(), None) {
             Some(found) if self.confirms(&found, lookup.surt())? => Answer::Present(Match {
                 key: Some(found.key.into_owned()),
                 frequency: found.frequency,
             }),
+            Some(found) if found.frequency.is_void() => {
+                let answer = self.about.scopes.limit_void(lookup, &found.key);
+                self.check_intact()?;
+                return Ok(answer);
+            }
             _ => Answer::Absent,
         };
         self.check_intact()?;
@@ -530,6 +546,9 @@ impl Summary for Map {
                         let frequency = match found {
                             Some(found) if self.confirms(&found, lookup.surt())? => {
                                 Some(found.frequency)
+                            }
+                            Some(found) if found.frequency.is_void() => {
+                                return Ok(self.about.scopes.limit_void(lookup, &found.key));
                             }
                             _ => None,
                         };

@@ -224,6 +224,10 @@ impl Table {
         Ok(self.bytes.check()?)
     }
 
+    pub(crate) fn set_private(&self) {
+        self.bytes.set_private();
+    }
+
     /// Uses a table as it was built.
     pub(crate) fn new(bytes: Mapped) -> Option<Table> {
         let number = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));

@@ -1,0 +1,487 @@
+//! What was learned from traffic: how often each archive had something, by parts of the key space.
+//!
+//! A lookup counts for an archive as a whole, for the top-level domain, for the registered domain and
+//! for the host. What was seen long ago counts less: it halves with every half-life. The chance that an
+//! archive has something is that of the most specific part, smoothed by that of the part above it, so
+//! that one lookup changes little and a hundred much.
+//!
+//! The counts are in memory, up to a number of them; those that changed are written to a file now and
+//! then, in one transaction. The file has hashes instead of hosts.
+
+use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use waypost_io::{Error, ErrorKind, IoContext};
+use waypost_surt::Surt;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// Hash of archive and part → hits, misses, mementos and seconds, all decayed, and when.
+const TALLIES: TableDefinition<u64, (f32, f32, f32, f32, u64)> = TableDefinition::new("tallies");
+
+/// How many parts are remembered. The ones that count least go first.
+const MOST: usize = 1 << 20;
+
+/// The weight of the part above, in lookups.
+const PRIOR: f64 = 4.0;
+
+/// What was learned from traffic.
+pub(crate) struct Learned {
+    half_life: Duration,
+    state: Mutex<State>,
+    database: Option<(PathBuf, Mutex<Option<Database>>)>,
+    /// Seconds since 1970.
+    clock: fn() -> u64,
+}
+
+#[derive(Default)]
+struct State {
+    tallies: HashMap<u64, Tally>,
+    changed: HashSet<u64>,
+}
+
+/// What happened when an archive was asked for URIs of one part.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Tally {
+    hits: f32,
+    misses: f32,
+    mementos: f32,
+    /// Of hits and misses.
+    seconds: f32,
+    /// When this was true.
+    at: u64,
+}
+
+impl Tally {
+    /// The tally as it counts at a later time. A clock that was set back changes nothing.
+    fn decayed(self, now: u64, half_life: Duration) -> Tally {
+        let halves = now.saturating_sub(self.at) as f64 / half_life.as_secs_f64().max(1.0);
+        let factor = (-halves * std::f64::consts::LN_2).exp() as f32;
+        Tally {
+            hits: self.hits * factor,
+            misses: self.misses * factor,
+            mementos: self.mementos * factor,
+            seconds: self.seconds * factor,
+            at: now.max(self.at),
+        }
+    }
+
+    fn lookups(&self) -> f64 {
+        f64::from(self.hits + self.misses)
+    }
+}
+
+/// What is expected of an archive.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Expectation {
+    /// The chance that it has something; `None` if it was never asked.
+    pub(crate) chance: Option<f64>,
+    /// Mementos per hit.
+    pub(crate) mementos: Option<f64>,
+    /// How long it takes to answer.
+    pub(crate) seconds: Option<f64>,
+    /// From how many lookups for the most specific part that is known.
+    pub(crate) lookups: f64,
+}
+
+fn seconds_since_1970() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs()
+}
+
+impl Learned {
+    /// Nothing yet, and nothing on disk.
+    pub(crate) fn new(half_life: Duration) -> Learned {
+        Learned {
+            half_life,
+            state: Mutex::default(),
+            database: None,
+            clock: seconds_since_1970,
+        }
+    }
+
+    /// Opens or creates a file. One that is damaged is set aside, and that is reported.
+    ///
+    /// # Errors
+    /// If another process uses it, or it cannot be created.
+    pub(crate) fn open(
+        path: &Path,
+        half_life: Duration,
+        report: &mut dyn FnMut(String),
+    ) -> waypost_io::Result<Learned> {
+        let opened = try_open(path);
+        let (database, tallies) = match opened {
+            Ok(opened) => opened,
+            Err(Problem::InUse) => {
+                let text = "another process uses this file".to_owned();
+                return Err(Error::new(ErrorKind::Invalid(text)).in_file(path.display()));
+            }
+            Err(Problem::Damaged(why)) if path.exists() => {
+                let mut aside = path.as_os_str().to_owned();
+                aside.push(".damaged");
+                std::fs::rename(path, &aside).doing("rename", path)?;
+                report(format!(
+                    "{}: {why}; it is set aside as {} and learning starts anew",
+                    path.display(),
+                    Path::new(&aside).display()
+                ));
+                try_open(path).map_err(|problem| problem.at(path))?
+            }
+            Err(problem) => return Err(problem.at(path)),
+        };
+        Ok(Learned {
+            state: Mutex::new(State {
+                tallies,
+                ..State::default()
+            }),
+            database: Some((path.to_owned(), Mutex::new(Some(database)))),
+            ..Learned::new(half_life)
+        })
+    }
+
+    /// Learns from one answer: whether an archive had mementos of a SURT, how many, and how long it
+    /// took to say so.
+    pub(crate) fn add(
+        &self,
+        archive: Seed,
+        parts: &Parts<'_>,
+        mementos: u64,
+        took: Option<Duration>,
+    ) {
+        let now = (self.clock)();
+        let mut state = self.state();
+        for key in parts.keys(archive) {
+            let tally = state.tallies.entry(key).or_default();
+            let mut counted = tally.decayed(now, self.half_life);
+            match mementos {
+                0 => counted.misses += 1.0,
+                _ => counted.hits += 1.0,
+            }
+            counted.mementos += mementos as f32;
+            let usual = counted.seconds / (counted.hits + counted.misses - 1.0).max(1.0);
+            counted.seconds += took.map_or(usual, |took| took.as_secs_f32());
+            *tally = counted;
+            state.changed.insert(key);
+        }
+        if state.tallies.len() > MOST {
+            state.forget(now, self.half_life);
+        }
+    }
+
+    /// What is known now, for the expectations of one lookup. `None` if nothing is.
+    pub(crate) fn view(&self) -> Option<View<'_>> {
+        let state = self.state();
+        (!state.tallies.is_empty()).then(|| View {
+            now: (self.clock)(),
+            half_life: self.half_life,
+            state,
+        })
+    }
+
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
+        self.state().tallies.is_empty()
+    }
+
+    /// Writes what changed.
+    ///
+    /// # Errors
+    /// If the file cannot be written. What changed is kept for the next time.
+    pub(crate) fn flush(&self) -> waypost_io::Result<()> {
+        let Some((path, database)) = &self.database else {
+            return Ok(());
+        };
+        let changed: Vec<(u64, Option<Tally>)> = {
+            let mut state = self.state();
+            let changed = std::mem::take(&mut state.changed);
+            let tally = |key: u64| (key, state.tallies.get(&key).copied());
+            changed.into_iter().map(tally).collect()
+        };
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let database = database.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(database) = database.as_ref() else {
+            return Ok(());
+        };
+        let write = || -> Result<(), redb::Error> {
+            let transaction = database.begin_write()?;
+            {
+                let mut table = transaction.open_table(TALLIES)?;
+                for (key, tally) in &changed {
+                    match tally {
+                        Some(t) => drop(
+                            table.insert(key, (t.hits, t.misses, t.mementos, t.seconds, t.at))?,
+                        ),
+                        None => drop(table.remove(key)?),
+                    }
+                }
+            }
+            transaction.commit()?;
+            Ok(())
+        };
+        // Damaged pages may make redb panic.
+        let written = catch_unwind(AssertUnwindSafe(write));
+        let why = match written {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the file is damaged".to_owned(),
+        };
+        self.state()
+            .changed
+            .extend(changed.iter().map(|(key, _)| key));
+        Err(Error::new(ErrorKind::Format(format!("cannot write: {why}"))).in_file(path.display()))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is known at one time.
+pub(crate) struct View<'a> {
+    now: u64,
+    half_life: Duration,
+    state: MutexGuard<'a, State>,
+}
+
+impl View<'_> {
+    /// What is expected of an archive.
+    pub(crate) fn expect(&self, archive: Seed, parts: &Parts<'_>) -> Expectation {
+        let mut expected = Expectation::default();
+        for key in parts.keys(archive) {
+            let Some(tally) = self.state.tallies.get(&key) else {
+                break;
+            };
+            let tally = tally.decayed(self.now, self.half_life);
+            let lookups = tally.lookups();
+            let above = expected.chance.unwrap_or(0.5);
+            let chance = (f64::from(tally.hits) + PRIOR * above) / (lookups + PRIOR);
+            expected.chance = Some(chance);
+            if tally.hits > 0.0 {
+                expected.mementos = Some(f64::from(tally.mementos / tally.hits));
+            }
+            if lookups > 0.0 {
+                expected.seconds = Some(f64::from(tally.seconds) / lookups);
+            }
+            expected.lookups = lookups;
+        }
+        expected
+    }
+}
+
+impl State {
+    /// Forgets the half that counts least.
+    fn forget(&mut self, now: u64, half_life: Duration) {
+        let weight = |tally: &Tally| tally.decayed(now, half_life).lookups();
+        let mut weights: Vec<f64> = self.tallies.values().map(weight).collect();
+        let middle = weights.len() / 2;
+        let (_, least, _) = weights.select_nth_unstable_by(middle, f64::total_cmp);
+        let least = *least;
+        let mut spare = self.tallies.len() - middle;
+        let State { tallies, changed } = self;
+        tallies.retain(|key, tally| {
+            // Many weigh the same, above all 1.
+            let forget = weight(tally) <= least && spare > 0;
+            if forget {
+                spare -= 1;
+                changed.insert(*key);
+            }
+            !forget
+        });
+    }
+}
+
+/// Why a file can't be opened.
+enum Problem {
+    InUse,
+    Damaged(String),
+}
+
+impl Problem {
+    fn at(self, path: &Path) -> Error {
+        let why = match self {
+            Problem::InUse => "another process uses this file".to_owned(),
+            Problem::Damaged(why) => why,
+        };
+        Error::new(ErrorKind::Invalid(why)).in_file(path.display())
+    }
+}
+
+fn try_open(path: &Path) -> Result<(Database, HashMap<u64, Tally>), Problem> {
+    let read = || -> Result<(Database, HashMap<u64, Tally>), redb::Error> {
+        let database = Database::create(path)?;
+        let transaction = database.begin_write()?;
+        transaction.open_table(TALLIES)?;
+        transaction.commit()?;
+        let mut tallies = HashMap::new();
+        let table = database.begin_read()?.open_table(TALLIES)?;
+        for row in table.iter()?.take(2 * MOST) {
+            let (key, value) = row?;
+            let (hits, misses, mementos, seconds, at) = value.value();
+            let numbers = [hits, misses, mementos, seconds];
+            if numbers.iter().all(|n| n.is_finite() && *n >= 0.0) {
+                let tally = Tally {
+                    hits,
+                    misses,
+                    mementos,
+                    seconds,
+                    at,
+                };
+                tallies.insert(key.value(), tally);
+            }
+        }
+        drop(table);
+        Ok((database, tallies))
+    };
+    match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(Ok(opened)) => Ok(opened),
+        Ok(Err(redb::Error::DatabaseAlreadyOpen)) => Err(Problem::InUse),
+        Ok(Err(error)) => Err(Problem::Damaged(error.to_string())),
+        Err(_) => Err(Problem::Damaged("the file is damaged".to_owned())),
+    }
+}
+
+/// The parts of the key space that a SURT belongs to, from all of it to its host.
+pub(crate) struct Parts<'a> {
+    authority: &'a [u8],
+    lengths: [usize; 4],
+}
+
+impl<'a> Parts<'a> {
+    pub(crate) fn of(surt: &Surt<'a>) -> Parts<'a> {
+        let authority = surt.authority();
+        let top = memchr::memchr(b',', authority).unwrap_or(authority.len());
+        let domain = surt.registered_domain().len().min(authority.len());
+        Parts {
+            authority,
+            lengths: [0, top, domain.max(top), authority.len()],
+        }
+    }
+
+    /// The hashes of the parts, for one archive.
+    fn keys(&self, archive: Seed) -> impl Iterator<Item = u64> {
+        let Parts { authority, lengths } = *self;
+        let mut before = usize::MAX;
+        lengths
+            .into_iter()
+            .filter(move |length| std::mem::replace(&mut before, *length) != *length)
+            .map(move |length| xxh3_64_with_seed(&authority[..length], archive.0))
+    }
+}
+
+/// The hash of an archive's id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seed(u64);
+
+impl Seed {
+    pub(crate) fn of(archive: &str) -> Seed {
+        Seed(xxh3_64_with_seed(archive.as_bytes(), 0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    fn parts(text: &str) -> Parts<'_> {
+        Parts::of(&Surt::new(text.as_bytes()))
+    }
+
+    fn expect(learned: &Learned, archive: &str, surt: &str) -> Expectation {
+        let view = learned.view();
+        view.map(|view| view.expect(Seed::of(archive), &parts(surt)))
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn what_was_seen_changes_what_is_expected_of_its_neighbours() {
+        let learned = Learned::new(30 * DAY);
+        let (news, shop) = ("pt,sapo,news)/a", "com,shop)/");
+        assert_eq!(expect(&learned, "pwa", news).chance, None);
+        for _ in 0..50 {
+            learned.add(
+                Seed::of("pwa"),
+                &parts(news),
+                8,
+                Some(Duration::from_secs(2)),
+            );
+            learned.add(
+                Seed::of("pwa"),
+                &parts(shop),
+                0,
+                Some(Duration::from_secs(1)),
+            );
+        }
+        let chance = |uri: &str| expect(&learned, "pwa", uri).chance.unwrap();
+        assert!(chance("pt,sapo,news)/b") > 0.9);
+        assert!(chance("pt,sapo)/") > 0.85, "another host of the domain");
+        assert!(chance("pt,other)/") > 0.8, "another domain of .pt");
+        assert!(chance("com,shop)/b") < 0.1);
+        let at_news = expect(&learned, "pwa", news);
+        assert!((at_news.mementos.unwrap() - 8.0).abs() < 1e-3);
+        assert!((at_news.seconds.unwrap() - 2.0).abs() < 1e-3);
+        assert_eq!(expect(&learned, "ia", news).chance, None);
+    }
+
+    #[test]
+    fn what_was_seen_long_ago_counts_less_and_a_clock_set_back_changes_nothing() {
+        let tally = Tally {
+            hits: 8.0,
+            misses: 4.0,
+            mementos: 16.0,
+            seconds: 2.0,
+            at: 100 * 86_400,
+        };
+        let later = tally.decayed(tally.at + 60 * 86_400, 30 * DAY);
+        assert!((later.hits - 2.0).abs() < 1e-4 && (later.misses - 1.0).abs() < 1e-4);
+        assert_eq!(tally.decayed(0, 30 * DAY), tally);
+    }
+
+    #[test]
+    fn what_was_learned_survives_and_a_damaged_file_is_set_aside() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("learned.redb");
+        let mut reports = Vec::new();
+        let mut report = |text: String| reports.push(text);
+        let learned = Learned::open(&path, 30 * DAY, &mut report).unwrap();
+        learned.add(Seed::of("a"), &parts("com,a)/"), 3, None);
+        learned.flush().unwrap();
+        let expected = expect(&learned, "a", "com,a)/").chance.unwrap();
+        assert!(
+            Learned::open(&path, 30 * DAY, &mut report).is_err(),
+            "in use"
+        );
+        drop(learned);
+        let learned = Learned::open(&path, 30 * DAY, &mut report).unwrap();
+        let again = expect(&learned, "a", "com,a)/").chance.unwrap();
+        assert!((expected - again).abs() < 1e-3);
+        drop(learned);
+        std::fs::write(&path, b"garbage, and more of it than fits a header").unwrap();
+        let learned = Learned::open(&path, 30 * DAY, &mut report).unwrap();
+        assert!(learned.is_empty());
+        assert!(path.with_extension("redb.damaged").exists());
+        assert_eq!(reports.len(), 1);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut state = State::default();
+        for key in 0..1000 {
+            let hits = (key % 7) as f32;
+            let tally = Tally {
+                hits,
+                ..Tally::default()
+            };
+            state.tallies.insert(key, tally);
+        }
+        state.forget(0, DAY);
+        assert!(state.tallies.len() <= 501, "{}", state.tallies.len());
+        assert!(state.tallies.values().any(|tally| tally.hits == 6.0));
+    }
+}

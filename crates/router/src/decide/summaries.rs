@@ -1,0 +1,297 @@
+//! The summaries of an archive: opened, watched, and replaced without a pause.
+//!
+//! Each archive has a [`Shelf`]. Lookups take what is on it; a watcher compares the files with what was
+//! opened, and puts another set there when they change. A set is never changed while it is in use.
+//!
+//! | what happens to a file | until it is opened again |
+//! |---|---|
+//! | another file takes its place | the old content answers |
+//! | it is overwritten or truncated | the archive is unknown |
+//! | it vanishes or can't be trusted | the archive is unknown |
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime};
+
+use waypost_io::Stamp;
+use waypost_summary::Summary;
+
+use super::snapshot::{self, Refusal, Snapshot};
+
+/// The summaries of an archive.
+#[derive(Default)]
+pub(crate) struct Shelf {
+    current: RwLock<Arc<SummarySet>>,
+    /// Held while files are compared and opened.
+    refreshing: Mutex<()>,
+}
+
+/// The summaries of an archive at some time.
+#[derive(Default)]
+pub(crate) struct SummarySet {
+    pub(crate) entries: Vec<Entry>,
+}
+
+/// A file that the registry names, or one in a folder that it names.
+#[derive(Clone)]
+pub(crate) struct Entry {
+    pub(crate) path: PathBuf,
+    pub(crate) name: Arc<str>,
+    pub(crate) state: State,
+    /// What answered last: a file that is only the beginning of it was cut off.
+    last: Option<Arc<OpenSummary>>,
+}
+
+#[derive(Clone)]
+pub(crate) enum State {
+    /// It answers.
+    Open(Arc<OpenSummary>),
+    /// It can't be trusted: as it was, and why.
+    Refused(Option<Stamp>, Arc<str>),
+}
+
+/// A summary that answers.
+pub(crate) struct OpenSummary {
+    pub(crate) summary: Box<dyn Summary>,
+    stamps: Vec<(PathBuf, Stamp)>,
+    copy: fs::File,
+    /// When it was built.
+    built: SystemTime,
+    opened: Instant,
+    /// Its age when it was opened; `None` if it was built in the future.
+    age: Option<Duration>,
+}
+
+impl OpenSummary {
+    fn new(snapshot: Snapshot) -> OpenSummary {
+        let Snapshot {
+            summary,
+            stamps,
+            copy,
+        } = snapshot;
+        let path = stamps.first().map(|(path, _)| path.clone());
+        let modified = path.and_then(|path| fs::metadata(path).ok()?.modified().ok());
+        let about = summary.about();
+        // Without a date of its own, `updated` is only the time of the newest capture.
+        let dated = about.updated.filter(|updated| about.last < Some(*updated));
+        let dated = dated.and_then(|time| {
+            let seconds = u64::try_from(time.unix()).ok()?;
+            Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+        });
+        let built = dated.or(modified).unwrap_or(SystemTime::UNIX_EPOCH);
+        OpenSummary {
+            age: SystemTime::now().duration_since(built).ok(),
+            opened: Instant::now(),
+            summary,
+            stamps,
+            copy,
+            built,
+        }
+    }
+
+    /// How old it is, at least. A clock that was set back does not make it younger. `None` if it was
+    /// built in the future, so that its age can't be known.
+    pub(crate) fn age(&self) -> Option<Duration> {
+        let by_clock = SystemTime::now().duration_since(self.built).ok()?;
+        Some(by_clock.max(self.age? + self.opened.elapsed()))
+    }
+
+    fn is_unchanged(&self) -> bool {
+        self.stamps
+            .iter()
+            .all(|(path, stamp)| Stamp::of_path(path).ok().as_ref() == Some(stamp))
+    }
+
+    /// Whether the file at its path is still the one that was opened, but has changed.
+    fn was_overwritten(&self) -> bool {
+        let inode = |stamp: &Stamp| {
+            stamp
+                .tag
+                .rsplit_once('-')
+                .map(|(inode, _)| inode.to_owned())
+        };
+        self.stamps.iter().any(|(path, stamp)| {
+            let now = Stamp::of_path(path).ok();
+            now.is_some_and(|now| now != *stamp && inode(&now) == inode(stamp))
+        })
+    }
+}
+
+/// A warning about a summary.
+pub(crate) type Warning = String;
+
+impl Shelf {
+    /// What answers now.
+    pub(crate) fn current(&self) -> Arc<SummarySet> {
+        let current = self.current.read();
+        Arc::clone(&current.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn put(&self, set: SummarySet) {
+        let current = self.current.write();
+        *current.unwrap_or_else(PoisonError::into_inner) = Arc::new(set);
+    }
+
+    /// Compares the files with what was opened, and opens what is new. If `settle` is set, a file that
+    /// is being written at the moment is left for the next time.
+    pub(crate) fn refresh(
+        &self,
+        archive: &str,
+        paths: &[PathBuf],
+        room: &Path,
+        settle: bool,
+        warn: &mut dyn FnMut(Warning),
+    ) {
+        let guard = self.refreshing.lock();
+        let _guard = guard.unwrap_or_else(PoisonError::into_inner);
+        let before = self.current();
+        let files = files_of(paths);
+        let known = |path: &Path| before.entries.iter().find(|entry| entry.path == path);
+        let unchanged = |path: &PathBuf| match known(path).map(|entry| &entry.state) {
+            Some(State::Open(open)) => open.is_unchanged(),
+            Some(State::Refused(stamp, _)) => *stamp == Stamp::of_path(path).ok(),
+            None => false,
+        };
+        if files.len() == before.entries.len() && files.iter().all(unchanged) {
+            return;
+        }
+        // First, what can no longer be trusted; opening takes a while.
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut distrusted = false;
+        for path in &files {
+            let name: Arc<str> = path.display().to_string().into();
+            let last = known(path).and_then(|entry| entry.last.clone());
+            let state = match known(path).map(|entry| entry.state.clone()) {
+                Some(State::Open(open)) if open.was_overwritten() || !path.exists() => {
+                    distrusted = true;
+                    State::Refused(None, "it was changed in place".into())
+                }
+                Some(state) => state,
+                None => State::Refused(None, "not read yet".into()),
+            };
+            entries.push(Entry {
+                path: path.clone(),
+                name,
+                state,
+                last,
+            });
+        }
+        if distrusted || entries.len() != before.entries.len() {
+            self.put(SummarySet {
+                entries: entries.clone(),
+            });
+        }
+        for entry in &mut entries {
+            if unchanged(&entry.path) {
+                continue;
+            }
+            let Ok(stamp) = Stamp::of_path(&entry.path) else {
+                let why = "the file is missing".to_owned();
+                warn(warning(archive, entry, &why));
+                entry.state = State::Refused(None, why.into());
+                continue;
+            };
+            if settle && is_recent(&entry.path) {
+                continue;
+            }
+            let last = entry.last.as_ref();
+            if last.is_some_and(|open| snapshot::is_cut_off(&entry.path, &open.copy)) {
+                let why = "it is only the beginning of what it was".to_owned();
+                warn(warning(archive, entry, &why));
+                entry.state = State::Refused(Some(stamp), why.into());
+                continue;
+            }
+            match snapshot::open(&entry.path, room) {
+                Ok(snapshot) => {
+                    let open = Arc::new(OpenSummary::new(snapshot));
+                    entry.last = Some(Arc::clone(&open));
+                    entry.state = State::Open(open);
+                }
+                // The next check opens it.
+                Err(Refusal::Changing) => {}
+                Err(Refusal::Unusable(why)) => {
+                    warn(warning(archive, entry, &why));
+                    entry.state = State::Refused(Some(stamp), why.into());
+                }
+            }
+        }
+        self.put(SummarySet { entries });
+    }
+
+    /// Takes a summary that failed during a lookup out of use.
+    pub(crate) fn distrust(&self, failed: &Arc<OpenSummary>, why: &str) {
+        let mut entries = self.current().entries.clone();
+        for entry in &mut entries {
+            if let State::Open(open) = &entry.state
+                && Arc::ptr_eq(open, failed)
+            {
+                let stamp = open.stamps.first().map(|(_, stamp)| stamp.clone());
+                entry.state = State::Refused(stamp, why.into());
+            }
+        }
+        self.put(SummarySet { entries });
+    }
+}
+
+fn warning(archive: &str, entry: &Entry, why: &str) -> Warning {
+    let path = entry.path.display().to_string();
+    let why = why.strip_prefix(&path).unwrap_or(why);
+    let why = why.trim_start_matches([':', ' ']);
+    format!(
+        "archive {archive}: cannot use {path}: {why}; the archive is asked for everything that no other summary rules out"
+    )
+}
+
+/// Whether a file was written within the last second, and so may not be complete.
+fn is_recent(path: &Path) -> bool {
+    let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
+    modified.is_ok_and(|at| {
+        let age = SystemTime::now().duration_since(at);
+        age.is_ok_and(|age| age < Duration::from_secs(1))
+    })
+}
+
+/// The files that paths stand for: themselves, or those in a folder that may be summaries.
+fn files_of(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let Ok(listed) = fs::read_dir(path) else {
+            continue;
+        };
+        let mut inside: Vec<PathBuf> = listed
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| path.is_file() && may_be_summary(path))
+            .collect();
+        inside.sort();
+        files.extend(inside);
+    }
+    files.dedup();
+    files
+}
+
+/// Whether a file in a folder is a summary by its name. Files that go with a map are not.
+fn may_be_summary(path: &Path) -> bool {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+        return false;
+    };
+    let plain = [".gz", ".zst", ".bz2"]
+        .iter()
+        .find_map(|suffix| name.strip_suffix(suffix))
+        .unwrap_or(name);
+    let companion = plain
+        .strip_suffix(".filter")
+        .and_then(|stem| stem.rsplit_once('.'))
+        .is_some_and(|(_, identity)| {
+            identity.len() == 16 && identity.bytes().all(|byte| byte.is_ascii_hexdigit())
+        });
+    !name.starts_with('.')
+        && !companion
+        && [".ukvs", ".cdxj", ".filter"]
+            .iter()
+            .any(|suffix| plain.ends_with(suffix))
+}
