@@ -22,6 +22,11 @@ pub(crate) fn node_packages() -> Option<PathBuf> {
     named("WAYPOST_NODE")
 }
 
+/// Chromium, which `WAYPOST_CHROMIUM` names.
+pub(crate) fn chromium() -> Option<PathBuf> {
+    named("WAYPOST_CHROMIUM")
+}
+
 fn named(variable: &str) -> Option<PathBuf> {
     match std::env::var_os(variable) {
         Some(path) => Some(path.into()),

@@ -8,3 +8,5 @@ mod peers;
 
 #[path = "oracle/scipy.rs"]
 mod scipy;
+#[path = "oracle/statistics.rs"]
+mod statistics;

@@ -131,11 +131,12 @@ impl Page {
         self.tables += 1;
         let id = format!("table-{}", self.tables);
         let html = format!(
-            "<div class=\"sheet-table\"><div class=\"bar\"><b id=\"{id}-title\">{0}</b><button type=\"button\" class=\"csv\" data-table=\"{id}\" data-file=\"{1}.csv\" aria-label=\"Save as CSV: {0}\">Save as CSV</button></div>\n\
-             <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"{id}-title\"><table id=\"{id}\" aria-labelledby=\"{id}-title\">\n{2}\n</table></div></div>\n",
+            "<div class=\"sheet-table{3}\"><div class=\"bar\"><b id=\"{id}-title\">{0}</b><button type=\"button\" class=\"csv\" data-table=\"{id}\" data-file=\"{1}.csv\" aria-label=\"Save as CSV: {0}\">Save as CSV</button></div>\n\
+             <div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-labelledby=\"{id}-title\"><table id=\"{id}\" aria-labelledby=\"{id}-title\">\n{2}\n</table></div></div>\n",
             escape(title),
             slug(title),
-            table.html()
+            table.html(),
+            if table.columns() <= 2 { " narrow" } else { "" }
         );
         self.body().push_str(&html);
     }

@@ -56,7 +56,7 @@ header h1{font-size:1.3rem;margin:.8rem 0 .2rem}#note{margin:.2rem 0 .6rem;color
 #stage{position:relative;overflow:hidden;flex:1;min-height:24rem;margin:0 1rem 1rem}\
 #stage button{position:absolute;border:1px solid var(--paper);border-radius:.25rem;text-align:left;vertical-align:top;overflow:hidden;\
 padding:.1rem .35rem;color:#10202e;font-size:.82rem;line-height:1.25;white-space:nowrap;text-overflow:ellipsis;display:block}\
-#stage button small{display:block;font-size:.72rem;color:#2b3c4c;overflow:hidden;text-overflow:ellipsis}\
+#stage button small{display:block;font-size:.72rem;color:#10202e;overflow:hidden;text-overflow:ellipsis}\
 #stage button:hover,#stage button:focus-visible{filter:brightness(1.08);outline:2px solid var(--ink);z-index:1}";
 
 const SCRIPT: &str = r#"
@@ -71,7 +71,12 @@ function label(piece) {
   const last = key.slice(Math.max(key.lastIndexOf(","), key.lastIndexOf("/")) + 1);
   return key.includes("/") ? "/" + last : last;
 }
-function depth(piece) { return 1 + Math.max(0, ...piece.c.map(depth)); }
+// Cells narrower than this are not drawn.
+const least = 3;
+function depth(piece, width) {
+  const below = piece.c.map(part => [part, width * part.s / Math.max(1, piece.s)]).filter(([, width]) => width >= least);
+  return 1 + Math.max(0, ...below.map(([part, width]) => depth(part, width)));
+}
 function button(text, act) {
   const made = document.createElement("button");
   made.type = "button";
@@ -82,11 +87,13 @@ function button(text, act) {
 let shown = root;
 function draw(piece, left, width, level, tall, hue, top) {
   const pixels = width * stage.clientWidth;
-  if (pixels < 3) return;
+  if (pixels < least) return;
   const made = button(label(piece), () => show(piece));
   made.dataset.tip = piece.n + "\n" + piece.t;
-  made.setAttribute("aria-label", piece.n + ", " + piece.t);
-  if (pixels < 24) made.textContent = "";
+  if (pixels < 24) {
+    made.setAttribute("aria-label", made.textContent);
+    made.textContent = "";
+  }
   else if (tall > 42 && pixels > 90) {
     const more = document.createElement("small");
     more.textContent = (100 * piece.s / Math.max(1, top.s)).toFixed(1) + "%";
@@ -107,7 +114,7 @@ function show(top) {
   path.replaceChildren();
   for (let piece = top; piece; piece = piece.above) path.prepend(button(label(piece), () => show(piece)));
   note.textContent = top.n + ": " + top.t;
-  const levels = depth(top);
+  const levels = depth(top, stage.clientWidth);
   const tall = Math.max(26, Math.min(120, Math.floor(stage.clientHeight / levels)));
   stage.style.minHeight = Math.max(384, tall * levels) + "px";
   draw(top, 0, 1, 0, tall, 205, top);

@@ -49,6 +49,11 @@ impl Table {
         self.rows.is_empty()
     }
 
+    /// The number of columns.
+    pub(crate) fn columns(&self) -> usize {
+        self.align.len()
+    }
+
     /// The number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()

@@ -110,6 +110,8 @@ pub enum By {
     Language,
     /// The media type.
     Mime,
+    /// The class of the URI-R: see [`Classes`](crate::Classes).
+    Class,
 }
 
 impl By {
@@ -120,6 +122,7 @@ impl By {
             By::Month => "month",
             By::Language => "language",
             By::Mime => "mime",
+            By::Class => "class",
         }
     }
 
@@ -129,11 +132,12 @@ impl By {
             By::Year | By::Month => "datetime",
             By::Language => "language",
             By::Mime => "mime",
+            By::Class => "class",
         }
     }
 
     fn of_name(name: &str) -> Option<By> {
-        [By::Year, By::Month, By::Language, By::Mime]
+        [By::Year, By::Month, By::Language, By::Mime, By::Class]
             .into_iter()
             .find(|by| by.name() == name)
     }

@@ -51,6 +51,7 @@
 //! index, in `waypost-index`, says which.
 
 mod about;
+mod classes;
 mod error;
 pub mod evaluate;
 pub mod filter;
@@ -59,15 +60,18 @@ pub mod holdings;
 mod lookup;
 pub mod map;
 mod open;
+mod power;
 pub mod profile;
 mod scope;
 mod summary;
 pub mod ukvs;
 
 pub use about::{About, Archive, By, Texts};
+pub use classes::Classes;
 pub use error::{Error, ErrorKind, Result};
 pub use frequency::{Frequency, Number, Sureness};
 pub use lookup::{Lookup, LookupBatch, LookupBuffer, SurtWriter};
 pub use open::{from_bytes, kind_of_source, open, open_source};
+pub use power::PowerFit;
 pub use scope::{Scope, Scopes};
 pub use summary::{Answer, Kind, Match, Presence, Size, Summary, combine};

@@ -23,6 +23,7 @@ mod profile;
 mod route;
 mod segments;
 mod serve;
+mod stats;
 mod timemap;
 mod worker;
 
@@ -60,6 +61,7 @@ enum Command {
     Filter(filter::Filter),
     Map(map::Map),
     Segments(segments::Segments),
+    Stats(Box<stats::Stats>),
     Route(route::Route),
     Learn(learn::Learn),
     Harvest(harvest::Harvest),
@@ -94,6 +96,7 @@ impl Cli {
             Command::Filter(command) => command.run(out),
             Command::Map(command) => command.run(out),
             Command::Segments(command) => command.run(out),
+            Command::Stats(command) => command.run(out),
             Command::Route(command) => command.run(out),
             Command::Learn(command) => command.run(out),
             Command::Harvest(command) => command.run(out),

@@ -54,9 +54,15 @@ impl Bars {
             let value = series.values.get(at).copied().unwrap_or(0.0);
             if value.is_finite() { value } else { 0.0 }
         };
-        let tops = (0..self.categories.len())
-            .map(|at| self.series.iter().map(|series| value(series, at)).sum());
-        let scale = self.y.scale(tops);
+        let tops = (0..self.categories.len()).map(|at| {
+            self.series
+                .iter()
+                .map(|series| value(series, at))
+                .sum::<f64>()
+        });
+        // On a logarithmic axis, also the smallest bar has a height.
+        let tops: Vec<f64> = tops.collect();
+        let scale = self.y.scale(tops.iter().flat_map(|top| [*top, top / 2.0]));
         frame.vertical(&scale, &self.y.label);
         let count = self.categories.len().max(1) as f64;
         let (width, height) = frame.size();

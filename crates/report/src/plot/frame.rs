@@ -39,7 +39,7 @@ impl Frame {
         if series.len() > 1 {
             let mut x = 4.0;
             for (at, name) in series.iter().enumerate() {
-                let width = 26.0 + CHARACTER * name.chars().count() as f64;
+                let width = 32.0 + CHARACTER * name.chars().count() as f64;
                 if x + width > WIDTH && x > 4.0 {
                     (x, top) = (4.0, top + 18.0);
                 }

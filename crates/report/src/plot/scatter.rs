@@ -113,7 +113,10 @@ impl Plot {
             ];
             let free = places.into_iter().find_map(|(left, base)| {
                 let area = (left, base - 10.0, left + long, base + 3.0);
-                let inside = area.0 > frame.x(0.0) && area.2 < right && area.1 > 0.0;
+                let inside = area.0 > frame.x(0.0)
+                    && area.2 < right
+                    && area.1 > 0.0
+                    && area.3 < frame.y(0.0);
                 (inside && !taken.iter().any(|other| overlap(other, &area))).then_some(area)
             });
             let Some(area) = free else {

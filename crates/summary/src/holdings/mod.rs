@@ -16,6 +16,8 @@ mod reduce;
 mod run;
 mod sniff;
 
+use std::sync::Arc;
+
 use waypost_index::key::KeyCheck;
 use waypost_index::rejects::{Rejects, RejectsFile};
 use waypost_index::scan::{self, At, Job, Tally};
@@ -26,6 +28,7 @@ use waypost_io::{Resources, Source};
 use waypost_surt::Dialect;
 
 use crate::about::By;
+use crate::classes::Classes;
 use crate::error::{Error, ErrorKind, Result};
 
 pub(crate) use crate::lookup::escaped;
@@ -34,8 +37,9 @@ pub use kept::Holdings;
 pub use list::BadUri;
 pub(crate) use list::check_filters;
 pub use partial::{Gather, Held};
-pub(crate) use reduce::{Pass, Reduce, reduce};
-pub(crate) use run::{Run, Span};
+pub use reduce::{Pass, Reduce, reduce};
+pub use run::Run;
+pub(crate) use run::Span;
 pub use sniff::Content;
 pub(crate) use sniff::{content_of, tell};
 
@@ -50,6 +54,8 @@ pub struct Input {
     pub select: Select,
     /// The second key.
     pub by: Option<By>,
+    /// The classes that [`By::Class`] counts by.
+    pub classes: Option<Arc<Classes>>,
     /// Whether each input is a separate source.
     pub each_a_source: bool,
     /// Limits on memory and threads, and the folder for temporary files.
@@ -70,6 +76,7 @@ impl Input {
             dialect: Dialect::default(),
             select: Select::default(),
             by: None,
+            classes: None,
             each_a_source: false,
             resources: Resources::default(),
             strict: false,
@@ -117,7 +124,26 @@ const MOST_SOURCES: usize = 64;
 ///
 /// # Errors
 /// If it can't be read, or is neither an index nor a list.
-pub fn gather(input: &Input, mut rejects: Option<&mut RejectsFile>) -> Result<(Held, Reading)> {
+pub fn gather(input: &Input, rejects: Option<&mut RejectsFile>) -> Result<(Held, Reading)> {
+    let gather = Gather::new(input.dialect, input.by, &input.resources);
+    let gather = gather.with_classes(input.classes.clone());
+    let (mut held, mut reading) = scan_input(input, |source| gather.of_source(source), rejects)?;
+    input.progress.begin(Phase::Sorting, None);
+    reading.finish(&mut held)?;
+    Ok((held, reading))
+}
+
+/// Scans the whole input once with any job. `job` returns the job for the captures of a source; it
+/// is 0 for all of them if they are not counted separately. [`Reading::finish`] adds what the
+/// gathered holdings say.
+///
+/// # Errors
+/// If it can't be read, or is neither an index nor a list.
+pub fn scan_input<J: Job>(
+    input: &Input,
+    job: impl Fn(usize) -> J,
+    mut rejects: Option<&mut RejectsFile>,
+) -> Result<(J::Partial, Reading)> {
     if input.each_a_source && input.sources.len() > MOST_SOURCES {
         return Err(Error::invalid(format!(
             "{} inputs are more sources than the {MOST_SOURCES} that can be told apart in one run: \
@@ -129,8 +155,8 @@ pub fn gather(input: &Input, mut rejects: Option<&mut RejectsFile>) -> Result<(H
     input.select.dialect(input.dialect);
     let sniffed = sniff::sniff(&input)?;
     let contents = sniffed.contents;
-    let gather = Gather::new(input.dialect, input.by, &input.resources);
-    let mut held = gather.empty();
+    let first = job(0);
+    let mut whole = first.empty();
     let mut reading = Reading {
         damage: sniffed.damages,
         ..Reading::default()
@@ -164,8 +190,8 @@ pub fn gather(input: &Input, mut rejects: Option<&mut RejectsFile>) -> Result<(H
             check_filters(&input.select, &sources[0])?;
         }
         let job = match input.each_a_source {
-            true => gather.of_source(start),
-            false => gather.of_source(0),
+            true => &job(start),
+            false => &first,
         };
         let options = scan::Options {
             select: input.select.clone(),
@@ -176,15 +202,13 @@ pub fn gather(input: &Input, mut rejects: Option<&mut RejectsFile>) -> Result<(H
             block: None,
             pieces: input.pieces.clone(),
         };
-        let (more, outcome) = scan::scan(sources, &job, options)?;
-        gather.merge(&mut held, more, At::default())?;
+        let (more, outcome) = scan::scan(sources, job, options)?;
+        first.merge(&mut whole, more, At::default())?;
         reading.take(outcome, list);
         start = end;
     }
     reading.contents = contents;
-    input.progress.begin(Phase::Sorting, None);
-    reading.finish(&mut held)?;
-    Ok((held, reading))
+    Ok((whole, reading))
 }
 
 /// Reads the whole input and returns its URI-Rs in order: see [`reduce()`].
@@ -249,7 +273,11 @@ impl Reading {
         self.damage.extend(outcome.damage);
     }
 
-    fn finish(&mut self, held: &mut Held) -> Result<()> {
+    /// Adds what the gathered holdings say: URI-Rs, order, the oldest and the newest capture.
+    ///
+    /// # Errors
+    /// When spilled rows cannot be merged.
+    pub fn finish(&mut self, held: &mut Held) -> Result<()> {
         self.sorted = !held.in_order();
         self.urirs = held.urirs()?;
         (self.first, self.last) = (held.first(), held.last());

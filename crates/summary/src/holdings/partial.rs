@@ -5,6 +5,7 @@
 //! other input gives several runs, which are merged when the holdings are read. So nothing is read
 //! twice.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use waypost_index::key::{KeyCheck, Rekeyer};
@@ -17,7 +18,8 @@ use waypost_surt::{Dialect, Surt};
 
 use super::run::{Span, fields_of, second_key};
 use crate::about::By;
-use crate::lookup::{SurtWriter, spelled};
+use crate::classes::Classes;
+use crate::lookup::{SurtWriter, escaped, spelled};
 use crate::profile::records::Counts;
 
 /// Gathers holdings: the scan job behind every profile, map and evaluation.
@@ -51,6 +53,7 @@ use crate::profile::records::Counts;
 pub struct Gather {
     dialect: Dialect,
     by: Option<By>,
+    classes: Option<Arc<Classes>>,
     /// The bit of the source.
     source: u64,
     share: usize,
@@ -64,6 +67,7 @@ impl Gather {
         Gather {
             dialect,
             by,
+            classes: None,
             source: 1,
             // A growing block has twice the capacity that it uses.
             share: resources.memory / 8,
@@ -102,10 +106,28 @@ impl Gather {
         let mut payload = Vec::new();
         for (surt, counts) in urirs {
             let surt = spelled(surt.as_bytes());
+            let class = self.class(&surt);
+            let second = class.as_deref().unwrap_or(second);
             held.count(&surt, second, counts.captures, self.source, &mut payload);
         }
         self.seal(&mut held)?;
         Ok(held)
+    }
+
+    /// The classes that [`By::Class`] counts by.
+    #[must_use]
+    pub fn with_classes(mut self, classes: Option<Arc<Classes>>) -> Gather {
+        self.classes = classes;
+        self
+    }
+
+    /// The class of a URI-R, if it is the second key.
+    fn class<'a>(&'a self, surt: &[u8]) -> Option<Cow<'a, [u8]>> {
+        let classes = self
+            .classes
+            .as_ref()
+            .filter(|_| self.by == Some(By::Class))?;
+        Some(escaped(classes.name(&Surt::new(surt)).as_bytes()))
     }
 
     /// The same for captures of the source with this number, which must be below 64.
@@ -114,6 +136,7 @@ impl Gather {
         Gather {
             dialect: self.dialect,
             by: self.by,
+            classes: self.classes.clone(),
             source: 1 << number.min(63),
             share: self.share,
             spill: Arc::clone(&self.spill),
@@ -278,6 +301,10 @@ impl Job for Gather {
         tools.second.clear();
         second_key(self.by, capture, &mut tools.second);
         let surt = spelled(tools.rekeyer.surt(capture));
+        if let Some(class) = self.class(&surt) {
+            tools.second.clear();
+            tools.second.extend_from_slice(&class);
+        }
         held.add(&surt, &tools.second, self.source, &mut tools.payload);
         drop(surt);
         held.tools = Some(tools);
@@ -304,7 +331,12 @@ impl Job for Gather {
             let wanted = select.accepts_uri(line, surt);
             if wanted {
                 // A list has neither times nor languages nor types.
-                let second: &[u8] = if self.by.is_some() { b"-" } else { b"" };
+                let class = self.class(surt);
+                let second: &[u8] = match &class {
+                    Some(class) => class,
+                    None if self.by.is_some() => b"-",
+                    None => b"",
+                };
                 held.add(surt, second, self.source, payload);
             }
             wanted

@@ -14,7 +14,7 @@ use super::run::Run;
 use crate::error::{Error, Result};
 
 /// What to compute from URI-Rs: a part for each sequence of consecutive ones.
-pub(crate) trait Reduce: Sync {
+pub trait Reduce: Sync {
     /// The result for consecutive URI-Rs.
     type Part: Send;
 
@@ -36,14 +36,15 @@ struct Block<P> {
 }
 
 /// One pass over holdings.
-pub(crate) struct Pass<'a> {
+pub struct Pass<'a> {
     /// The memory limit, in bytes.
-    pub(crate) memory: usize,
+    pub memory: usize,
     /// The approximate share of it that the part of a block takes.
-    pub(crate) piece: usize,
+    pub piece: usize,
     /// What is done with the parts.
-    pub(crate) phase: Phase,
-    pub(crate) progress: &'a Progress,
+    pub phase: Phase,
+    /// Where to report progress.
+    pub progress: &'a Progress,
 }
 
 impl Pass<'_> {
@@ -60,7 +61,10 @@ impl Pass<'_> {
 
 /// Reads the URI-Rs of `held` in order. `take` receives the parts in order, each with the last SURT
 /// in it.
-pub(crate) fn reduce<R: Reduce>(
+///
+/// # Errors
+/// When spilled rows cannot be read, or `take` fails.
+pub fn reduce<R: Reduce>(
     held: &mut Held,
     reduce: &R,
     pass: Pass<'_>,

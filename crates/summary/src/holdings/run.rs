@@ -1,6 +1,6 @@
 //! The captures of one URI-R.
 
-use waypost_index::timestamp::Time;
+use waypost_index::timestamp::{Time, is_plausible};
 use waypost_index::{Capture, Field, Fields};
 
 use super::{escaped, once};
@@ -9,11 +9,13 @@ use crate::profile::records::{Count, Counts};
 
 /// A URI-R and its counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Run {
-    pub(crate) surt: Vec<u8>,
-    pub(crate) counts: Counts,
+pub struct Run {
+    /// The SURT.
+    pub surt: Vec<u8>,
+    /// Its captures and sources.
+    pub counts: Counts,
     /// The same by second key, if there are any.
-    pub(crate) seconds: Vec<(Vec<u8>, Counts)>,
+    pub seconds: Vec<(Vec<u8>, Counts)>,
 }
 
 impl Run {
@@ -124,12 +126,19 @@ pub(crate) fn second_key(by: Option<By>, capture: &Capture<'_>, out: &mut Vec<u8
         return false;
     };
     out.clear();
-    let time = |digits: usize, out: &mut Vec<u8>| match capture.time() {
-        Some(time) => {
-            let text = format!("{:014}", time.digits14());
-            out.extend_from_slice(&text.as_bytes()[..digits]);
+    let time = |digits: usize, out: &mut Vec<u8>| {
+        let raw = capture.timestamp();
+        // Nearly every timestamp can be cut as it is.
+        if raw.len() == 14 && is_plausible(raw) {
+            return out.extend_from_slice(&raw[..digits]);
         }
-        None => out.push(b':'),
+        match capture.time() {
+            Some(time) => {
+                let text = format!("{:014}", time.digits14());
+                out.extend_from_slice(&text.as_bytes()[..digits]);
+            }
+            None => out.push(b':'),
+        }
     };
     match by {
         By::Year => time(4, out),
@@ -145,6 +154,8 @@ pub(crate) fn second_key(by: Option<By>, capture: &Capture<'_>, out: &mut Vec<u8
             out.extend_from_slice(&escaped(mime.as_deref().unwrap_or_default()));
             out.make_ascii_lowercase();
         }
+        // It depends on the SURT: see `Gather`.
+        By::Class => {}
     }
     if out.is_empty() {
         out.push(b'-');

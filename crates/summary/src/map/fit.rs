@@ -12,6 +12,7 @@ use super::tree::pass::Pass;
 use super::tree::row::Row;
 use super::tree::{Part, TreeNode, Visitor};
 use crate::error::Result;
+use crate::power::PowerFit;
 
 /// The maximum depth considered.
 const DEEPEST: usize = 32;
@@ -63,27 +64,15 @@ pub fn fit(given: &mut SourceMap) -> Result<Fitted> {
     })
 }
 
-/// The line through the logarithms.
+/// The law of mean numbers of children by depth from 1, each with its number of nodes.
 fn law(means: &[(u64, f64)]) -> Option<PowerLaw> {
-    let points: Vec<(f64, f64)> = means
-        .iter()
-        .enumerate()
-        .filter(|(_, (places, mean))| *places > 0 && *mean > 0.0)
-        .map(|(at, (_, mean))| ((at as f64 + 1.0).ln(), mean.ln()))
-        .collect();
-    if points.len() < 2 {
-        return None;
-    }
-    let n = points.len() as f64;
-    let mean = |f: fn(&(f64, f64)) -> f64| points.iter().map(f).sum::<f64>() / n;
-    let (x, y) = (mean(|p| p.0), mean(|p| p.1));
-    let over = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum::<f64>();
-    let under = points.iter().map(|p| (p.0 - x).powi(2)).sum::<f64>();
-    let slope = over / under;
+    let points = means.iter().enumerate();
+    let points = points.filter(|(_, (places, _))| *places > 0);
+    let law = PowerFit::new(points.map(|(at, (_, mean))| (at as f64 + 1.0, *mean)))?;
     Some(PowerLaw {
-        a: (y - slope * x).exp(),
-        // Not `-slope`, which may be -0.
-        k: 0.0 - slope,
+        a: law.factor,
+        // Not `-exponent`, which may be -0.
+        k: 0.0 - law.exponent,
     })
 }
 

@@ -7,6 +7,7 @@ use super::build::{Options, build};
 use crate::about::Archive;
 use crate::error::{Error, Result};
 use crate::holdings::Input;
+use crate::power::PowerFit;
 
 /// The totals after an input was added.
 #[derive(Clone, Debug)]
@@ -102,26 +103,10 @@ pub fn growth(input: &Input, policies: &[Policy]) -> Result<Growth> {
 
 /// Least squares on the logarithms.
 fn heaps(points: &[(f64, f64)]) -> Option<Heaps> {
-    let logs: Vec<(f64, f64)> = points
-        .iter()
-        .filter(|(x, y)| *x > 0.0 && *y > 0.0)
-        .map(|(x, y)| (x.ln(), y.ln()))
-        .collect();
-    let n = logs.len() as f64;
-    let (sx, sy) = logs
-        .iter()
-        .fold((0.0, 0.0), |(sx, sy), (x, y)| (sx + x, sy + y));
-    let (mx, my) = (sx / n, sy / n);
-    let (sxx, sxy) = logs.iter().fold((0.0, 0.0), |(sxx, sxy), (x, y)| {
-        (sxx + (x - mx) * (x - mx), sxy + (x - mx) * (y - my))
-    });
-    if logs.len() < 2 || sxx < 1e-12 {
-        return None;
-    }
-    let beta = sxy / sxx;
+    let law = PowerFit::new(points.iter().copied())?;
     Some(Heaps {
-        k: (my - beta * mx).exp(),
-        beta,
+        k: law.factor,
+        beta: law.exponent,
     })
 }
 

@@ -1,7 +1,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use serde_json::json;
 use waypost_report::bytes;
 use waypost_summary::holdings::{Gather, Input};
@@ -12,7 +12,7 @@ use crate::args::{
     BadLines, Filters, Format, Inputs, ResourceArgs, default_dialect, dialects,
     refuse_json_on_stdout,
 };
-use crate::cmd::profile::{AboutOptions, ByArgument, report_rejects};
+use crate::cmd::profile::{AboutOptions, ByArgument, classes, report_rejects};
 use crate::cmd::worker::{Divide, Task};
 use crate::exit::Exit;
 use crate::plural;
@@ -38,6 +38,9 @@ pub(crate) struct Build {
     /// Also count by this
     #[arg(long, value_name = "WHAT", value_enum)]
     by: Option<ByArgument>,
+    /// Classes for --by class: a domain or SURT prefix and a name per line
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    classes: Option<PathBuf>,
     /// Canonicalisation rules [default: ia, or webrecorder for WACZ files]
     #[arg(long, value_parser = dialects())]
     dialect: Option<Dialect>,
@@ -69,6 +72,7 @@ impl Build {
             dialect,
             select: self.filters.select()?,
             by: self.by.map(Into::into),
+            classes: classes(self.by, self.classes.as_deref())?,
             resources,
             strict: self.bad_lines.strict,
             progress: progress.clone(),

@@ -2,7 +2,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::Args;
+use clap::{Args, ValueHint};
 use serde_json::{Value, json};
 use waypost_index::select::Select;
 use waypost_io::Source;
@@ -11,7 +11,9 @@ use waypost_summary::holdings::{Gather, Input};
 use waypost_summary::profile::{self, Options, Report};
 use waypost_surt::Dialect;
 
-use super::options::{AboutOptions, ByArgument, DateOption, Preset, policies, report_rejects};
+use super::options::{
+    AboutOptions, ByArgument, DateOption, Preset, classes, policies, report_rejects,
+};
 use crate::args::{BadLines, Filters, Format, Inputs, ResourceArgs, default_dialect, dialects};
 use crate::cmd::worker::{Divide, Task};
 use crate::exit::Exit;
@@ -41,6 +43,9 @@ pub(crate) struct Build {
     /// Also count by this
     #[arg(long, value_name = "WHAT", value_enum)]
     by: Option<ByArgument>,
+    /// Classes for --by class: a domain or SURT prefix and a name per line
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    classes: Option<PathBuf>,
     /// A predefined set of filters
     #[arg(long, value_enum)]
     preset: Option<Preset>,
@@ -83,6 +88,7 @@ impl Build {
             dialect,
             select,
             by: self.by.map(Into::into),
+            classes: classes(self.by, self.classes.as_deref())?,
             each_a_source: self.sources,
             resources,
             strict: self.bad_lines.strict,

@@ -12,7 +12,9 @@ pub(crate) mod lookup;
 mod merge;
 mod options;
 
-pub(crate) use options::{AboutOptions, ByArgument, report_bad_lines, report_keys, report_rejects};
+pub(crate) use options::{
+    AboutOptions, ByArgument, classes, report_bad_lines, report_keys, report_rejects,
+};
 
 /// Build profiles of what an archive holds, under any number of policies in one pass
 ///

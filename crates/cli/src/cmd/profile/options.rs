@@ -1,6 +1,7 @@
 //! Options and reports that the profile commands share: policies, dates, archive, bad lines.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -8,9 +9,10 @@ use waypost_index::key::KeyCheck;
 use waypost_index::rejects::Rejects;
 use waypost_index::select::Select;
 use waypost_index::timestamp::Time;
+use waypost_io::Source;
 use waypost_report::count;
 use waypost_summary::holdings::Reading;
-use waypost_summary::{Archive, By, Texts};
+use waypost_summary::{Archive, By, Classes, Texts};
 use waypost_surt::Policy;
 
 use crate::hint::Hint;
@@ -117,6 +119,8 @@ pub(crate) enum ByArgument {
     Language,
     /// The media type
     Mime,
+    /// The class that --classes gives
+    Class,
 }
 
 impl From<ByArgument> for By {
@@ -126,7 +130,26 @@ impl From<ByArgument> for By {
             ByArgument::Month => By::Month,
             ByArgument::Language => By::Language,
             ByArgument::Mime => By::Mime,
+            ByArgument::Class => By::Class,
         }
+    }
+}
+
+/// Reads `--classes`, which `--by class` needs and nothing else uses.
+pub(crate) fn classes(
+    by: Option<ByArgument>,
+    file: Option<&Path>,
+) -> anyhow::Result<Option<Arc<Classes>>> {
+    match (by, file) {
+        (Some(ByArgument::Class), Some(file)) => {
+            Ok(Some(Arc::new(Classes::read(&Source::new(file))?)))
+        }
+        (Some(ByArgument::Class), None) => Err(anyhow::anyhow!("--by class needs --classes FILE"))
+            .hint("a line of FILE is a domain or SURT prefix and the name of its class: `bbc.co.uk news`"),
+        (_, Some(_)) => {
+            Err(anyhow::anyhow!("--classes is only used with --by class")).hint("add --by class")
+        }
+        _ => Ok(None),
     }
 }
 

@@ -1,0 +1,128 @@
+//! The pages in a real browser: no errors, nothing fetched, all sections, CSV files, accessible.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+#[path = "../../../tests/oracles.rs"]
+mod oracles;
+
+fn waypost(folder: &Path, arguments: &[&str]) {
+    let ran = Command::new(assert_cmd::cargo::cargo_bin!("waypost"))
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{arguments:?}: {said}");
+    if let Some(at) = arguments.iter().position(|word| *word == "json") {
+        let name = format!("{}.json", arguments[at - 2]);
+        std::fs::write(folder.join(name), ran.stdout).unwrap();
+    }
+}
+
+#[test]
+fn pages_work_in_chromium() {
+    let Some(packages) = oracles::node_packages() else {
+        return;
+    };
+    let Some(chromium) = oracles::chromium() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    for name in ["small.cdxj", "lookups.txt", "classes.txt"] {
+        std::fs::copy(format!("{examples}/{name}"), here.join(name)).unwrap();
+    }
+    let stats = [
+        "stats",
+        "small.cdxj",
+        "--lookups",
+        "lookups.txt",
+        "--classes",
+        "classes.txt",
+    ];
+    waypost(here, &[&stats[..], &["--html", "stats.html"]].concat());
+    waypost(here, &["stats", "small.cdxj", "--format", "json"]);
+    let files = ["stats", "compare", "small.cdxj.json", "small.cdxj.json"];
+    waypost(here, &[&files[..], &["--html", "compare.html"]].concat());
+    waypost(here, &["map", "build", "small.cdxj", "-o", "full.ukvs"]);
+    waypost(here, &["map", "show", "full.ukvs", "--html", "map.html"]);
+    waypost(
+        here,
+        &[
+            "profile",
+            "small.cdxj",
+            "-o",
+            "profiles",
+            "--policy",
+            "H1P0,H3P0,HxP1,DDom,URIR",
+        ],
+    );
+    let summaries = [
+        "evaluate",
+        "profiles/small.H1P0.cdxj",
+        "profiles/small.HxP1.cdxj",
+        "full.ukvs",
+    ];
+    let truth = [
+        "--holdings",
+        "small.cdxj",
+        "--lookups",
+        "lookups.txt",
+        "--html",
+        "evaluate.html",
+    ];
+    waypost(here, &[&summaries[..], &truth].concat());
+
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/browser.mjs");
+    let mut command = Command::new("node");
+    command.arg(script).arg(packages).arg(chromium);
+    for page in ["stats", "compare", "map", "evaluate"] {
+        command.arg(here.join(format!("{page}.html")));
+    }
+    // To look at them: WAYPOST_SHOTS=FOLDER.
+    if let Some(shots) = std::env::var_os("WAYPOST_SHOTS") {
+        command.arg("--shots").arg(shots);
+    }
+    let ran = command.output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{said}");
+    let reports: Vec<Value> = String::from_utf8(ran.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(reports.len(), 4);
+    for report in &reports {
+        let name = &report["file"];
+        for nothing in ["errors", "requests", "violations"] {
+            assert_eq!(report[nothing], serde_json::json!([]), "{name}: {nothing}");
+        }
+    }
+    let report = &reports[0];
+    assert_eq!(
+        report["sections"],
+        serde_json::json!([
+            "Totals",
+            "Captures per URI",
+            "Where from",
+            "By year",
+            "What kind",
+            "The tree of URIs",
+            "Classes",
+            "What people look for"
+        ])
+    );
+    assert!(report["figures"].as_u64().unwrap() >= 10);
+    assert!(report["tip"].is_string(), "no values on hover");
+    let saved = &report["saved"][0];
+    assert_eq!(saved["name"], "totals.csv");
+    assert!(
+        saved["text"].as_str().unwrap().contains("\ncaptures,757\n"),
+        "{saved}"
+    );
+}
