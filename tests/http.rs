@@ -53,7 +53,7 @@ pub(crate) fn ask(
     parse(&bytes, method)
 }
 
-fn parse(bytes: &[u8], method: &str) -> Reply {
+pub(crate) fn parse(bytes: &[u8], method: &str) -> Reply {
     let end = bytes
         .windows(4)
         .position(|four| four == b"\r\n\r\n")

@@ -45,11 +45,14 @@ mod access;
 mod body;
 mod collapse;
 mod collection;
+pub mod discover;
 mod failure;
+pub mod filters;
 mod log;
 pub mod mementomap;
 mod metrics;
 mod parameters;
+pub mod publish;
 mod query;
 mod render;
 mod resume;
@@ -57,6 +60,9 @@ mod route;
 mod row;
 mod search;
 mod server;
+pub mod sitemap;
+#[cfg(feature = "redis")]
+pub mod store;
 
 pub use access::Embargo;
 pub use collection::{Collection, Source};

@@ -101,7 +101,7 @@ fn without_modifier(rest: &str) -> &str {
 }
 
 /// The URL, decoded if it was encoded as a whole; `None` if it is empty.
-fn with_scheme(url: String) -> Option<String> {
+pub(crate) fn with_scheme(url: String) -> Option<String> {
     if url.is_empty() {
         return None;
     }

@@ -100,7 +100,7 @@ pub struct Server {
     reported: Mutex<Vec<String>>,
 }
 
-type Answer = Response<AnswerBody>;
+pub(crate) type Answer = Response<AnswerBody>;
 
 impl Server {
     /// A server of these collections, which share a cache.
@@ -676,17 +676,17 @@ impl Links {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn cores() -> usize {
+pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-const JSON: &str = "application/json; charset=utf-8";
+pub(crate) const JSON: &str = "application/json; charset=utf-8";
 
-fn plain(status: StatusCode, kind: &'static str, text: String) -> Answer {
+pub(crate) fn plain(status: StatusCode, kind: &'static str, text: String) -> Answer {
     let mut answer = Response::new(AnswerBody::whole(text));
     *answer.status_mut() = status;
     let kind = HeaderValue::from_static(kind);
@@ -695,7 +695,7 @@ fn plain(status: StatusCode, kind: &'static str, text: String) -> Answer {
 }
 
 /// A message in pywb's form.
-fn message(status: StatusCode, text: &str) -> Answer {
+pub(crate) fn message(status: StatusCode, text: &str) -> Answer {
     let text = format!("{{\"message\": {}}}\n", serde_json::Value::from(text));
     plain(status, JSON, text)
 }
@@ -722,7 +722,7 @@ fn failed(failure: &Failure) -> Answer {
 }
 
 /// Sets a header, unless the value cannot be one.
-fn set(answer: &mut Answer, name: HeaderName, value: &str) {
+pub(crate) fn set(answer: &mut Answer, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         answer.headers_mut().insert(name, value);
     }

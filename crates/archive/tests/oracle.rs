@@ -13,6 +13,7 @@ use peers::{Peer, run};
 use serde_json::Value;
 use serving::{Running, ask, encode, write_flat, write_zipnum};
 use waypost_archive::Options;
+use waypost_archive::publish::{PublishOptions, publish};
 
 #[path = "../../../tests/oracles.rs"]
 mod oracles;
@@ -246,4 +247,30 @@ print(cdx.get_size_estimate('*.com', as_pages=True) > 0)
         let expected = format!("{}\n{ok}\n3\n0\n0\nTrue\n", lines.len());
         assert_eq!(run(&python, program, &[&source]), expected, "{name}");
     }
+}
+
+#[test]
+fn our_sitemaps_are_valid_by_the_schema() {
+    let Some(python) = oracles::python() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a & b.ukvs"), "hr,* 5\nuk,co,* 7\n").unwrap();
+    let options = PublishOptions {
+        url: "https://archive.example/summaries".to_owned(),
+        publisher: Some("Tom & \"Jerry\" <x>\u{1}".to_owned()),
+        description: Some("žena".to_owned()),
+        hashes: false,
+    };
+    publish(folder.path(), &options).unwrap();
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/schema/sitemap.xsd");
+    let program = "import sys, xmlschema\n\
+                   schema = xmlschema.XMLSchema(sys.argv[1])\n\
+                   schema.validate(sys.argv[2])\n\
+                   wrong = open(sys.argv[2]).read().replace('<lastmod>', '<lastmod>x')\n\
+                   assert not schema.is_valid(wrong)\n\
+                   print(len(schema.to_dict(sys.argv[2])['url']))";
+    let sitemap = folder.path().join("sitemap.xml");
+    let valid = run(&python, program, &[schema, sitemap.to_str().unwrap()]);
+    assert_eq!(valid.trim(), "1");
 }

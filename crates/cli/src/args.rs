@@ -30,6 +30,11 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
+    /// The paths as given.
+    pub(crate) fn paths(&self) -> &[PathBuf] {
+        &self.inputs
+    }
+
     /// Expands folders to the index files in them, and reports the files that are skipped.
     pub(crate) fn sources(&self, out: &Printer) -> anyhow::Result<Vec<Source>> {
         let expanded = input::expand(&self.inputs)?;

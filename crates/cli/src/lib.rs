@@ -16,6 +16,7 @@ mod exit;
 mod hint;
 mod html;
 mod interrupt;
+mod listening;
 mod lookups;
 mod overwrite;
 mod plural;

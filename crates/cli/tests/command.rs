@@ -39,6 +39,8 @@ mod remote;
 mod server;
 #[path = "command/serving.rs"]
 mod serving;
+#[path = "command/sharing.rs"]
+mod sharing;
 #[path = "command/snapshots.rs"]
 mod snapshots;
 #[path = "command/sorting.rs"]

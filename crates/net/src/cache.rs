@@ -23,6 +23,15 @@ pub struct Cache {
     folder: PathBuf,
 }
 
+/// A file of the cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fetched {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether it was downloaded just now.
+    pub changed: bool,
+}
+
 impl Cache {
     /// A cache in `folder`, which is created when something is downloaded.
     pub fn new(client: Client, folder: &Path) -> Cache {
@@ -38,6 +47,21 @@ impl Cache {
     /// # Errors
     /// If the server or the folder fails. A partial download stays, and is resumed the next time.
     pub fn fetch(&self, url: &str) -> Result<PathBuf> {
+        let fetched = self.fetch_checked(url, u64::MAX, |_| Ok(()))?;
+        Ok(fetched.path)
+    }
+
+    /// Like [`fetch`](Cache::fetch), for a file of at most `most` bytes. A new version replaces the old
+    /// one only after `check` has accepted it, and is removed otherwise.
+    ///
+    /// # Errors
+    /// Also if the file is larger, or is not accepted.
+    pub fn fetch_checked(
+        &self,
+        url: &str,
+        most: u64,
+        check: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<Fetched> {
         let url = parse(url)?;
         let path = self.folder.join(relative(&url));
         if let Some(folder) = path.parent() {
@@ -60,9 +84,16 @@ impl Cache {
             url: &url,
             part: &part,
             known: known.as_ref(),
+            most,
         };
         let downloaded = download.run().map_err(|error| error.in_file(shown(&url)))?;
+        let changed = matches!(downloaded, Downloaded::Complete(_));
         if let Downloaded::Complete(version) = downloaded {
+            if let Err(error) = check(&part) {
+                let _ = fs::remove_file(meta_of(&part));
+                fs::remove_file(&part).doing("remove", &part)?;
+                return Err(error.in_file(shown(&url)));
+            }
             // Without a version, the file is downloaded again: no version ever describes another file.
             match fs::remove_file(&meta) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -78,8 +109,23 @@ impl Cache {
             // Only tidiness: it describes a file that is gone.
             let _ = fs::remove_file(meta_of(&part));
         }
-        Ok(path)
+        Ok(Fetched { path, changed })
     }
+
+    /// The path that the file at `url` has in the folder, whether it is there or not.
+    ///
+    /// # Errors
+    /// If the URL is invalid.
+    pub fn path_of(&self, url: &str) -> Result<PathBuf> {
+        Ok(self.folder.join(relative(&parse(url)?)))
+    }
+}
+
+/// Whether a file of a cache is one of its own, and not a downloaded one.
+pub fn is_own(path: &Path) -> bool {
+    let own = ["lock", "meta", "part"];
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| own.contains(&extension))
 }
 
 /// The path of a URL in the folder.

@@ -33,6 +33,8 @@ pub struct ClientOptions {
     pub longest_wait: Duration,
     /// Maximum number of redirects of a request.
     pub redirects: usize,
+    /// Whether redirects to other hosts, or other ports of the host, are refused.
+    pub same_host: bool,
 }
 
 impl Default for ClientOptions {
@@ -45,6 +47,7 @@ impl Default for ClientOptions {
             first_wait: Duration::from_millis(500),
             longest_wait: Duration::from_secs(120),
             redirects: 10,
+            same_host: false,
         }
     }
 }
@@ -114,7 +117,7 @@ impl Client {
             .connect_timeout(options.connect_timeout)
             .read_timeout(options.stall_timeout)
             .pool_max_idle_per_host(options.connections)
-            .redirect(follow(options.redirects))
+            .redirect(follow(options.redirects, options.same_host))
             .retry(reqwest::retry::never())
             .build()
             .map_err(|error| invalid(format!("cannot create an HTTP client: {}", cause(&error))))?;
@@ -289,8 +292,8 @@ impl Client {
     }
 }
 
-/// Follows so many redirects, and never from HTTPS to HTTP.
-fn follow(most: usize) -> redirect::Policy {
+/// Follows so many redirects, and never from HTTPS to HTTP, nor to another host if that is refused.
+fn follow(most: usize, same_host: bool) -> redirect::Policy {
     redirect::Policy::custom(move |attempt| {
         let last = attempt.previous().last();
         if attempt.previous().len() > most {
@@ -301,10 +304,19 @@ fn follow(most: usize) -> redirect::Policy {
         {
             let message = format!("a redirect from HTTPS to {}", attempt.url());
             attempt.error(message)
+        } else if same_host && last.is_some_and(|last| authority(last) != authority(attempt.url()))
+        {
+            let message = format!("a redirect to another host: {}", attempt.url());
+            attempt.error(message)
         } else {
             attempt.follow()
         }
     })
+}
+
+/// The host, and the port unless both are usual ones.
+fn authority(url: &Url) -> (Option<&str>, Option<u16>) {
+    (url.host_str(), url.port())
 }
 
 pub(crate) fn parse(url: &str) -> Result<Url> {

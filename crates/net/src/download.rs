@@ -37,6 +37,8 @@ pub(crate) struct Download<'a> {
     pub(crate) part: &'a Path,
     /// A version that need not be downloaded.
     pub(crate) known: Option<&'a Version>,
+    /// Maximum number of bytes.
+    pub(crate) most: u64,
 }
 
 impl Download<'_> {
@@ -117,6 +119,13 @@ impl Download<'_> {
         mut version: Version,
     ) -> Result<Downloaded, Failure> {
         check_encoding(response.headers()).map_err(Failure::Final)?;
+        let too_large = || {
+            let most = self.most;
+            Failure::Final(invalid(format!("the file has more than {most} bytes")))
+        };
+        if version.size.is_some_and(|size| size > self.most) {
+            return Err(too_large());
+        }
         let begin = || -> Result<File> {
             let meta = meta_of(self.part);
             let file = File::options()
@@ -141,6 +150,9 @@ impl Download<'_> {
                 Ok(None) => break None,
                 Err(failure) => break Some(failure),
             };
+            if at + chunk.len() as u64 > self.most {
+                return Err(too_large());
+            }
             let written = out.write_all(&chunk).doing("write", self.part);
             written.map_err(Failure::Final)?;
             at += chunk.len() as u64;

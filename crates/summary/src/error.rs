@@ -116,7 +116,7 @@ impl Error {
         }
     }
 
-    /// Converts this error into a read error, for scan jobs.
+    /// Converts this error into one of files, for scan jobs and servers.
     pub fn into_io(self) -> waypost_io::Error {
         let (kind, place) = *self.inner;
         let kind = match kind {

@@ -17,6 +17,7 @@ use crate::scope::{EVERYTHING, Scope};
 /// allocates.
 #[derive(Clone, Debug)]
 pub struct SurtWriter {
+    dialect: Dialect,
     canonicalizer: Canonicalizer,
 }
 
@@ -24,8 +25,14 @@ impl SurtWriter {
     /// Canonicalises URIs by the rules of `dialect`.
     pub fn new(dialect: Dialect) -> SurtWriter {
         SurtWriter {
+            dialect,
             canonicalizer: Canonicalizer::new(dialect),
         }
+    }
+
+    /// The dialect.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
     }
 
     /// Appends the SURT of a line that contains a URI or a SURT.

@@ -6,6 +6,7 @@ use waypost_io::{Mapped, Resources, Source};
 
 use crate::error::{Error, Result};
 use crate::filter::Filter;
+use crate::filter::orestes::ClassicFilter;
 use crate::frequency::Frequency;
 use crate::holdings::{Content, content_of};
 use crate::map::Map;
@@ -30,6 +31,7 @@ pub fn open_source(source: &Source, ignore_filter: bool) -> Result<Box<dyn Summa
         .ok_or_else(|| Error::format("this is not a summary").in_file(source))?;
     let room = Resources::default();
     Ok(match kind {
+        Kind::Filter if ClassicFilter::is(source)? => Box::new(ClassicFilter::of(source)?),
         Kind::Filter => Box::new(Filter::load_of(source)?),
         Kind::Map if ignore_filter => Box::new(Map::rows_of(source, &room)?),
         Kind::Map => Box::new(Map::of(source, &room)?),
@@ -47,6 +49,9 @@ pub fn from_bytes(bytes: impl Into<Mapped>) -> Result<Box<dyn Summary>> {
     let start = &bytes[..bytes.len().min(START)];
     Ok(match kind_of(start) {
         None => return Err(Error::format("this is not a summary")),
+        Some(Kind::Filter) if ClassicFilter::begins(start) => {
+            Box::new(ClassicFilter::from_bytes(bytes)?)
+        }
         Some(Kind::Filter) => Box::new(Filter::from_bytes(bytes)?),
         Some(Kind::Map) => Box::new(Map::from_bytes(bytes)?),
         Some(Kind::Profile) => Box::new(Profile::from_bytes(bytes)?),
@@ -71,7 +76,7 @@ pub fn kind_of_source(source: &Source) -> Result<Option<Kind>> {
 /// a map by a frequency; in a file without rows, the type in the headers of a profile names its
 /// policy.
 fn kind_of(start: &[u8]) -> Option<Kind> {
-    if Filter::begins(start) {
+    if Filter::begins(start) || ClassicFilter::begins(start) {
         return Some(Kind::Filter);
     }
     let row = start

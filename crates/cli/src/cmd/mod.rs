@@ -8,6 +8,7 @@ use crate::exit::Exit;
 use crate::printer::Printer;
 
 mod completions;
+mod discover;
 mod evaluate;
 mod filter;
 mod harvest;
@@ -20,6 +21,7 @@ mod map;
 mod memento;
 mod memgator;
 mod profile;
+mod publish;
 mod route;
 mod segments;
 mod serve;
@@ -65,6 +67,8 @@ enum Command {
     Route(route::Route),
     Learn(learn::Learn),
     Harvest(harvest::Harvest),
+    Publish(publish::Publish),
+    Discover(discover::Discover),
     Serve(serve::Serve),
     Timemap(timemap::TimeMap),
     Memento(memento::Memento),
@@ -100,6 +104,8 @@ impl Cli {
             Command::Route(command) => command.run(out),
             Command::Learn(command) => command.run(out),
             Command::Harvest(command) => command.run(out),
+            Command::Publish(command) => command.run(out),
+            Command::Discover(command) => command.run(out),
             Command::Serve(command) => command.run(out),
             Command::Timemap(command) => command.run(out),
             Command::Memento(command) => command.run(out),

@@ -12,7 +12,7 @@ use waypost_index::{Capture, Field, Fields, Select};
 use waypost_io::partial::{Decoder, Encoder};
 use waypost_io::progress::{Phase, Progress};
 use waypost_io::{Resources, Source};
-use waypost_surt::{Dialect, Policy, Surt};
+use waypost_surt::{Dialect, Policy, Surt, is_surt};
 
 use super::hash::{Hash, Hasher};
 use super::partition::Partitions;
@@ -85,6 +85,9 @@ pub struct Reading {
     pub keys: KeyCheck,
     /// The kinds of the sources, by name: `cdx`, `uris`.
     pub kinds: Vec<&'static str>,
+    /// Captures that were left out because the index does not have their URLs. Only where URLs are
+    /// hashed as they are.
+    pub without_url: u64,
 }
 
 impl Reading {
@@ -95,12 +98,17 @@ impl Reading {
 }
 
 /// Reads the whole input and sorts its hashes.
-pub(crate) fn read(mut input: Input<'_>) -> Result<(Run, Reading)> {
+pub(crate) fn read(input: Input<'_>) -> Result<(Run, Reading)> {
     let hashing = Hashing::new(
         Keyer::new(input.dialect, input.policy, input.hasher),
         input.dialect,
         &input.resources,
     );
+    read_with(input, &hashing)
+}
+
+/// Reads the whole input and sorts the hashes that `hashing` makes.
+pub(crate) fn read_with(mut input: Input<'_>, hashing: &Hashing) -> Result<(Run, Reading)> {
     let mut hashed = hashing.empty();
     let mut reading = Reading::default();
     input.select.dialect(input.dialect);
@@ -138,14 +146,15 @@ pub(crate) fn read(mut input: Input<'_>) -> Result<(Run, Reading)> {
             block: None,
             pieces: input.pieces.clone(),
         };
-        let (more, outcome) = scan::scan(std::slice::from_ref(source), &hashing, options)?;
+        let (more, outcome) = scan::scan(std::slice::from_ref(source), hashing, options)?;
         hashing.merge(&mut hashed, more, At::default())?;
         reading.take(outcome, list);
     }
     (reading.first, reading.last) = (hashed.span.first, hashed.span.last);
     reading.keys.merge(&hashed.keys);
     input.progress.begin(Phase::Sorting, None);
-    Ok((hashed.finish(&hashing)?, reading))
+    reading.without_url = hashed.without_url;
+    Ok((hashed.finish(hashing)?, reading))
 }
 
 impl Reading {
@@ -156,6 +165,7 @@ impl Reading {
             first: hashed.span.first,
             last: hashed.span.last,
             keys: hashed.keys.clone(),
+            without_url: hashed.without_url,
             ..Reading::default()
         };
         reading.take(outcome, list);
@@ -196,6 +206,8 @@ fn content(source: &Source) -> Result<(Content, Option<waypost_io::Error>)> {
 /// Hashes captures and URIs: the scan job behind every filter.
 pub struct Hashing {
     keyer: Keyer,
+    /// Hashes URLs as they are spelled, instead of keys.
+    of_url: Option<fn(&[u8]) -> Hash>,
     dialect: Dialect,
     resources: Resources,
 }
@@ -206,8 +218,18 @@ impl Hashing {
     pub fn new(keyer: Keyer, dialect: Dialect, resources: &Resources) -> Hashing {
         Hashing {
             keyer,
+            of_url: None,
             dialect,
             resources: resources.clone(),
+        }
+    }
+
+    /// Hashes URLs as they are spelled, for filters of [Orestes](super::orestes).
+    pub(crate) fn of_urls(dialect: Dialect, resources: &Resources) -> Hashing {
+        let keyer = Keyer::new(dialect, Policy::Whole, Hasher::Public);
+        Hashing {
+            of_url: Some(super::orestes::hash_url),
+            ..Hashing::new(keyer, dialect, resources)
         }
     }
 
@@ -249,6 +271,7 @@ pub struct Hashed {
     span: Span,
     /// How the keys of indexes compare with their URLs.
     keys: KeyCheck,
+    without_url: u64,
     tools: Option<(Rekeyer, Keyer)>,
 }
 
@@ -288,6 +311,7 @@ impl Job for Hashing {
             partitions: None,
             span: Span::default(),
             keys: KeyCheck::default(),
+            without_url: 0,
             tools: None,
         }
     }
@@ -296,7 +320,14 @@ impl Job for Hashing {
         let (rekeyer, keyer) = found
             .tools
             .get_or_insert_with(|| (Rekeyer::new(self.dialect), self.keyer.clone()));
-        let hash = keyer.hash_surt(rekeyer.surt(capture));
+        let hash = match (self.of_url, capture.url()) {
+            (None, _) => keyer.hash_surt(rekeyer.surt(capture)),
+            (Some(hash), Some(url)) => hash(&url),
+            (Some(_), None) => {
+                found.without_url += 1;
+                return;
+            }
+        };
         // Captures of a URI-R are mostly adjacent.
         if found.hashes.last() != Some(&hash) {
             found.hashes.push(hash);
@@ -316,7 +347,14 @@ impl Job for Hashing {
         let surt = keyer.surt(line)?;
         let wanted = select.accepts_uri(line, surt);
         if wanted {
-            found.hashes.push(keyer.hash_last());
+            found.hashes.push(match self.of_url {
+                None => keyer.hash_last(),
+                Some(_) if is_surt(line.trim_ascii()) => {
+                    found.without_url += 1;
+                    return Ok(false);
+                }
+                Some(hash) => hash(line.trim_ascii()),
+            });
         }
         Ok(wanted)
     }
@@ -331,6 +369,7 @@ impl Job for Hashing {
     fn merge(&self, earlier: &mut Hashed, mut later: Hashed, _: At) -> waypost_io::Result<()> {
         earlier.span.merge(&later.span);
         earlier.keys.merge(&later.keys);
+        earlier.without_url += later.without_url;
         let merged = match (&earlier.partitions, later.partitions.take()) {
             (_, None) => Ok(()),
             (None, Some(partitions)) => {
@@ -345,10 +384,11 @@ impl Job for Hashing {
     }
 
     fn to_bytes(&self, found: &Hashed) -> waypost_io::Result<Vec<u8>> {
-        let mut out = Encoder::new("hashes", 1);
+        let mut out = Encoder::new("hashes", 2);
         out.option(found.span.first.map(Time::digits14));
         out.option(found.span.last.map(Time::digits14));
         out.text(&found.keys.to_bytes());
+        out.number(found.without_url);
         let mut parts = vec![found.hashes.clone()];
         if let Some(partitions) = &found.partitions {
             let gathered = partitions.each(|hashes| {
@@ -363,10 +403,11 @@ impl Job for Hashing {
     }
 
     fn from_bytes(&self, bytes: &[u8]) -> waypost_io::Result<Hashed> {
-        let mut from = Decoder::new(bytes, "hashes", 1)?;
+        let mut from = Decoder::new(bytes, "hashes", 2)?;
         let mut found = self.empty();
         found.span = Span::of(from.option()?, from.option()?);
         found.keys = KeyCheck::from_bytes(from.text()?)?;
+        found.without_url = from.number()?;
         let count = from.count()?;
         let mut hashes = Vec::new();
         for number in 1..=count {

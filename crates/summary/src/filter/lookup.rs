@@ -271,7 +271,7 @@ impl Layout {
     }
 
     #[inline(always)]
-    fn probe_in<const EIGHT: bool>(
+    pub(super) fn probe_in<const EIGHT: bool>(
         &self,
         part: &Part,
         hash: Hash,

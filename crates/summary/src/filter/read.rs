@@ -246,8 +246,16 @@ impl Filter {
     }
 
     /// The identity of a filter: the checksum of its head, which covers those of all shards.
-    pub(crate) fn identity(&self) -> u64 {
+    pub fn identity(&self) -> u64 {
         self.layout.checksum
+    }
+
+    /// Verifies the checksums of all shards.
+    ///
+    /// # Errors
+    /// If one of them is damaged or can't be read.
+    pub fn verify_all(&self) -> Result<()> {
+        (0..self.shards()).try_for_each(|shard| self.with_shard(shard, |_| ()))
     }
 
     /// The number of shards.

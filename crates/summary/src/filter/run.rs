@@ -103,12 +103,21 @@ impl Run {
 
     /// Reads them in order, from the start.
     pub(crate) fn reader(&self) -> RunReader<'_> {
+        self.reader_at(0)
+    }
+
+    /// Reads them in order, from the hash with this number on.
+    pub(crate) fn reader_at(&self, number: u64) -> RunReader<'_> {
+        let number = number.min(self.count);
         RunReader {
             run: self,
             bytes: Vec::new(),
             buffer: Vec::new(),
-            at: 0,
-            next: 0,
+            at: match self.stored {
+                Stored::Memory(_) => number as usize,
+                Stored::File(..) => 0,
+            },
+            next: number,
         }
     }
 }

@@ -3,7 +3,7 @@
 use waypost_index::timestamp::Time;
 use waypost_surt::{Policy, Surt};
 
-use super::format::Layout;
+use super::format::{Layout, Metadata};
 use super::hash::{Hash, Hasher};
 use super::read::Filter;
 use crate::about::About;
@@ -33,6 +33,11 @@ impl Keyer {
             surt: Vec::new(),
             key: Vec::new(),
         }
+    }
+
+    /// The dialect, the policy and the hash function.
+    pub fn parts(&self) -> (waypost_surt::Dialect, Policy, Hasher) {
+        (self.writer.dialect(), self.policy, self.hasher)
     }
 
     /// The keyer of this filter.
@@ -97,18 +102,9 @@ pub(super) const SCOPE: &str = "captures?";
 
 /// The head and metadata of a file as the metadata of a summary.
 pub(super) fn about(layout: &Layout) -> About {
-    let texts = |element: &str| {
-        layout
-            .metadata
-            .get(element)
-            .iter()
-            .fold(crate::Texts::default(), |texts, text| texts.with(text))
-    };
-    let mut about = About {
+    About {
         policy: Some(layout.head.policy),
         dialect: layout.head.dialect,
-        source: texts("source"),
-        sources: 1,
         urirs: (layout.head.policy == Policy::Whole).then_some(Number {
             value: layout.head.count,
             sureness: if layout.head.estimated {
@@ -117,18 +113,27 @@ pub(super) fn about(layout: &Layout) -> About {
                 Sureness::Exact
             },
         }),
+        ..about_of(&layout.metadata)
+    }
+}
+
+/// Dublin Core as the metadata of a summary.
+pub(super) fn about_of(metadata: &Metadata) -> About {
+    let texts = |element: &str| {
+        let all = metadata.get(element).iter();
+        all.fold(crate::Texts::default(), |texts, text| texts.with(text))
+    };
+    let mut about = About {
+        source: texts("source"),
+        sources: 1,
         ..About::default()
     };
     about.archive.name = texts("title");
     about.archive.description = texts("description");
     about.archive.id = texts("identifier");
     let time = |text: &str| Time::parse(text.as_bytes());
-    about.updated = layout
-        .metadata
-        .get("date")
-        .first()
-        .and_then(|date| time(date));
-    let coverage = layout.metadata.get("coverage");
+    about.updated = metadata.get("date").first().and_then(|date| time(date));
+    let coverage = metadata.get("coverage");
     about.scopes = coverage
         .iter()
         .filter_map(|text| text.strip_prefix(SCOPE)?.parse::<Scope>().ok())

@@ -3,9 +3,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Map, json};
+use waypost_io::Source;
 use waypost_report::{Align, Table, bytes, count};
+use waypost_summary::filter::orestes::ClassicFilter;
 use waypost_summary::filter::{Filter, Kind};
 
+use super::classic;
 use super::options::percent;
 use crate::args::Format;
 use crate::exit::Exit;
@@ -26,6 +29,10 @@ pub(crate) struct Info {
 
 impl Info {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let source = Source::new(&self.filter);
+        if ClassicFilter::is(&source)? {
+            return classic::show(&ClassicFilter::of(&source)?, self.format, out);
+        }
         let filter = Filter::open(&self.filter)?;
         match self.format {
             Format::Table => write!(out.data(), "{}", table(&filter))?,

@@ -1,10 +1,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use waypost_io::Source;
 use waypost_io::pieces::PIECE;
+use waypost_summary::filter::orestes::ClassicFilter;
 use waypost_summary::filter::{Filter, Keyer};
 
 use super::options::KeyFile;
+use super::store;
 use crate::args::ThreadArgs;
 use crate::exit::Exit;
 use crate::lookups::Lookups;
@@ -22,8 +25,11 @@ use crate::printer::Printer;
     \x20 waypost filter lookup small.filter --batch lookups.txt \\\n\
     \x20   --format tsv > answers.tsv")]
 pub(crate) struct Lookup {
-    /// The filter
+    /// The filter, or the id of an archive in a store
     filter: PathBuf,
+    /// Look up in Redis: redis://HOST[:PORT][/DATABASE]
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
     #[command(flatten)]
     lookups: Lookups,
     #[command(flatten)]
@@ -38,6 +44,15 @@ pub(crate) struct Lookup {
 impl Lookup {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         self.threads.start()?;
+        if let Some(url) = &self.store {
+            let filter = store::open(url, &self.filter, self.key_file.secret()?)?;
+            return self.lookups.answer_by(&*filter, PIECE, out);
+        }
+        let source = Source::new(&self.filter);
+        if ClassicFilter::is(&source)? {
+            let filter = ClassicFilter::of(&source)?;
+            return self.lookups.answer_by(&filter, PIECE, out);
+        }
         let filter = if self.no_mmap {
             Filter::open_by_range(&self.filter)?
         } else if self.lookups.batch.is_some() {

@@ -9,13 +9,18 @@ use crate::printer::Printer;
 mod add;
 mod build;
 mod check;
+mod classic;
 mod exclude;
+mod export;
+mod import;
 mod info;
 mod lookup;
 mod merge;
 pub(crate) mod options;
 mod plan;
 mod privacy;
+mod serve;
+mod store;
 
 /// Build, look up, merge and check filters, which store hashes instead of URIs
 #[derive(Args)]
@@ -35,6 +40,9 @@ enum Command {
     Check(check::Check),
     Plan(plan::Plan),
     Privacy(privacy::Privacy),
+    Export(export::Export),
+    Import(import::Import),
+    Serve(serve::Serve),
 }
 
 impl Filter {
@@ -57,6 +65,9 @@ impl Filter {
             Command::Check(command) => command.run(out),
             Command::Plan(command) => command.run(out),
             Command::Privacy(command) => command.run(out),
+            Command::Export(command) => command.run(out),
+            Command::Import(command) => command.run(out),
+            Command::Serve(command) => command.run(out),
         }
     }
 }

@@ -78,7 +78,7 @@ impl Holdings {
 /// Metadata of a filter, in Dublin Core.
 #[derive(Args)]
 #[command(next_help_heading = "Metadata")]
-struct MetadataArguments {
+pub(crate) struct MetadataArguments {
     /// Title of the filter
     #[arg(long)]
     title: Option<String>,
@@ -94,7 +94,7 @@ struct MetadataArguments {
 }
 
 impl MetadataArguments {
-    fn metadata(&self) -> anyhow::Result<Metadata> {
+    pub(crate) fn metadata(&self) -> anyhow::Result<Metadata> {
         let mut metadata = Metadata::default();
         let options = [
             ("title", &self.title),

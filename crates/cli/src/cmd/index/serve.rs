@@ -1,5 +1,4 @@
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,9 +6,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueHint};
-use tokio::net::TcpListener;
 use tokio::sync::Notify;
-use waypost_archive::{AccessLog, Collection, Embargo, Options, Server, Source};
+use waypost_archive::{Collection, Embargo, Options, Server, Source};
 use waypost_index::input;
 use waypost_index::lookup::{BlockCache, Index};
 use waypost_memento::Replay;
@@ -20,6 +18,7 @@ use crate::args::{ThreadArgs, number, size};
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::interrupt;
+use crate::listening::{access_log, listen};
 use crate::plural;
 use crate::printer::Printer;
 
@@ -174,17 +173,7 @@ impl Serve {
             exclude_list: self.exclude_list.clone(),
             replay: self.replay.clone(),
             public_url: self.public_url.clone(),
-            access_log: match &self.access_log {
-                None => None,
-                Some(path) if path.as_os_str() == "-" => {
-                    Some(Arc::new(AccessLog::new(std::io::stderr())))
-                }
-                Some(path) => {
-                    let file = OpenOptions::new().append(true).create(true).open(path);
-                    let file = file.with_context(|| format!("cannot open {}", path.display()))?;
-                    Some(Arc::new(AccessLog::new(file)))
-                }
-            },
+            access_log: access_log(self.access_log.as_deref())?,
             limits: Limits {
                 connections: self.max_connections as usize,
                 ..Limits::default()
@@ -243,11 +232,4 @@ fn indexes_in(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
             .hint("name a sorted file, or a folder of sorted files or of a ZipNum index");
     }
     Ok(paths)
-}
-
-async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address)
-        .await
-        .with_context(|| format!("cannot listen on {address}"))
-        .hint("choose another address with --listen, or port 0 for a free one")
 }

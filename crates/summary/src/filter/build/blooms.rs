@@ -131,7 +131,7 @@ fn bloom_width(memory: usize) -> Width {
 }
 
 /// The table entry of a shard with this many bytes.
-pub(super) fn blocks_entry(bytes: usize) -> Entry {
+pub(crate) fn blocks_entry(bytes: usize) -> Entry {
     Entry {
         offset: 0,
         checksum: 0,

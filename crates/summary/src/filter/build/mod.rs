@@ -28,6 +28,7 @@ use super::size::{self, Budget};
 use crate::error::{Error, Result};
 use crate::scope::Scopes;
 
+pub(crate) use blooms::blocks_entry;
 pub use change::{add, exclude, merge};
 pub(crate) use ribbons::ribbons;
 
@@ -185,7 +186,7 @@ pub fn write_to(
 
 /// Fills in metadata from the input where the user gave none: dates come from captures, never from
 /// the clock.
-fn describe(reading: &Reading, scopes: &Scopes, metadata: &mut Metadata) -> Result<()> {
+pub(crate) fn describe(reading: &Reading, scopes: &Scopes, metadata: &mut Metadata) -> Result<()> {
     let day = |time: waypost_index::timestamp::Time| time.to_string()[..10].to_owned();
     if let (Some(first), Some(last)) = (reading.first, reading.last) {
         if metadata.get("date").is_empty() {

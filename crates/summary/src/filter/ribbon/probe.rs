@@ -90,6 +90,17 @@ pub(crate) struct Probe {
 type Column = [u8; 8];
 
 impl Probe {
+    /// The bytes that [`answer`](Probe::answer) reads. Empty if it needs none.
+    pub(crate) fn range(&self) -> std::ops::Range<u64> {
+        let rows = u64::from(self.rows.min(2 * SPAN));
+        self.at..self.at + rows / 8 * u64::from(self.columns)
+    }
+
+    /// The same probe for the bytes of its range alone.
+    pub(crate) fn alone(self) -> Probe {
+        Probe { at: 0, ..self }
+    }
+
     /// Whether the hash may be held.
     #[inline(always)]
     pub(crate) fn answer<P: Parity>(&self, bytes: &[u8]) -> bool {

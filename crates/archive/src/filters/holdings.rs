@@ -1,0 +1,395 @@
+//! The archives in a folder, reopened when their files change.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::SystemTime;
+
+use waypost_io::{Error, ErrorKind, IoContext, Result, Source, Stamp};
+use waypost_summary::filter::orestes::ClassicFilter;
+use waypost_summary::filter::{self, Filter, Hasher, Keyer, Secret};
+use waypost_summary::{Kind, Summary, kind_of_source, open_source};
+use waypost_surt::{Dialect, Policy};
+use xxhash_rust::xxh3::Xxh3Default;
+
+use super::live::{self, LiveArchive, LiveOptions};
+use super::snapshot::{Part, RemoteSummary, ServedArchive, Snapshot};
+
+/// Words that the server uses itself, so that no archive can have them as its id.
+pub const RESERVED: [&str; 8] = [
+    "add",
+    "agg",
+    "bloom",
+    "health",
+    "lookup",
+    "metrics",
+    "robots.txt",
+    "favicon.ico",
+];
+
+/// Maximum length of an id.
+const LONGEST_ID: usize = 64;
+
+/// Checks the id of an archive, which is part of URLs.
+///
+/// # Errors
+/// If it is not one.
+pub fn check_id(id: &str) -> Result<()> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+');
+    let problem = if id.is_empty() || id.len() > LONGEST_ID {
+        format!("it must have 1 to {LONGEST_ID} characters")
+    } else if !id.chars().all(plain) || id.starts_with('.') {
+        "use letters, digits, `-`, `_`, `+` and `.`, and do not start with `.`".to_owned()
+    } else if RESERVED.iter().any(|word| id.eq_ignore_ascii_case(word)) {
+        "the server uses this word itself".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(ErrorKind::Invalid(format!(
+        "`{id}` cannot be the id of an archive: {problem}"
+    ))))
+}
+
+/// How archives are opened.
+#[derive(Default)]
+pub struct HoldingsOptions {
+    /// The secret key of keyed filters.
+    pub secret: Option<Secret>,
+    /// Whether URIs can be added, and how.
+    pub live: Option<LiveOptions>,
+    /// Archives to create if there are none with these ids.
+    pub create: Vec<String>,
+    /// Summaries that are not in a folder, with the ids of their archives. Their lookups may take a
+    /// while.
+    pub remote: Vec<(String, RemoteSummary)>,
+}
+
+/// The archives in a folder: `ID.filter`, or all summaries in the folder `ID`, or both.
+pub struct Holdings {
+    folder: Option<PathBuf>,
+    secret: Option<Secret>,
+    remote: BTreeMap<String, RemoteSummary>,
+    /// Writers, which outlive changes of other files.
+    lives: BTreeMap<String, Arc<LiveArchive>>,
+    current: RwLock<(Stamps, Arc<Snapshot>)>,
+}
+
+/// The files of all archives, by which a change is noticed.
+type Stamps = Vec<(PathBuf, Stamp)>;
+
+impl Holdings {
+    /// Opens all archives in a folder, and those that are elsewhere.
+    ///
+    /// # Errors
+    /// If a file cannot be read, an id is invalid, or there are no archives.
+    pub fn open(folder: Option<&Path>, options: HoldingsOptions) -> Result<Holdings> {
+        let mut lives = BTreeMap::new();
+        if let Some(folder) = folder {
+            let mut ids: Vec<String> = list(folder)?.into_keys().collect();
+            for id in &options.create {
+                check_id(id)?;
+                if !ids.contains(id) {
+                    let path = folder.join(id);
+                    fs::create_dir_all(&path).doing("create the folder", &path)?;
+                    ids.push(id.clone());
+                }
+            }
+            for id in ids {
+                let path = folder.join(&id);
+                if options.live.is_some() || path.join(live::LOG).exists() {
+                    let keyer = keyer_of(folder, &id, options.secret)?;
+                    if options.live.is_some() {
+                        fs::create_dir_all(&path).doing("create the folder", &path)?;
+                    }
+                    let live = LiveArchive::open(&path, &keyer, options.live.as_ref())?;
+                    lives.insert(id, Arc::new(live));
+                }
+            }
+        }
+        for (id, _) in &options.remote {
+            check_id(id)?;
+        }
+        let remote = options.remote.into_iter().collect();
+        let mut holdings = Holdings {
+            folder: folder.map(Path::to_owned),
+            secret: options.secret,
+            remote,
+            lives,
+            current: RwLock::new((Vec::new(), Arc::new(Snapshot::new(Vec::new(), Vec::new())))),
+        };
+        let (stamps, snapshot) = holdings.read()?;
+        if snapshot.archives().is_empty() {
+            let problem = "there are no summaries to serve".to_owned();
+            let error = Error::new(ErrorKind::Invalid(problem));
+            return Err(match folder {
+                Some(folder) => error.in_file(folder.display()),
+                None => error,
+            });
+        }
+        holdings.current = RwLock::new((stamps, Arc::new(snapshot)));
+        Ok(holdings)
+    }
+
+    /// The archives as they are now. Whoever holds them can finish with them.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&current.1)
+    }
+
+    /// The writer of an archive.
+    pub fn live(&self, id: &str) -> Option<&Arc<LiveArchive>> {
+        self.lives.get(id).filter(|live| live.is_writable())
+    }
+
+    /// Opens what has changed. Returns whether anything has.
+    ///
+    /// # Errors
+    /// If a file cannot be read. Then everything stays as it was.
+    pub fn refresh(&self) -> Result<bool> {
+        let stamps = stamps(&self.list()?)?;
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let same = current.0 == stamps;
+        drop(current);
+        if same {
+            return Ok(false);
+        }
+        let (stamps, snapshot) = self.read()?;
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        *current = (stamps, Arc::new(snapshot));
+        Ok(true)
+    }
+
+    /// Ends the writers: what was added is written to filters.
+    ///
+    /// # Errors
+    /// If a filter cannot be written. What was acknowledged is still in the log.
+    pub fn close(&self) -> Result<()> {
+        self.lives.values().try_for_each(|live| live.close())
+    }
+
+    /// The files of each archive, and those that have none.
+    fn list(&self) -> Result<BTreeMap<String, Vec<PathBuf>>> {
+        let mut files = match &self.folder {
+            Some(folder) => list(folder)?,
+            None => BTreeMap::new(),
+        };
+        for id in self.remote.keys() {
+            files.entry(id.clone()).or_default();
+        }
+        Ok(files)
+    }
+
+    fn read(&self) -> Result<(Stamps, Snapshot)> {
+        let files = self.list()?;
+        // Before the content: a change in between is noticed the next time.
+        let stamps = stamps(&files)?;
+        let mut keyers = vec![Keyer::new(
+            Dialect::default(),
+            Policy::Whole,
+            Hasher::Public,
+        )];
+        let mut archives = Vec::new();
+        for (id, paths) in files {
+            let live = self.lives.get(&id);
+            let remote = self.remote.get(&id).cloned();
+            let mut archive = ServedArchive {
+                remote,
+                live: live.map(|live| (Arc::clone(live), number_of(&live.keyer(), &mut keyers))),
+                id,
+                parts: Vec::new(),
+                modified: SystemTime::UNIX_EPOCH,
+                version: 0,
+                keys: 0,
+                rate: 0.0,
+            };
+            let mut version = Xxh3Default::new();
+            let mut miss = 1.0;
+            for path in &paths {
+                let Some((part, identity, rate, keys)) = self.part(path, &mut keyers)? else {
+                    continue;
+                };
+                version.update(&identity.to_le_bytes());
+                miss *= 1.0 - rate;
+                archive.keys += keys;
+                let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
+                archive.modified = archive.modified.max(modified.doing("read", path)?);
+                archive.parts.push(part);
+            }
+            archive.rate = 1.0 - miss;
+            archive.version = version.digest();
+            if !archive.parts.is_empty() || archive.live.is_some() || archive.remote.is_some() {
+                archives.push(archive);
+            }
+        }
+        Ok((stamps, Snapshot::new(archives, keyers)))
+    }
+
+    /// Opens a file: the part, what identifies it, its false positive rate and its number of keys.
+    /// `None` if it is not a summary.
+    fn part(&self, path: &Path, keyers: &mut Vec<Keyer>) -> Result<Option<(Part, u64, f64, u64)>> {
+        let io = waypost_summary::Error::into_io;
+        let source = Source::new(path);
+        let Some(kind) = kind_of_source(&source).map_err(io)? else {
+            return Ok(None);
+        };
+        if kind == Kind::Filter && ClassicFilter::is(&source).map_err(io)? {
+            let filter = ClassicFilter::of(&source).map_err(io)?;
+            let (identity, rate) = (filter.identity(), filter.rate());
+            let keys = filter.urls().unwrap_or(0);
+            return Ok(Some((
+                Part::Classic(Box::new(filter)),
+                identity,
+                rate,
+                keys,
+            )));
+        }
+        if kind == Kind::Filter {
+            let filter = self.with_secret(Filter::of(&source).map_err(io)?)?;
+            let (identity, head) = (filter.identity(), filter.head());
+            let (rate, keys) = (head.rate, head.count);
+            let keyer = Keyer::of(&filter).map_err(io)?;
+            // The companion of a map has several filters, which its map names.
+            if filter.widths().len() > 1 {
+                return Ok(None);
+            }
+            let part = match filter.about().scopes.is_everything() {
+                true => Part::Filter(Box::new(filter), number_of(&keyer, keyers)),
+                false => Part::Summary(Box::new(filter)),
+            };
+            return Ok(Some((part, identity, rate, keys)));
+        }
+        let summary = open_source(&source, false).map_err(io)?;
+        let keys = summary.size().keys;
+        let stamp = Stamp::of_path(path)?;
+        let identity = xxhash_rust::xxh3::xxh3_64(format!("{stamp:?}").as_bytes());
+        Ok(Some((Part::Summary(summary), identity, 0.0, keys)))
+    }
+
+    fn with_secret(&self, filter: Filter) -> Result<Filter> {
+        match (self.secret, filter.head().fingerprint) {
+            (Some(secret), Some(_)) => filter
+                .with_secret(secret)
+                .map_err(waypost_summary::Error::into_io),
+            _ => Ok(filter),
+        }
+    }
+}
+
+/// The number of a keyer among the different ones.
+fn number_of(keyer: &Keyer, keyers: &mut Vec<Keyer>) -> usize {
+    let known = keyers
+        .iter()
+        .position(|known| known.parts() == keyer.parts());
+    known.unwrap_or_else(|| {
+        keyers.push(keyer.clone());
+        keyers.len() - 1
+    })
+}
+
+/// What makes the keys of an archive: that of its first filter, else the usual one.
+fn keyer_of(folder: &Path, id: &str, secret: Option<Secret>) -> Result<Keyer> {
+    let io = waypost_summary::Error::into_io;
+    for path in list(folder)?.remove(id).unwrap_or_default() {
+        let source = Source::new(&path);
+        let is_filter = kind_of_source(&source).map_err(io)? == Some(Kind::Filter);
+        if is_filter && !ClassicFilter::is(&source).map_err(io)? {
+            let head = filter::Filter::of(&source).map_err(io)?.head().clone();
+            let hasher = Hasher::new(secret.filter(|_| head.fingerprint.is_some()));
+            return Ok(Keyer::new(head.dialect, head.policy, hasher));
+        }
+    }
+    Ok(Keyer::new(
+        Dialect::default(),
+        Policy::Whole,
+        Hasher::new(secret),
+    ))
+}
+
+/// The files of each archive. Those of a live archive are its own business.
+fn list(folder: &Path) -> Result<BTreeMap<String, Vec<PathBuf>>> {
+    let mut archives: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for entry in fs::read_dir(folder).doing("read", folder)? {
+        let path = entry.doing("read", folder)?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+            continue;
+        };
+        let metadata = match fs::metadata(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            metadata => metadata.doing("read", &path)?,
+        };
+        if name.starts_with('.') || waypost_net::cache::is_own(&path) {
+            continue;
+        }
+        if metadata.is_dir() {
+            check_id(name).map_err(|error| error.in_file(path.display()))?;
+            let files = archives.entry(name.to_owned()).or_default();
+            inside(&path, files, 0)?;
+        } else if metadata.is_file() && is_summary(&path)? {
+            let id = name.split_once('.').map_or(name, |(id, _)| id);
+            check_id(id).map_err(|error| error.in_file(path.display()))?;
+            archives.entry(id.to_owned()).or_default().push(path);
+        }
+    }
+    for files in archives.values_mut() {
+        files.sort();
+    }
+    Ok(archives)
+}
+
+fn is_summary(path: &Path) -> Result<bool> {
+    let kind = kind_of_source(&Source::new(path));
+    Ok(kind.map_err(waypost_summary::Error::into_io)?.is_some())
+}
+
+/// Maximum depth of folders: links may form a circle.
+const MOST_DEPTH: usize = 16;
+
+fn inside(folder: &Path, files: &mut Vec<PathBuf>, depth: usize) -> Result<()> {
+    if depth > MOST_DEPTH {
+        let problem = "folders are nested too deeply".to_owned();
+        return Err(Error::new(ErrorKind::Invalid(problem)).in_file(folder.display()));
+    }
+    for entry in fs::read_dir(folder).doing("read", folder)? {
+        let path = entry.doing("read", folder)?.path();
+        let hidden = path
+            .file_name()
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if hidden || waypost_net::cache::is_own(&path) || live::is_own(&path) {
+            continue;
+        }
+        if path.is_dir() {
+            inside(&path, files, depth + 1)?;
+        } else if path.is_file() && is_summary(&path)? {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn stamps(files: &BTreeMap<String, Vec<PathBuf>>) -> Result<Stamps> {
+    let paths = files.values().flatten();
+    paths
+        .map(|path| Ok((path.clone(), Stamp::of_path(path)?)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_plain_and_not_words_of_the_server() {
+        // The last as downloads from a host with a port are named.
+        for id in ["haw", "haw.nsk.hr", "archive-2020_a", "127.0.0.1+80"] {
+            assert!(check_id(id).is_ok(), "{id}");
+        }
+        for id in RESERVED {
+            assert!(check_id(id).is_err(), "{id}");
+            assert!(check_id(&id.to_uppercase()).is_err(), "{id}");
+        }
+        for id in ["", ".", "..", ".hidden", "a/b", "a b", "ä", &"a".repeat(65)] {
+            assert!(check_id(id).is_err(), "{id}");
+        }
+    }
+}

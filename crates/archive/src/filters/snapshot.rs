@@ -1,0 +1,334 @@
+//! All archives as they are at one moment, and lookups in them.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use waypost_summary::filter::orestes::ClassicFilter;
+use waypost_summary::filter::{Filter, Hash, Keyer};
+use waypost_summary::{Error, Lookup, LookupBuffer, Summary};
+
+use super::live::LiveArchive;
+
+/// One summary of an archive.
+pub(crate) enum Part {
+    /// A filter of all captures, and the number of its keyer.
+    Filter(Box<Filter>, usize),
+    /// URLs as they are spelled.
+    Classic(Box<ClassicFilter>),
+    /// Any other summary, which may not cover all captures.
+    Summary(Box<dyn Summary>),
+}
+
+/// A summary that is not in a file, such as one in Redis. Its lookups may wait for another server.
+#[derive(Clone)]
+pub struct RemoteSummary {
+    /// The summary.
+    pub summary: Arc<dyn Summary>,
+    /// What it is at the moment.
+    pub state: Arc<dyn Fn() -> RemoteState + Send + Sync>,
+}
+
+/// What a remote summary is at the moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RemoteState {
+    /// Identifies its content.
+    pub identity: u64,
+    /// Its false positive rate.
+    pub rate: f64,
+    /// When it was last changed.
+    pub modified: SystemTime,
+}
+
+/// An archive.
+pub struct ServedArchive {
+    pub(crate) id: String,
+    pub(crate) parts: Vec<Part>,
+    /// A summary that is not in a file.
+    pub(crate) remote: Option<RemoteSummary>,
+    /// What was added, and the number of its keyer.
+    pub(crate) live: Option<(Arc<LiveArchive>, usize)>,
+    /// When its files were last modified.
+    pub(crate) modified: SystemTime,
+    /// Identifies its files.
+    pub(crate) version: u64,
+    /// The number of keys in its files.
+    pub(crate) keys: u64,
+    /// The false positive rate of its files.
+    pub(crate) rate: f64,
+}
+
+impl ServedArchive {
+    /// Its id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The probability that an archive is said to hold a URI that it does not hold.
+    pub fn rate(&self) -> f64 {
+        let live = self.live.as_ref().map_or(0.0, |(live, _)| live.rate());
+        let remote = self
+            .remote
+            .as_ref()
+            .map_or(0.0, |remote| (remote.state)().rate);
+        1.0 - (1.0 - self.rate) * (1.0 - live) * (1.0 - remote)
+    }
+
+    /// When its files were last modified, or something was added.
+    pub fn modified(&self) -> SystemTime {
+        let live = self.live.as_ref().map(|(live, _)| live.modified());
+        let remote = self.remote.as_ref().map(|remote| (remote.state)().modified);
+        let times = [Some(self.modified), live, remote];
+        times.into_iter().flatten().max().unwrap_or(self.modified)
+    }
+
+    /// Identifies what it holds, as an ETag.
+    pub fn etag(&self) -> String {
+        let mut etag = format!("\"{:016x}", self.version);
+        if let Some((live, _)) = &self.live {
+            etag += &format!("-{:x}", live.count());
+        }
+        if let Some(remote) = &self.remote {
+            etag += &format!("+{:016x}", (remote.state)().identity);
+        }
+        etag + "\""
+    }
+
+    /// The number of keys.
+    pub fn keys(&self) -> u64 {
+        let remote = self
+            .remote
+            .as_ref()
+            .map_or(0, |remote| remote.summary.size().keys);
+        self.keys + remote + self.live.as_ref().map_or(0, |(live, _)| live.count())
+    }
+
+    /// Whether lookups wait for another server.
+    pub fn is_remote(&self) -> bool {
+        self.remote.is_some()
+    }
+
+    /// Whether URIs can be added.
+    pub fn is_writable(&self) -> bool {
+        self.live
+            .as_ref()
+            .is_some_and(|(live, _)| live.is_writable())
+    }
+
+    fn may_hold(&self, uri: &[u8], hashes: &[Hash]) -> Result<bool, Error> {
+        if let Some((live, keyer)) = &self.live
+            && live.contains(hashes[*keyer])
+        {
+            return Ok(true);
+        }
+        for part in &self.parts {
+            let found = match part {
+                Part::Filter(filter, keyer) => filter.contains(hashes[*keyer])?,
+                Part::Classic(filter) => filter.may_hold(uri)?.is_some(),
+                Part::Summary(summary) => look_up(&**summary, uri)?,
+            };
+            if found {
+                return Ok(true);
+            }
+        }
+        match &self.remote {
+            Some(remote) => look_up(&*remote.summary, uri),
+            None => Ok(false),
+        }
+    }
+}
+
+/// Whether a summary of any kind may hold a URI.
+fn look_up(summary: &dyn Summary, uri: &[u8]) -> Result<bool, Error> {
+    let mut buffer = Vec::new();
+    match Lookup::new(uri, summary.about().dialect, &mut buffer) {
+        Ok(lookup) => Ok(summary.lookup(&lookup)?.presence().is_possible()),
+        // It has a SURT in another dialect: then better ask the archive.
+        Err(_) => Ok(true),
+    }
+}
+
+/// The same for many.
+fn look_up_all(
+    summary: &dyn Summary,
+    uris: &[&[u8]],
+    answers: &mut Vec<bool>,
+) -> Result<(), Error> {
+    let mut buffer = LookupBuffer::new(summary.about().dialect);
+    let batch = buffer.fill(uris);
+    let lookups: Vec<Lookup<'_>> = batch.valid().collect();
+    let mut given = summary.lookup_all(&lookups)?.into_iter();
+    answers.extend(batch.iter().map(|(_, lookup)| {
+        lookup.is_err()
+            || given
+                .next()
+                .is_none_or(|answer| answer.presence().is_possible())
+    }));
+    Ok(())
+}
+
+/// All archives at one moment.
+pub struct Snapshot {
+    /// Ordered by id.
+    archives: Vec<ServedArchive>,
+    /// The different ways to make hashes; never none, so that invalid URIs are noticed.
+    keyers: Vec<Keyer>,
+    number: u64,
+}
+
+/// Snapshots are numbered, so that threads notice when their keyers are outdated.
+static NUMBER: AtomicU64 = AtomicU64::new(1);
+
+thread_local! {
+    static KEYERS: RefCell<(u64, Vec<Keyer>)> = const { RefCell::new((0, Vec::new())) };
+}
+
+impl Snapshot {
+    pub(crate) fn new(mut archives: Vec<ServedArchive>, keyers: Vec<Keyer>) -> Snapshot {
+        archives.sort_by(|one, other| one.id.cmp(&other.id));
+        Snapshot {
+            archives,
+            keyers,
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+        }
+    }
+
+    /// All archives, ordered by id.
+    pub fn archives(&self) -> &[ServedArchive] {
+        &self.archives
+    }
+
+    /// The archive with this id.
+    pub fn archive(&self, id: &str) -> Option<&ServedArchive> {
+        let at = self
+            .archives
+            .binary_search_by(|archive| archive.id.as_str().cmp(id));
+        at.ok().map(|at| &self.archives[at])
+    }
+
+    /// Whether an archive may hold a URI.
+    ///
+    /// # Errors
+    /// If the URI is invalid, or a summary cannot be read.
+    pub fn may_hold(&self, archive: &ServedArchive, uri: &[u8]) -> Result<bool, LookupError> {
+        self.with_hashes(uri, |hashes| Ok(archive.may_hold(uri, hashes)?))
+    }
+
+    /// The archives that may hold a URI.
+    ///
+    /// # Errors
+    /// If the URI is invalid, or a summary cannot be read.
+    pub fn holders(&self, uri: &[u8]) -> Result<Vec<&ServedArchive>, LookupError> {
+        self.with_hashes(uri, |hashes| {
+            let mut holders = Vec::new();
+            for archive in &self.archives {
+                if archive.may_hold(uri, hashes)? {
+                    holders.push(archive);
+                }
+            }
+            Ok(holders)
+        })
+    }
+
+    /// For each of many URIs, which archives may hold it: a row of `archives` for each URI. `None` for
+    /// invalid URIs. Only the archives that are `wanted` are looked up.
+    ///
+    /// # Errors
+    /// If a summary cannot be read.
+    pub(crate) fn holders_of_all(
+        &self,
+        uris: &[&[u8]],
+        invalid: &mut Vec<bool>,
+        found: &mut Vec<bool>,
+    ) -> Result<(), Error> {
+        let width = self.archives.len();
+        invalid.clear();
+        invalid.resize(uris.len(), false);
+        found.clear();
+        found.resize(uris.len() * width, false);
+        let mut hashes: Vec<Vec<Hash>> = vec![Vec::with_capacity(uris.len()); self.keyers.len()];
+        self.with_keyers(|keyers| {
+            for (number, uri) in uris.iter().enumerate() {
+                for (keyer, hashes) in keyers.iter_mut().zip(&mut hashes) {
+                    hashes.push(match keyer.hash(uri) {
+                        Ok(hash) => hash,
+                        Err(_) => {
+                            invalid[number] = true;
+                            0
+                        }
+                    });
+                }
+            }
+        });
+        let mark = |answers: &[bool], column: usize, found: &mut Vec<bool>| {
+            for (number, answer) in answers.iter().enumerate() {
+                found[number * width + column] |= answer;
+            }
+        };
+        let mut answers = Vec::new();
+        for (column, archive) in self.archives.iter().enumerate() {
+            if let Some((live, keyer)) = &archive.live {
+                let segments = live.segments();
+                for (number, hash) in hashes[*keyer].iter().enumerate() {
+                    found[number * width + column] |= segments.contains(*hash);
+                }
+            }
+            for part in &archive.parts {
+                answers.clear();
+                match part {
+                    Part::Filter(filter, keyer) => {
+                        filter.contains_all(&hashes[*keyer], &mut answers)?;
+                    }
+                    Part::Classic(filter) => {
+                        for uri in uris {
+                            answers.push(filter.may_hold(uri)?.is_some());
+                        }
+                    }
+                    Part::Summary(summary) => look_up_all(&**summary, uris, &mut answers)?,
+                }
+                mark(&answers, column, found);
+            }
+            if let Some(remote) = &archive.remote {
+                answers.clear();
+                look_up_all(&*remote.summary, uris, &mut answers)?;
+                mark(&answers, column, found);
+            }
+        }
+        Ok(())
+    }
+
+    fn with_hashes<T>(
+        &self,
+        uri: &[u8],
+        take: impl FnOnce(&[Hash]) -> Result<T, LookupError>,
+    ) -> Result<T, LookupError> {
+        let hashes = self.with_keyers(|keyers| {
+            let hashes = keyers.iter_mut().map(|keyer| keyer.hash(uri));
+            hashes.collect::<Result<Vec<Hash>, _>>()
+        });
+        take(&hashes.map_err(LookupError::Uri)?)
+    }
+
+    /// Passes the keyers of this thread.
+    fn with_keyers<T>(&self, take: impl FnOnce(&mut [Keyer]) -> T) -> T {
+        KEYERS.with_borrow_mut(|(number, keyers)| {
+            if *number != self.number {
+                keyers.clone_from(&self.keyers);
+                *number = self.number;
+            }
+            take(keyers)
+        })
+    }
+}
+
+/// Why a lookup has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum LookupError {
+    /// The URI has no SURT.
+    #[error("{0}")]
+    Uri(waypost_surt::Error),
+    /// A summary cannot be read.
+    #[error(transparent)]
+    Summary(#[from] Error),
+}

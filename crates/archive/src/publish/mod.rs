@@ -1,0 +1,153 @@
+//! Publishing summaries: what a static web server needs besides the files themselves.
+//!
+//! | file | for |
+//! |---|---|
+//! | `manifest.json` | programs: kinds, sizes, checksums, metadata |
+//! | `SHA256SUMS` | people: `sha256sum -c SHA256SUMS` |
+//! | `sitemap.xml` | [discovery](crate::discover): URLs with Dublin Core |
+//!
+//! Files of all kinds of summaries are listed; what they are is detected from their content.
+
+mod file;
+mod manifest;
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use waypost_io::{AtomicFile, Error, ErrorKind, IoContext, Result};
+
+use crate::sitemap;
+
+pub use file::{SummaryKind, kind_of};
+pub use manifest::{Manifest, PublishedFile};
+
+pub(crate) use file::sha256;
+
+/// The name of the manifest.
+pub const MANIFEST: &str = "manifest.json";
+/// The name of the list of checksums.
+pub const CHECKSUMS: &str = "SHA256SUMS";
+/// The name of the sitemap.
+pub const SITEMAP: &str = "sitemap.xml";
+
+/// How to publish.
+#[derive(Clone, Debug, Default)]
+pub struct PublishOptions {
+    /// The URL of the folder on the Web.
+    pub url: String,
+    /// The publisher of files that do not name one.
+    pub publisher: Option<String>,
+    /// The description of files that do not have one.
+    pub description: Option<String>,
+    /// Whether to publish files of hashes, too, from which everybody can compute what is held.
+    pub hashes: bool,
+}
+
+/// What was published.
+#[derive(Clone, Debug)]
+pub struct Published {
+    /// What is in the manifest.
+    pub manifest: Manifest,
+    /// Files that are not summaries.
+    pub skipped: Vec<PathBuf>,
+}
+
+/// Writes `manifest.json`, `SHA256SUMS` and `sitemap.xml` for all summaries in a folder and the
+/// folders in it. The files themselves stay as they are.
+///
+/// # Errors
+/// If the URL is invalid, a file cannot be read, is damaged or changes meanwhile, or there are none.
+pub fn publish(folder: &Path, options: &PublishOptions) -> Result<Published> {
+    let base = base_of(&options.url)?;
+    let mut paths = Vec::new();
+    list(folder, &mut paths, 0)?;
+    paths.sort();
+    let mut manifest = Manifest::default();
+    let mut skipped = Vec::new();
+    for path in paths {
+        match PublishedFile::read(folder, &path, options)? {
+            Some(file) => manifest.files.push(file),
+            None => skipped.push(path),
+        }
+    }
+    let problem = match manifest.files.len() {
+        0 => "there are no summaries in this folder".to_owned(),
+        many if many > sitemap::MOST_ENTRIES => format!(
+            "{many} summaries: a sitemap has at most {}",
+            sitemap::MOST_ENTRIES
+        ),
+        _ => String::new(),
+    };
+    if !problem.is_empty() {
+        return Err(Error::new(ErrorKind::Invalid(problem)).in_file(folder.display()));
+    }
+    let entries: Vec<sitemap::Entry> = manifest
+        .files
+        .iter()
+        .map(|file| file.entry(&base))
+        .collect();
+    let sums: String = manifest
+        .files
+        .iter()
+        .map(|file| format!("{}  {}\n", file.sha256, file.path))
+        .collect();
+    write(&folder.join(MANIFEST), &manifest.to_json())?;
+    write(&folder.join(CHECKSUMS), &sums)?;
+    // Last, because it announces the others.
+    write(&folder.join(SITEMAP), &sitemap::write(&entries))?;
+    Ok(Published { manifest, skipped })
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    let mut file = AtomicFile::create(path)?;
+    file.write_all(text.as_bytes()).doing("write", path)?;
+    file.commit()
+}
+
+/// The URL of the folder, with a slash at its end.
+fn base_of(url: &str) -> Result<String> {
+    let wrong = |why: &str| Error::new(ErrorKind::Invalid(format!("invalid URL `{url}`: {why}")));
+    let parsed = url::Url::parse(url).map_err(|error| wrong(&error.to_string()))?;
+    if !matches!(parsed.scheme(), "http" | "https") {
+        return Err(wrong("only http and https are supported"));
+    }
+    if parsed.query().is_some() || parsed.fragment().is_some() {
+        return Err(wrong("the URL of a folder has no query and no fragment"));
+    }
+    let text = parsed.to_string();
+    Ok(match text.ends_with('/') {
+        true => text,
+        false => text + "/",
+    })
+}
+
+/// Maximum depth of folders: links may form a circle.
+const MOST_DEPTH: usize = 16;
+
+/// The files that may be summaries.
+fn list(folder: &Path, paths: &mut Vec<PathBuf>, depth: usize) -> Result<()> {
+    if depth > MOST_DEPTH {
+        let problem = "folders are nested too deeply".to_owned();
+        return Err(Error::new(ErrorKind::Invalid(problem)).in_file(folder.display()));
+    }
+    for entry in fs::read_dir(folder).doing("read", folder)? {
+        let entry = entry.doing("read", folder)?;
+        let name = entry.file_name();
+        let path = entry.path();
+        let hidden = name.as_encoded_bytes().starts_with(b".");
+        let own = [MANIFEST, CHECKSUMS, SITEMAP]
+            .iter()
+            .any(|own| name == *own);
+        if hidden || own || waypost_net::cache::is_own(&path) {
+            continue;
+        }
+        let metadata = fs::metadata(&path).doing("read", &path)?;
+        if metadata.is_dir() {
+            list(&path, paths, depth + 1)?;
+        } else if metadata.is_file() {
+            paths.push(path);
+        }
+    }
+    Ok(())
+}

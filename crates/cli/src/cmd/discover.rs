@@ -1,0 +1,117 @@
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use waypost_archive::discover::{self, DiscoverOptions, Outcome};
+use waypost_net::{Client, ClientOptions};
+use waypost_report::{Align, Table, bytes, count};
+
+use crate::args::{number, size};
+use crate::exit::Exit;
+use crate::hint::Hint;
+use crate::plural;
+use crate::printer::Printer;
+
+/// Find summaries that archives publish, and keep copies of them
+///
+/// Takes the URL of a sitemap, of a folder or a host that has one, or a sitemap file. Downloads what
+/// is new or has changed, resumes interrupted downloads, and verifies sizes and checksums. The copies
+/// mirror the servers: DIR/archive.example/summaries/small.filter. Exit code 1: nothing was found, or
+/// a file was refused.
+#[derive(Args)]
+#[command(after_help = "Examples:\n\
+    \x20 waypost discover published/sitemap.xml --list\n\
+    \n\
+    From the Web:\n\
+    \x20 waypost discover https://archive.example/summaries/ -o copies --max-size 500M")]
+pub(crate) struct Discover {
+    /// Sitemaps, or folders and hosts that have one
+    #[arg(required = true, value_name = "URL")]
+    urls: Vec<String>,
+    /// The folder for the copies
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present = "list")]
+    output: Option<PathBuf>,
+    /// Only list what there is
+    #[arg(long)]
+    list: bool,
+    /// Maximum size of a file
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = size)]
+    max_size: u64,
+    /// Maximum size of all copies together
+    #[arg(long, value_name = "SIZE", default_value = "64GiB", value_parser = size)]
+    max_total: u64,
+    /// Maximum number of files
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = number)]
+    max_files: u64,
+    /// Follow sitemaps and redirects to other hosts
+    #[arg(long)]
+    other_hosts: bool,
+}
+
+impl Discover {
+    pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let client = Client::new(ClientOptions {
+            same_host: !self.other_hosts,
+            ..ClientOptions::default()
+        })?;
+        let options = DiscoverOptions {
+            most_bytes: self.max_size,
+            most_total: self.max_total,
+            most_files: usize::try_from(self.max_files)?,
+            other_hosts: self.other_hosts,
+        };
+        let mut table = Table::new(&[
+            ("summary", Align::Left),
+            ("title", Align::Left),
+            ("URLs", Align::Right),
+            ("size", Align::Right),
+            ("copy", Align::Left),
+        ]);
+        let (mut all, mut refused, mut total) = (0, 0, 0);
+        let bar = out.progress();
+        client.report_to(&bar);
+        for url in &self.urls {
+            let found = discover::find(&client, url, &options)
+                .hint_otherwise("name the sitemap itself: https://…/sitemap.xml")?;
+            for file in &found {
+                let state = match &self.output {
+                    Some(folder) if !self.list => {
+                        let fetched =
+                            discover::fetch(&client, folder, url, file, &options, &mut total);
+                        match fetched {
+                            Outcome::Downloaded(path) => format!("new: {}", path.display()),
+                            Outcome::Unchanged(path) => format!("unchanged: {}", path.display()),
+                            Outcome::Refused(error) => {
+                                out.warn(format_args!("refused {error}"));
+                                refused += 1;
+                                "refused".to_owned()
+                            }
+                        }
+                    }
+                    _ => "-".to_owned(),
+                };
+                let entry = &file.entry;
+                table.row([
+                    &entry.location[..],
+                    entry.get("title").next().unwrap_or("-"),
+                    &entry.urls().map_or("-".to_owned(), count),
+                    &entry.bytes().map_or("-".to_owned(), bytes),
+                    &state,
+                ]);
+                all += 1;
+            }
+        }
+        drop(bar);
+        write!(out.data(), "{table}")?;
+        if all == 0 {
+            out.note("no summaries found");
+        }
+        if refused > 0 {
+            out.warn(format_args!("refused {}", plural::of(refused, "file")));
+        }
+        Ok(match all > 0 && refused == 0 {
+            true => Exit::Yes,
+            false => Exit::No,
+        })
+    }
+}
