@@ -235,7 +235,7 @@ impl Holdings {
         };
         if kind == Kind::Filter && ClassicFilter::is(&source).map_err(io)? {
             let filter = ClassicFilter::of(&source).map_err(io)?;
-            let (identity, rate) = (filter.identity(), filter.rate());
+            let (identity, rate) = (filter.identity(), filter.lookup_rate());
             let keys = filter.urls().unwrap_or(0);
             return Ok(Some((
                 Part::Classic(Box::new(filter)),

@@ -98,7 +98,8 @@ impl Store {
     fn run<T>(&self, mut run: impl FnMut(&mut Connection) -> redis::RedisResult<T>) -> Result<T> {
         let lock = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         // One that was idle may have been closed by the server.
-        if let Some(mut connection) = lock().pop() {
+        let idle = lock().pop();
+        if let Some(mut connection) = idle {
             match run(&mut connection) {
                 Ok(done) => {
                     lock().push(connection);

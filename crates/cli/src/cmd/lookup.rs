@@ -6,6 +6,7 @@ use waypost_index::range::{Match, ranges};
 use waypost_io::Source;
 use waypost_io::pieces::PIECE;
 use waypost_summary::filter::Filter;
+use waypost_summary::filter::orestes::ClassicFilter;
 use waypost_summary::map::Map;
 use waypost_summary::profile::Profile;
 use waypost_summary::{
@@ -67,6 +68,10 @@ impl Lookup {
                 let profile = Profile::of(&source)?;
                 let piece = super::profile::lookup::BATCH;
                 self.lookups.answer_by(&profile, piece, out)
+            }
+            Some(Kind::Filter) if ClassicFilter::is(&source)? => {
+                let filter = ClassicFilter::of(&source)?;
+                self.lookups.answer_by(&filter, PIECE, out)
             }
             Some(Kind::Filter) => {
                 let filter = self.key_file.give(Filter::of(&source)?)?;

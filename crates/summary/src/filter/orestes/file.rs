@@ -405,6 +405,12 @@ impl ClassicFilter {
         self.rate
     }
 
+    /// The false positive rate of a lookup for a page that tries [spellings](super) of its URL: most
+    /// have four, which is what this assumes; the URL of a host alone has eight.
+    pub fn lookup_rate(&self) -> f64 {
+        1.0 - (1.0 - self.rate).powi(4)
+    }
+
     /// The number of URLs, unless it is unknown for one of the filters.
     pub fn urls(&self) -> Option<u64> {
         self.arrays.iter().map(|array| array.urls).sum()
