@@ -6,6 +6,8 @@ mod oracles;
 #[path = "../../../tests/peers.rs"]
 mod peers;
 
+#[path = "oracle/crawl.rs"]
+mod crawl;
 #[path = "oracle/scipy.rs"]
 mod scipy;
 #[path = "oracle/statistics.rs"]

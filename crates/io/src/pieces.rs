@@ -52,6 +52,11 @@ pub struct Piece {
 type Spare = Arc<Mutex<Vec<Vec<u8>>>>;
 
 impl Piece {
+    /// The lines as they are, with their line ends.
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.end]
+    }
+
     /// The lines, without their line ends.
     pub fn lines(&self) -> impl Iterator<Item = &[u8]> {
         let bytes = &self.buffer[..self.end];

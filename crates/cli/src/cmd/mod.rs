@@ -15,6 +15,7 @@ mod harvest;
 mod index;
 mod keys;
 mod learn;
+mod lastmod;
 mod lookup;
 mod man;
 mod map;
@@ -69,6 +70,7 @@ enum Command {
     Harvest(harvest::Harvest),
     Publish(publish::Publish),
     Discover(discover::Discover),
+    Lastmod(lastmod::Lastmod),
     Serve(serve::Serve),
     Timemap(timemap::TimeMap),
     Memento(memento::Memento),
@@ -106,6 +108,7 @@ impl Cli {
             Command::Harvest(command) => command.run(out),
             Command::Publish(command) => command.run(out),
             Command::Discover(command) => command.run(out),
+            Command::Lastmod(command) => command.run(out),
             Command::Serve(command) => command.run(out),
             Command::Timemap(command) => command.run(out),
             Command::Memento(command) => command.run(out),

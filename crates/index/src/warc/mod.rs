@@ -17,6 +17,7 @@ mod head;
 mod peek;
 mod post;
 mod record;
+mod starts;
 mod text;
 mod units;
 
@@ -33,9 +34,10 @@ use waypost_surt::{Canonicalizer, Dialect};
 use crate::input::is_wacz_name;
 use crate::wacz::{self, Wacz};
 
-use entry::{Entry, Pairs};
+use entry::{Entry, Pairs, needs_body};
 pub use fetch::WarcRecord;
 use record::Record;
+pub use starts::{HttpHead, RecordStart, StartsReport, read_starts};
 use units::Units;
 
 /// What to index, and how.
@@ -264,7 +266,7 @@ pub fn index_bytes(bytes: &[u8], name: &str, options: &Options) -> Option<(Vec<u
     let mut worker = Worker::new(options, LARGEST_UNIT, None, &progress);
     let units = Units::new(bytes, LARGEST_UNIT)?;
     let units = match options.skip_bodies {
-        true => units.skip_bodies(options),
+        true => units.skip_bodies(|record| needs_body(record, options)),
         false => units,
     };
     // Nothing is written that could fail.
@@ -323,7 +325,7 @@ impl<'a> Worker<'a> {
             Error::new(ErrorKind::Format("not a WARC or ARC file".to_owned())).in_file(source)
         })?;
         let units = match self.options.skip_bodies {
-            true => units.skip_bodies(self.options),
+            true => units.skip_bodies(|record| needs_body(record, self.options)),
             false => units,
         };
         let name = self.name(source.path());

@@ -12,8 +12,6 @@ use std::collections::VecDeque;
 use memchr::memmem::Finder;
 use waypost_io::members::{self, MemberReader};
 
-use super::Options;
-use super::entry::needs_body;
 use super::record::Record;
 use super::units::{GZIP, Unit};
 
@@ -37,17 +35,20 @@ pub(super) struct Peeked {
     pub(super) total: u64,
 }
 
+/// Says whether the body of a record is needed.
+pub(super) type NeedsBody<'a> = Box<dyn Fn(&Record<'_>) -> bool + 'a>;
+
 /// Looks at the heads of records.
 pub(super) struct Peek<'a> {
-    options: &'a Options,
+    needs_body: NeedsBody<'a>,
     reader: MemberReader,
     starts: Starts<'a>,
 }
 
 impl<'a> Peek<'a> {
-    pub(super) fn new(options: &'a Options, file: &'a [u8]) -> Peek<'a> {
+    pub(super) fn new(needs_body: NeedsBody<'a>, file: &'a [u8]) -> Peek<'a> {
         Peek {
-            options,
+            needs_body,
             reader: MemberReader::default(),
             starts: Starts::new(file),
         }
@@ -63,7 +64,7 @@ impl<'a> Peek<'a> {
         let member = &self.starts.file[start..end];
         self.reader.restart();
         let reader = &mut self.reader;
-        let peeked = heads(self.options, buffer, |out| {
+        let peeked = heads(&self.needs_body, buffer, |out| {
             reader.read(member, out).ok().filter(|_| !reader.is_ended())
         })?;
         let is_end = peeked.total as u32 == length && self.starts.is_only(start, end, peeked.total);
@@ -80,7 +81,7 @@ impl<'a> Peek<'a> {
         if length <= SMALL {
             return None;
         }
-        let peeked = heads(self.options, buffer, |out| {
+        let peeked = heads(&self.needs_body, buffer, |out| {
             super::units::read_full(&mut stream, out).ok()
         })?;
         (peeked.total == length).then_some(peeked)
@@ -90,7 +91,7 @@ impl<'a> Peek<'a> {
 /// Fills `buffer` until it has the heads of a record. `None` if its body is needed, or if there is
 /// anything unusual.
 fn heads(
-    options: &Options,
+    needs_body: &NeedsBody<'_>,
     buffer: &mut Vec<u8>,
     mut read: impl FnMut(&mut [u8]) -> Option<usize>,
 ) -> Option<Peeked> {
@@ -116,7 +117,7 @@ fn heads(
             let total = (record.start as u64)
                 .checked_add(record.length)?
                 .checked_add(BEHIND)?;
-            let needed = buffer[0] != b'W' || needs_body(&record, options);
+            let needed = buffer[0] != b'W' || needs_body(&record);
             return (!needed).then_some(Peeked { filled, total });
         }
         if filled < wanted {

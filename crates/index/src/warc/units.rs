@@ -11,9 +11,9 @@ use memchr::memmem;
 use waypost_io::members;
 use zstd::zstd_safe;
 
+use super::DamageKind;
 use super::peek::Peek;
-use super::record::{ArcLine, extent};
-use super::{DamageKind, Options};
+use super::record::{ArcLine, Record, extent};
 
 /// One compressed record, or one record.
 pub(super) struct Unit<'a> {
@@ -110,10 +110,18 @@ impl<'a> Units<'a> {
         Some(units)
     }
 
-    /// Does not inflate bodies, except those that are needed for the index.
-    pub(super) fn skip_bodies(mut self, options: &'a Options) -> Units<'a> {
-        self.peek = Some(Box::new(Peek::new(options, self.file)));
+    /// Does not inflate bodies, except those of records that need theirs.
+    pub(super) fn skip_bodies(
+        mut self,
+        needs_body: impl Fn(&Record<'_>) -> bool + 'a,
+    ) -> Units<'a> {
+        self.peek = Some(Box::new(Peek::new(Box::new(needs_body), self.file)));
         self
+    }
+
+    /// Where the next unit starts.
+    pub(super) fn position(&self) -> usize {
+        self.at
     }
 
     pub(super) fn next(&mut self) -> Option<Result<Unit<'_>, Damaged>> {

@@ -12,6 +12,7 @@
 //! `docs/formats/zipnum.md`.
 
 mod ahead;
+mod blocks;
 mod cover;
 mod idx;
 mod location;
@@ -20,6 +21,7 @@ mod rows;
 mod writer;
 
 pub(crate) use ahead::{Extent, Plan};
+pub use blocks::{BlockRewrite, BlockWork, each_block, rewrite};
 pub use idx::Flavour;
 pub(crate) use reader::Blocks;
 pub use reader::{Opener, Remote, ZipNum, unzip};

@@ -16,6 +16,7 @@ enum Style {
     Log,
     Percent,
     Years,
+    Free,
 }
 
 impl Axis {
@@ -37,6 +38,11 @@ impl Axis {
     /// Years, which neither start at zero nor have thousands separators.
     pub fn years(label: &str) -> Axis {
         Axis::new(label, Style::Years)
+    }
+
+    /// Numbers of any sign, from about the smallest to about the largest.
+    pub fn free(label: &str) -> Axis {
+        Axis::new(label, Style::Free)
     }
 
     fn new(label: &str, style: Style) -> Axis {
@@ -79,6 +85,16 @@ impl Axis {
                 let step = step(high.max(1e-9) / 5.0);
                 let top = (high / step).ceil().max(1.0) * step;
                 Scale::linear(0.0, top, step, short)
+            }
+            Style::Free => {
+                let step = step((high - low).max(1e-9) / 6.0);
+                let bottom = (low / step).floor() * step;
+                let top = ((high / step).ceil() * step).max(bottom + step);
+                let places = (-step.log10().floor()).max(0.0) as usize + 1;
+                Scale::linear(bottom, top, step, |value| {
+                    let text = format!("{value:.places$}");
+                    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+                })
             }
             Style::Years => {
                 let span = (high - low).max(1.0);
