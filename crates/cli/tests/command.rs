@@ -23,6 +23,8 @@ mod filtered;
 mod http;
 #[path = "command/inputs.rs"]
 mod inputs;
+#[path = "command/insight.rs"]
+mod insight;
 #[path = "command/keys.rs"]
 mod keys;
 #[path = "command/lookups.rs"]

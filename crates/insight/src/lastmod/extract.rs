@@ -1,14 +1,15 @@
 //! Extracts the Last-Modified times of successful responses from WARC and WAT files.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
 use waypost_index::timestamp::Time;
-use waypost_index::warc::{RecordStart, read_starts};
+use waypost_index::warc::{self, RecordStart, read_starts};
 use waypost_io::{
-    Error, Format, LineWriter, Ordered, Phase, Progress, Resources, Result, Source, Written,
+    Error, ErrorKind, Format, LineWriter, Ordered, Phase, Progress, Resources, Result, Source,
+    Written,
 };
 
 use super::date::{self, Form, Oddity, Rejection};
@@ -115,6 +116,35 @@ impl Extracted {
                 .merge(examples);
         }
     }
+}
+
+/// The files that paths stand for: files as they are, folders with all WARC, ARC and WACZ files in them
+/// and below, and with the WAT files of those WARC files that are not among them.
+///
+/// # Errors
+/// If a folder cannot be read.
+pub fn expand(paths: &[PathBuf]) -> Result<Vec<Source>> {
+    let mut files = warc::expand(paths)?;
+    let known: HashSet<String> = files
+        .iter()
+        .map(|source| file_name(source.path(), None))
+        .collect();
+    for folder in paths.iter().filter(|path| path.is_dir()) {
+        let is_wat = |name: &str| name.ends_with(".wat.gz") || name.ends_with(".wat");
+        let expanded = match waypost_io::expand([folder], is_wat) {
+            Ok(expanded) => expanded,
+            Err(error) if matches!(error.kind(), ErrorKind::NoIndex) => continue,
+            Err(error) => return Err(error),
+        };
+        for wat in expanded.sources {
+            let name = wat.path().file_name().unwrap_or_default().to_string_lossy();
+            let warc = name.replace(".wat", "");
+            if !known.contains(&beside_wat(wat.path(), &warc, None)) && !files.contains(&wat) {
+                files.push(wat);
+            }
+        }
+    }
+    Ok(files)
 }
 
 /// Extracts from `files`, each on one thread, and writes to `out` in their order.

@@ -1,10 +1,9 @@
 //! warcio reads the generated WARC and WAT files, and pywb queries the index with Last-Modified times.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use waypost_index::warc;
 use waypost_index::zipnum::{self, ZipNum};
 use waypost_insight::generate::Crawl;
 use waypost_insight::lastmod::add::{self, Index};
@@ -62,10 +61,14 @@ for url in open(urls):
     print(rows[0].get('lastmod', '-'))
 "#;
 
+/// The files in the folders of this name of every segment.
 fn files(folder: &Path, kind: &str) -> Vec<Source> {
-    let sources = warc::expand(&[folder.join("crawl-data")]).unwrap();
-    let is_of_kind = |source: &Source| source.path().parent().unwrap().ends_with(kind);
-    sources.into_iter().filter(is_of_kind).collect()
+    let segments = fs::read_dir(folder.join("crawl-data/CC-MAIN-2019-35/segments")).unwrap();
+    let mut folders: Vec<PathBuf> = segments
+        .map(|entry| entry.unwrap().path().join(kind))
+        .collect();
+    folders.sort();
+    extract::expand(&folders).unwrap()
 }
 
 #[test]
@@ -129,6 +132,12 @@ fn warcio_finds_the_headers_that_are_extracted_and_pywb_finds_the_times_that_are
         extracted.push(fs::read_to_string(out).unwrap());
     }
     assert_eq!(extracted[0], extracted[1]);
+    // Of a folder with both, the WARC files are read.
+    let all = extract::expand(&[folder.path().join("crawl-data")]).unwrap();
+    assert!(
+        all.iter()
+            .all(|source| !source.to_string().ends_with(".wat.gz"))
+    );
 
     let blocks = folder.path().join("blocks");
     let options = zipnum::Options {

@@ -64,9 +64,9 @@ impl Add {
         drop(progress);
         let written = &added.written;
         out.note(format_args!(
-            "added {} to {} of {} ({})",
-            plural::of(added.added, "time"),
+            "wrote {}: {} of {} got a time ({})",
             self.output.display(),
+            count(added.added),
             plural::of(added.rows, "row"),
             bytes(written.bytes_out)
         ));

@@ -3,7 +3,6 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use serde_json::{Value, json};
-use waypost_index::warc;
 use waypost_insight::lastmod::extract::{self, Examples, Extracted};
 use waypost_report::{Align, Table, count};
 
@@ -47,7 +46,7 @@ impl Extract {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         refuse_json_on_stdout(self.format, &self.output)?;
         let resources = self.resources.resources(Some(&self.output))?;
-        let files = warc::expand(&self.files)?;
+        let files = extract::expand(&self.files)?;
         if files.is_empty() {
             return Err(anyhow::anyhow!("no WARC or WAT files in these inputs"))
                 .hint("name files, or folders with .warc.gz or .warc.wat.gz files");

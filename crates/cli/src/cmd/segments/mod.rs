@@ -12,6 +12,7 @@ use crate::cmd::profile::report_bad_lines;
 use crate::exit::Exit;
 use crate::printer::Printer;
 
+pub(crate) mod html;
 mod merge;
 mod overlap;
 mod predict;

@@ -1,6 +1,7 @@
 use std::io::Write;
+use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use serde_json::json;
 use waypost_insight::segments::predict::{self, Prediction, Scale};
 use waypost_insight::segments::rank::{self, Ranking};
@@ -18,7 +19,7 @@ use crate::printer::Printer;
 /// which property to trust and which segments to download.
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
-    \x20 waypost segments predict crawl.segments\n\
+    \x20 waypost segments predict crawl.segments --html predict.html\n\
     \x20 waypost segments predict crawl.segments other.segments --target status --scale range")]
 pub(crate) struct Predict {
     #[command(flatten)]
@@ -35,6 +36,9 @@ pub(crate) struct Predict {
     /// How the mean of the best segments is compared with all segments
     #[arg(long, value_enum, default_value_t = ScaleArgument::Rank)]
     scale: ScaleArgument,
+    /// Write a page with a heat map to this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    html: Option<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value_t = TableFormat::Table)]
     format: TableFormat,
@@ -104,6 +108,9 @@ impl Predict {
                 "there is only one property, which predicts nothing"
             ))
             .hint("tabulate several: --by mime,language,length");
+        }
+        if let Some(path) = &self.html {
+            super::html::write(path, &super::html::predict_page(&prediction))?;
         }
         match self.format {
             TableFormat::Json => writeln!(out.data(), "{:#}", object(&prediction))?,

@@ -1,7 +1,7 @@
 use std::io::Write;
 
 use anyhow::Context;
-use clap::Args;
+use clap::{Args, ValueHint};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use waypost_insight::segments::rank::{self, Ranking};
@@ -21,7 +21,7 @@ use crate::printer::Printer;
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost segments rank crawl.segments --property mime\n\
-    \x20 waypost segments rank crawl.segments --format csv\n\
+    \x20 waypost segments rank crawl.segments --html rank.html --format csv\n\
     \x20 waypost segments rank counts.csv --matrix matrix.csv")]
 pub(crate) struct Rank {
     #[command(flatten)]
@@ -35,6 +35,9 @@ pub(crate) struct Rank {
     /// Show only the best N segments
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
+    /// Write a page with plots to this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    html: Option<PathBuf>,
     /// Write all correlations, of the whole and of every segment with every other, to a CSV file
     #[arg(long = "matrix", value_name = "FILE")]
     csv: Option<PathBuf>,
@@ -72,6 +75,9 @@ impl Rank {
             file.write_all(matrix(ranking).csv().as_bytes())
                 .with_context(|| format!("cannot write {}", path.display()))?;
             file.commit()?;
+        }
+        if let Some(path) = &self.html {
+            super::html::write(path, &super::html::rank_page(&crawls))?;
         }
         let limit = self.limit.unwrap_or(usize::MAX);
         match self.format {
