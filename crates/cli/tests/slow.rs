@@ -130,3 +130,40 @@ fn lookups_that_fit_into_the_memory_limit_are_evaluated_within_it_and_others_ref
     assert!(!fit, "600,000 lookups were not refused");
     assert!(peak < 96 << 20, "{peak} bytes were resident");
 }
+
+#[test]
+fn segments_and_last_modified_times_keep_to_64_megabytes() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let create = |name: &str| BufWriter::new(File::create(folder.path().join(name)).unwrap());
+    let (mut index, mut times) = (create("in.cdxj"), create("in.lastmod"));
+    writeln!(times, "!waypost-lastmod 1\n!file warc/x.warc.gz").unwrap();
+    for n in 0..400_000 {
+        let host = format!("example{:06}", n / 80);
+        writeln!(
+            index,
+            "com,{host})/p{n} 20190817203056 {{\"url\": \"http://{host}.com/p{n}\", \"mime\": \"text/html\", \"status\": \"200\", \"digest\": \"{n:032x}\", \"length\": \"{}\", \"offset\": \"{}\", \"filename\": \"crawl-data/C/segments/{}/warc/x.warc.gz\"}}",
+            n % 50_000,
+            n * 100,
+            n % 100
+        )
+        .unwrap();
+        if n % 2 == 0 {
+            writeln!(times, "{}\t{}\t20190817203056", n * 100, 1_500_000_000 + n).unwrap();
+        }
+    }
+    index.flush().unwrap();
+    times.flush().unwrap();
+    for command in [
+        "segments tabulate in.cdxj --by digest,host,length -o table",
+        "segments overlap in.cdxj in.cdxj",
+        "lastmod add in.cdxj --from in.lastmod -o dated.cdxj",
+        "lastmod report dated.cdxj",
+    ] {
+        let (done, peak) = run(
+            folder.path(),
+            &format!("{command} --memory 64M --temporary ."),
+        );
+        assert!(done, "{command}");
+        assert!(peak < 96 << 20, "{command}: {peak} bytes were resident");
+    }
+}
