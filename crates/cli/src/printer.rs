@@ -113,6 +113,11 @@ impl Printer {
         self.messages.note(message);
     }
 
+    /// A printer of warnings and errors only.
+    pub(crate) fn silent(&self) -> Printer {
+        Printer::new(true)
+    }
+
     /// Prints messages from another thread.
     pub(crate) fn messages(&self) -> Messages {
         self.messages.clone()

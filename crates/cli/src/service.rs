@@ -28,6 +28,8 @@ pub(crate) struct Service {
     pub(crate) about: About,
     /// The name of the host in links, if it does not follow from the address.
     pub(crate) host: Option<String>,
+    /// Whether `/` is the page for people.
+    pub(crate) page: bool,
     /// Whether TimeMaps say from when until when they reach.
     pub(crate) span: bool,
     /// What counts as a failure of an archive.
@@ -88,6 +90,7 @@ impl Service {
                 deadline: config.client.deadline,
                 span: self.span,
                 about: self.about,
+                page: self.page,
             };
             let server = Arc::new(Server::new(Arc::clone(&aggregator), options, &base));
             if let Some(problem) = server.map_problem() {

@@ -9,6 +9,8 @@ mod basics;
 mod check;
 #[path = "command/converting.rs"]
 mod converting;
+#[path = "command/demo.rs"]
+mod demo;
 #[path = "command/examples.rs"]
 mod examples;
 #[path = "../../router/tests/fakes/mod.rs"]

@@ -55,8 +55,8 @@ struct Whole<'a> {
     version: &'a str,
 }
 
-/// The style of all pages.
-pub(crate) const STYLE: &str = include_str!("../templates/style.css");
+/// The style of all pages, for pages that are not a [`Page`].
+pub const STYLE: &str = include_str!("../templates/style.css");
 
 impl Page {
     /// A page with this title.

@@ -33,7 +33,7 @@ mod table;
 pub use cell::Cell;
 pub use columns::{Cells, Columns};
 pub use curve::Curve;
-pub use html::Page;
+pub use html::{Page, STYLE};
 pub use icicle::{Piece, icicle};
 pub use json::push_json_string;
 pub use number::{bytes, count, short};

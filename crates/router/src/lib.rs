@@ -34,9 +34,11 @@ mod merge;
 mod metrics;
 mod monitor;
 mod original;
+mod page;
 mod registry;
 mod router;
 pub mod serve;
+mod tally;
 
 pub use aggregate::{Aggregate, Found, Outcome, Reply};
 pub use aggregator::{Aggregator, AnsweredRequest, Operations, Session};
@@ -47,7 +49,8 @@ pub use config::{
 };
 pub use decide::{
     ArchiveTally, AuditedRecall, Choice, Completeness, Decider, Decision, LogReport, Pattern,
-    Period, Reason, Rules, Simulation, Truth, Watch, batch_line, explanation, learn_log, simulate,
+    Period, Reason, Rules, Simulation, SummaryState, Truth, Watch, batch_line, explanation,
+    learn_log, simulate,
 };
 pub use log::{Log, go_duration};
 pub use lookup::{Lookup, Selection, Wanted};

@@ -4,6 +4,7 @@
 //! loses the oldest events; nobody waits for it.
 
 use bytes::Bytes;
+use futures_util::Stream;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender};
 
@@ -45,6 +46,14 @@ impl Monitor {
 pub struct Events(Receiver<Bytes>);
 
 impl Events {
+    /// The events as a stream.
+    pub(crate) fn stream(self) -> impl Stream<Item = Bytes> {
+        futures_util::stream::unfold(self, |mut events| async move {
+            let event = events.next().await?;
+            Some((event, events))
+        })
+    }
+
     /// The next event; `None` when there are no more.
     pub async fn next(&mut self) -> Option<Bytes> {
         loop {

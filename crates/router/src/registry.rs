@@ -47,6 +47,8 @@ pub struct Archive {
     pub dialect: Dialect,
     /// Summaries of its holdings: files, and folders with such files.
     pub summaries: Vec<PathBuf>,
+    /// A page with statistics of its holdings, as `waypost stats --html` writes it.
+    pub report: Option<PathBuf>,
     /// The URLs of summaries that are downloaded and kept up to date.
     pub sources: Vec<String>,
     /// Summaries that are older than this say nothing; by default as in the rest of the configuration.
@@ -71,6 +73,7 @@ impl Archive {
             allow_private: false,
             dialect: Dialect::default(),
             summaries: Vec::new(),
+            report: None,
             sources: Vec::new(),
             max_age: None,
             rules: Rules::default(),

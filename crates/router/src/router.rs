@@ -11,6 +11,7 @@ use crate::ask::{Asked, Client, NamedHosts};
 use crate::decide::{Decider, Decision, Seat};
 use crate::manners::{Change, Manners};
 use crate::merge::{merge, sort};
+use crate::tally::Tallies;
 use crate::{Aggregate, Lookup, Outcome, Registry, Reply};
 
 /// How long the last answers may still be parsed after the deadline.
@@ -24,6 +25,7 @@ pub struct Router {
     client: Client,
     manners: Arc<Manners>,
     decider: Arc<Decider>,
+    tallies: Arc<Tallies>,
     /// The archives as the decider knows them, in the order of the registry.
     seats: Arc<[Seat]>,
 }
@@ -121,6 +123,7 @@ impl Router {
             client,
             manners,
             decider,
+            tallies: Arc::default(),
         }
     }
 
@@ -135,13 +138,20 @@ impl Router {
     /// A router of another registry, with the same connections and what is known about archives.
     pub fn with_registry(&self, registry: Registry) -> Router {
         let manners = Arc::clone(&self.manners);
-        Router::with_manners(registry, self.client.clone(), manners)
-            .with_decider(Arc::clone(&self.decider))
+        let mut router = Router::with_manners(registry, self.client.clone(), manners)
+            .with_decider(Arc::clone(&self.decider));
+        router.tallies = Arc::clone(&self.tallies);
+        router
     }
 
     /// How archives are doing.
     pub fn manners(&self) -> &Manners {
         &self.manners
+    }
+
+    /// What was asked of each archive.
+    pub(crate) fn tallies(&self) -> &Tallies {
+        &self.tallies
     }
 
     /// What decides which archives are asked.
@@ -180,6 +190,7 @@ impl Router {
         outcomes.sort_by_key(|outcome| outcome.archive);
         self.decider
             .observe(&self.registry, &self.seats, &decision, &lookup, &outcomes);
+        self.tallies.add(&self.registry, &decision, &outcomes);
         let merging = SystemTime::now();
         let mementos = merge(lists);
         if let Some(observer) = &options.observer {

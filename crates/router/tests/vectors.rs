@@ -190,6 +190,7 @@ impl World {
             config,
             // A switch, and off in `waypost memgator`.
             span: false,
+            page: false,
             about,
             ..Options::default()
         };

@@ -9,10 +9,11 @@ use crate::printer::Printer;
 
 mod completions;
 mod discover;
+mod demo;
 mod evaluate;
 mod filter;
 mod harvest;
-mod index;
+pub(crate) mod index;
 mod keys;
 mod lastmod;
 mod learn;
@@ -76,6 +77,7 @@ enum Command {
     Memento(memento::Memento),
     Memgator(memgator::MemGator),
     Worker(worker::Worker),
+    Demo(demo::Demo),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -114,6 +116,7 @@ impl Cli {
             Command::Memento(command) => command.run(out),
             Command::Memgator(command) => command.run(out),
             Command::Worker(command) => command.run(out),
+            Command::Demo(command) => command.run(out),
             Command::Completions(command) => command.run(out),
             Command::Man(command) => command.run(out),
         }

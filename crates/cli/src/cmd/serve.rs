@@ -86,6 +86,7 @@ impl Serve {
             about: about(&config, &self.archives.location()),
             host: None,
             span: true,
+            page: true,
             style: BreakerStyle::default(),
             log: Log::open(&config.log, false)?,
             config_file: self.archives.config.clone(),

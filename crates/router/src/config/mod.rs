@@ -331,6 +331,7 @@ impl Archive {
         visitor.visit("dialect", &mut self.dialect, DIALECT);
         visitor.visit("summaries", &mut self.summaries, PATHS);
         visitor.visit("sources", &mut self.sources, ADDRESSES);
+        visitor.visit("report", &mut self.report, PATH);
         visitor.visit("max_age", &mut self.max_age, OPTIONAL_DURATION);
         self.rules.visit(visitor);
         self.limits.visit(visitor);
@@ -654,6 +655,9 @@ fn read_archives(
             },
         };
         archive.visit(&mut reader);
+        if let Some(report) = &mut archive.report {
+            *report = folder.join(&*report);
+        }
         for summary in &mut archive.summaries {
             *summary = folder.join(&*summary);
         }

@@ -56,6 +56,7 @@ use audit::Audit;
 use learned::{Expectation, Learned, Parts, Seed};
 use recent::{LastAnswer, Recent};
 use rules::Hindrance;
+pub use summaries::SummaryState;
 use summaries::{OpenSummary, Shelf, State};
 
 use crate::{Lookup, Outcome, Registry, Reply, RoutingConfig};
@@ -255,6 +256,16 @@ impl Decider {
     /// The recall of the router, as far as probes have measured it.
     pub fn audited_recall(&self) -> AuditedRecall {
         self.audit.recall()
+    }
+
+    /// How the summaries of an archive are doing.
+    pub fn summaries(&self, id: &str) -> Vec<SummaryState> {
+        let shelves = self.shelves.lock().unwrap_or_else(PoisonError::into_inner);
+        let shelf = shelves.get(id).map(Arc::clone);
+        drop(shelves);
+        let set = shelf.map(|shelf| shelf.current());
+        let entries = set.iter().flat_map(|set| &set.entries);
+        entries.map(summaries::Entry::state).collect()
     }
 
     fn seat(&self, id: &str) -> Seat {

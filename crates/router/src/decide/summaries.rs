@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use waypost_io::Stamp;
-use waypost_summary::Summary;
+use waypost_summary::{Kind, Summary};
 
 use super::snapshot::{self, Refusal, Snapshot};
 
@@ -56,6 +56,8 @@ pub(crate) struct OpenSummary {
     pub(crate) summary: Box<dyn Summary>,
     stamps: Vec<(PathBuf, Stamp)>,
     copy: fs::File,
+    /// The size of its files.
+    bytes: u64,
     /// When it was built.
     built: SystemTime,
     opened: Instant,
@@ -70,6 +72,10 @@ impl OpenSummary {
             stamps,
             copy,
         } = snapshot;
+        let sizes = stamps
+            .iter()
+            .filter_map(|(path, _)| fs::metadata(path).ok());
+        let bytes = sizes.map(|metadata| metadata.len()).sum();
         let path = stamps.first().map(|(path, _)| path.clone());
         let modified = path.and_then(|path| fs::metadata(path).ok()?.modified().ok());
         let about = summary.about();
@@ -86,6 +92,7 @@ impl OpenSummary {
             summary,
             stamps,
             copy,
+            bytes,
             built,
         }
     }
@@ -115,6 +122,47 @@ impl OpenSummary {
             let now = Stamp::of_path(path).ok();
             now.is_some_and(|now| now != *stamp && inode(&now) == inode(stamp))
         })
+    }
+}
+
+/// How a summary is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SummaryState {
+    /// Its file.
+    pub path: PathBuf,
+    /// The name of its file.
+    pub name: String,
+    /// Its kind, if it is used.
+    pub kind: Option<Kind>,
+    /// The size of its files.
+    pub bytes: u64,
+    /// How old it is, if that is known.
+    pub age: Option<Duration>,
+    /// Why it is not used.
+    pub problem: Option<String>,
+}
+
+impl Entry {
+    /// How it is doing.
+    pub(crate) fn state(&self) -> SummaryState {
+        let name = self.path.file_name().unwrap_or_default();
+        let mut state = SummaryState {
+            path: self.path.clone(),
+            name: name.to_string_lossy().into_owned(),
+            kind: None,
+            bytes: 0,
+            age: None,
+            problem: None,
+        };
+        match &self.state {
+            State::Open(open) => {
+                state.kind = Some(open.summary.kind());
+                state.bytes = open.bytes;
+                state.age = open.age();
+            }
+            State::Refused(_, why) => state.problem = Some(why.to_string()),
+        }
+        state
     }
 }
 

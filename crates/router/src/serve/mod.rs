@@ -10,6 +10,7 @@
 //! | `proxy` | mementos that are passed on; pure |
 //! | `files` | files of a folder |
 //! | `about` | the page about the service; pure |
+//! | `home` | the page for people, and the events that keep it current |
 //! | `monitor` | events for clients of `/monitor` |
 //! | `operators` | metrics and health, on another port |
 
@@ -19,6 +20,7 @@ mod exchange;
 mod explain;
 mod files;
 mod found;
+mod home;
 mod monitor;
 mod operators;
 mod own_map;
@@ -74,6 +76,8 @@ pub struct Options {
     pub span: bool,
     /// What the page about the service says of its configuration.
     pub about: About,
+    /// Whether `/` is the page for people, not the page about the service as in MemGator.
+    pub page: bool,
 }
 
 impl Default for Options {
@@ -83,6 +87,7 @@ impl Default for Options {
             deadline: ClientConfig::default().deadline,
             span: true,
             about: About::default(),
+            page: true,
         }
     }
 }
@@ -331,8 +336,12 @@ impl Server {
             },
             Route::About => self.about(),
             Route::Monitor => self.monitor()?,
-            Route::Root if self.options.config.static_files.is_none() => self.about(),
-            Route::Root => self.file("").await,
+            Route::Root if self.options.config.static_files.is_some() => self.file("").await,
+            Route::Root if self.options.page => self.home(exchange).await?,
+            Route::Root => self.about(),
+            Route::Life => self.life(),
+            Route::LifeEvents => self.life_events()?,
+            Route::Holdings { id, report } => self.holdings(&id, report).await,
             Route::Other(path) => self.file(&path).await,
             Route::Outside => not_found(),
         })
@@ -398,6 +407,7 @@ impl Server {
         let permit = Arc::clone(&self.requests).try_acquire_owned();
         let permit = permit.map_err(|_| Refusal::Busy)?;
         let events = self.aggregator.operations().monitor.subscribe();
+        let events = events.stream();
         Ok(monitor::answer(events, self.stopping.subscribe(), permit))
     }
 

@@ -1,20 +1,23 @@
-//! Sends events to clients of `/monitor`, until they leave or the server stops.
+//! Sends events to clients, until they leave or the server stops.
 
+use std::pin::pin;
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
 use http::StatusCode;
 use http::header::{self, HeaderValue};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 
 use super::body::AnswerBody;
 use super::reply::{Answer, with_body};
-use crate::Events;
 
 /// How many events wait for the connection. Others wait in the buffer that all clients share, where
 /// the oldest are dropped.
 const WAITING: usize = 16;
 
-/// The answer to a client that monitors. It holds its permit until it leaves.
+/// The answer to a client that waits for events. It holds its permit until it leaves.
 pub(super) fn answer(
-    mut events: Events,
+    events: impl Stream<Item = Bytes> + Send + 'static,
     mut stopping: watch::Receiver<bool>,
     permit: OwnedSemaphorePermit,
 ) -> Answer {
@@ -22,6 +25,7 @@ pub(super) fn answer(
     tokio::spawn(async move {
         let _permit = permit;
         let forward = async {
+            let mut events = pin!(events);
             while let Some(event) = events.next().await {
                 if send.send(Ok(event)).await.is_err() {
                     return;

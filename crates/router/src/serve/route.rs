@@ -27,6 +27,17 @@ pub(crate) enum Route {
     },
     /// `prediction/json/URI`: which archives would be asked.
     Prediction(Target),
+    /// `life`: how the router is doing.
+    Life,
+    /// `life/events`: the same, whenever it changes.
+    LifeEvents,
+    /// `holdings/ID` or `holdings/ID/report`: what an archive holds.
+    Holdings {
+        /// The id of the archive.
+        id: String,
+        /// Whether its report is asked for.
+        report: bool,
+    },
     /// `explain/URI` or `explain/json/URI`: which archives would be asked, and why.
     Explain {
         target: Target,
@@ -97,7 +108,9 @@ impl Route {
             Route::Prediction(_) => "prediction",
             Route::Explain { .. } => "explain",
             Route::MementoMap(_) => "mementomap",
-            Route::About | Route::Root => "about",
+            Route::Root | Route::Holdings { .. } => "page",
+            Route::Life | Route::LifeEvents => "life",
+            Route::About => "about",
             Route::Monitor => "monitor",
             Route::Other(_) | Route::Outside => "file",
         }
@@ -148,6 +161,23 @@ impl Route {
                 };
                 let (target, _) = rest.target(|| malformed(EXPLAIN))?;
                 Ok(Route::Explain { target, json })
+            }
+            "life" => Ok(match path.split('?').next().unwrap_or_default() {
+                "life" => Route::Life,
+                "life/events" => Route::LifeEvents,
+                other => Route::Other(other.to_owned()),
+            }),
+            "holdings" => {
+                let path = path.split('?').next().unwrap_or_default();
+                let name = path.strip_prefix("holdings/").unwrap_or_default();
+                let (id, report) = match name.strip_suffix("/report") {
+                    Some(id) => (id, true),
+                    None => (name, false),
+                };
+                Ok(Route::Holdings {
+                    id: id.to_owned(),
+                    report,
+                })
             }
             "about" => Ok(Route::About),
             "monitor" => Ok(Route::Monitor),

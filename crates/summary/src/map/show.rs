@@ -1,6 +1,7 @@
 //! The largest subtrees of a map.
 
 use waypost_io::{Resources, Source};
+use waypost_report::{Piece, count};
 use waypost_surt::Reach;
 
 use super::tree::pass::{Pass, Walked, walk};
@@ -46,6 +47,25 @@ pub fn tree(source: &Source, depth: usize, top: usize, room: &Resources) -> Resu
 }
 
 impl Tree {
+    /// The tree as it is drawn by `icicle`.
+    pub fn piece(&self) -> Piece {
+        let named = |number: u64, name: &str| {
+            let plural = if number == 1 { "" } else { "s" };
+            format!("{} {name}{plural}", count(number))
+        };
+        let (captures, keys) = (named(self.captures, "capture"), named(self.keys, "key"));
+        let mut note = format!("{captures}, {keys}");
+        if self.left_out > 0 {
+            note += &format!(", {} smaller nodes not drawn", count(self.left_out));
+        }
+        Piece {
+            name: String::from_utf8_lossy(&self.name).into_owned(),
+            size: self.captures,
+            note,
+            parts: self.children.iter().map(Tree::piece).collect(),
+        }
+    }
+
     /// Keeps only this many of the largest subtrees, each with its ancestors.
     pub fn keep_largest(&mut self, places: usize) {
         let mut sizes = Vec::new();

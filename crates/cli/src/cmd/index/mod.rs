@@ -15,7 +15,7 @@ mod lookup;
 mod merge;
 mod rekey;
 mod rewrite;
-mod serve;
+pub(super) mod serve;
 mod sort;
 mod unzip;
 mod warc;

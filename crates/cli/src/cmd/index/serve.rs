@@ -111,22 +111,7 @@ fn collection(text: &str) -> Result<(String, PathBuf), String> {
 impl Serve {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let threads = self.threads.start()?;
-        let cache = Arc::new(BlockCache::new(usize::try_from(self.cache)?));
-        let collections = self.collections(&cache, out)?;
-        let counts: Vec<String> = collections
-            .iter()
-            .map(|(name, sources)| {
-                format!(
-                    "{name} ({})",
-                    plural::of(sources.len() as u64, "index file")
-                )
-            })
-            .collect();
-        let opened = collections
-            .into_iter()
-            .map(|(name, sources)| Collection::open(&name, sources, &cache))
-            .collect::<waypost_io::Result<Vec<_>>>()?;
-        let server = Arc::new(Server::new(opened, cache, self.options()?)?);
+        let server = self.open(out)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             // Some may wait for the disk.
             .worker_threads(threads + 2)
@@ -143,7 +128,6 @@ impl Serve {
                 Some(address) => Some(listen(address).await?),
                 None => None,
             };
-            out.note(format_args!("collections: {}", counts.join(", ")));
             if let Some(metrics) = &metrics {
                 out.note(format_args!(
                     "metrics on http://{}/metrics",
@@ -162,6 +146,28 @@ impl Serve {
         runtime.shutdown_background();
         out.note("stopped");
         Ok(Exit::Yes)
+    }
+
+    /// Opens the indexes.
+    pub(crate) fn open(&self, out: &Printer) -> anyhow::Result<Arc<Server>> {
+        let cache = Arc::new(BlockCache::new(usize::try_from(self.cache)?));
+        let collections = self.collections(&cache, out)?;
+        let counts: Vec<String> = collections
+            .iter()
+            .map(|(name, sources)| {
+                format!(
+                    "{name} ({})",
+                    plural::of(sources.len() as u64, "index file")
+                )
+            })
+            .collect();
+        let opened = collections
+            .into_iter()
+            .map(|(name, sources)| Collection::open(&name, sources, &cache))
+            .collect::<waypost_io::Result<Vec<_>>>()?;
+        let server = Server::new(opened, cache, self.options()?)?;
+        out.note(format_args!("collections: {}", counts.join(", ")));
+        Ok(Arc::new(server))
     }
 
     fn options(&self) -> anyhow::Result<Options> {

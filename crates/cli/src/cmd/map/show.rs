@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_io::Source;
-use waypost_report::{Piece, count, icicle};
+use waypost_report::{count, icicle};
 use waypost_summary::map::show;
 
 use crate::args::{Format, ResourceArgs};
@@ -58,7 +58,7 @@ impl Show {
         if let Some(path) = &self.html {
             tree.keep_largest(PLACES);
             let title = format!("What {} holds", self.map.display());
-            write_html(path, &icicle(&title, &piece(&tree)))?;
+            write_html(path, &icicle(&title, &tree.piece()))?;
             out.note(format_args!("wrote {}", path.display()));
             return Ok(Exit::Yes);
         }
@@ -84,23 +84,6 @@ fn lines() -> usize {
     size.map_or(LINES, |(_, terminal_size::Height(lines))| {
         usize::from(lines)
     })
-}
-
-fn piece(tree: &show::Tree) -> Piece {
-    let mut note = format!(
-        "{}, {}",
-        plural::of(tree.captures, "capture"),
-        plural::of(tree.keys, "key")
-    );
-    if tree.left_out > 0 {
-        note += &format!(", {} smaller nodes not drawn", count(tree.left_out));
-    }
-    Piece {
-        name: String::from_utf8_lossy(&tree.name).into_owned(),
-        size: tree.captures,
-        note,
-        parts: tree.children.iter().map(piece).collect(),
-    }
 }
 
 fn object(tree: &show::Tree) -> Value {

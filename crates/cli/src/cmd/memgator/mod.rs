@@ -290,6 +290,7 @@ fn serve(flags: Flags, config: Config, out: &mut Printer) -> Result<anyhow::Resu
         about,
         host: Some(flags.host.clone()),
         span: false,
+        page: false,
         style: BreakerStyle::MemGator,
         log: flags.open_log(&config)?,
         config_file: None,
