@@ -61,10 +61,12 @@ fn a_lookup_works_without_a_script() {
     assert!(found.contains("All 2 archives were asked."));
 
     let (_, year) = page(&running, "/?url=a.example%2Fb%3Fc&zoom=2010");
+    assert!(year.contains(">Sep</th>"), "{year}");
+    let (_, list) = year.split_once("Copies of 2010").unwrap();
+    assert_eq!(list.matches("<li>").count(), 4, "{list}");
     assert!(
-        year.contains("Copies of 2010")
-            && year.contains(">Sep</th>")
-            && !year.contains("2015-12-31 23")
+        list.contains(">2010-02-03 04:05:06</a>") && !list.contains("2015-12-31"),
+        "{list}"
     );
 }
 
