@@ -61,7 +61,7 @@ impl Life {
         let audited = match (recall.recall, recall.interval) {
             (Some(recall), Some((low, high))) => {
                 format!(
-                    "{:.2}% ({:.2}–{:.2})",
+                    "{:.1}% ({:.1}–{:.1})",
                     100.0 * recall,
                     100.0 * low,
                     100.0 * high
