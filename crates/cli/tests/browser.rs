@@ -1,8 +1,9 @@
 //! The pages in a real browser: no errors, nothing fetched, all sections, CSV files, accessible.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
@@ -125,4 +126,84 @@ fn pages_work_in_chromium() {
         saved["text"].as_str().unwrap().contains("\ncaptures,757\n"),
         "{saved}"
     );
+}
+
+/// `waypost demo`, stopped at the end.
+struct Demo(Child);
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_page_of_a_router_works_in_chromium() {
+    let (Some(packages), Some(chromium)) = (oracles::node_packages(), oracles::chromium()) else {
+        return;
+    };
+    let words = ["demo", "--sites", "200", "--lookups", "5"];
+    let folder = tempfile::tempdir().unwrap();
+    let mut demo = Demo(
+        Command::new(assert_cmd::cargo::cargo_bin!("waypost"))
+            .args(words)
+            .args(["--listen", "127.0.0.1:0"])
+            .env("TMPDIR", folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap(),
+    );
+    let mut said = BufReader::new(demo.0.stderr.take().unwrap()).lines();
+    let lines = said.by_ref().map(Result::unwrap);
+    let lines: Vec<String> = lines
+        .take_while(|line| !line.starts_with("listening on "))
+        .collect();
+    let (base, uri) = lines
+        .iter()
+        .find_map(|line| line.split_once("curl ")?.1.split_once("/timemap/link/"))
+        .unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/page.mjs");
+    let mut command = Command::new("node");
+    command.arg(script).arg(packages).arg(chromium);
+    command.args([base, uri]);
+    if let Some(shots) = std::env::var_os("WAYPOST_SHOTS") {
+        command.arg("--shots").arg(shots);
+    }
+    let ran = command.output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{said}");
+    let report: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    for nothing in ["errors", "requests", "violations"] {
+        assert_eq!(report[nothing], serde_json::json!([]), "{nothing}");
+    }
+    for yes in ["inPlace", "live", "withoutScript"] {
+        assert_eq!(report[yes], true, "{yes}");
+    }
+    assert!(report["address"].as_str().unwrap().starts_with("?url="));
+    assert!(
+        report["closest"]
+            .as_str()
+            .unwrap()
+            .starts_with("http://127.0.0.1")
+    );
+    let why = report["why"].as_array().unwrap();
+    assert_eq!(why.len(), 5);
+    assert!(
+        why.contains(&"not asked".into()) && why.contains(&"asked, found".into()),
+        "{why:?}"
+    );
+    assert_eq!(report["months"], 12);
+    assert_eq!(
+        report["nothing"],
+        "No archive has http://nobody-has-this.example/"
+    );
+    assert!(
+        report["problem"]
+            .as_str()
+            .unwrap()
+            .contains("is not a date")
+    );
+    assert_eq!(report["explain"], "Which archives are asked");
 }
