@@ -8,8 +8,8 @@ use crate::exit::Exit;
 use crate::printer::Printer;
 
 mod completions;
-mod discover;
 mod demo;
+mod discover;
 mod evaluate;
 mod filter;
 mod harvest;
