@@ -102,8 +102,21 @@ def test_profiles_filters_and_checks_have_the_same_bytes(spark, inputs, command)
     made = waypost.spark.build_filter(spark, inputs, "ours.filter", size="16K", fpr="1%")
     command("filter", "build", inputs, "-o", "theirs.filter", "--fpr", "1%")
     assert contents("ours.filter") == contents("theirs.filter") and made["kind"] == "ribbon"
+    index = EXAMPLES / "segments.cdxj"
+    waypost.spark.tabulate_segments(spark, index, "ours.segments", size="16K")
+    command("segments", "tabulate", index, "-o", "theirs.segments")
+    assert contents("ours.segments") == contents("theirs.segments")
     ours = waypost.spark.check(spark, inputs, size="16K")
     assert ours == json.loads(command("index", "check", inputs, "--format", "json")) and not ours.ok
+
+
+@full
+def test_spark_sql_reads_the_parquet(spark, folder):
+    waypost.to_parquet("small.cdxj", "table", rows=100)
+    frame = spark.read.parquet(str(folder / "table"))
+    lines = (folder / "small.cdxj").read_text().splitlines()
+    assert frame.count() == len(lines) and len(frame.columns) == 32
+    assert frame.where("crawl = 'small'").selectExpr("min(url_surtkey)").first()[0] == lines[0].split()[0]
 
 
 @full

@@ -90,6 +90,7 @@ impl Cli {
             Command::Profile(command) => command.divided(),
             Command::Filter(command) => command.divided(),
             Command::Map(command) => command.divided(),
+            Command::Segments(command) => command.divided(),
             _ => None,
         }
     }

@@ -166,6 +166,34 @@ fn lists_of_uris_are_divided_too() {
 }
 
 #[test]
+fn segments_are_tabulated_in_ranges() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("crawl.segments");
+    let index = [example("segments.cdxj")];
+    let command = [
+        "segments",
+        "tabulate",
+        "--by",
+        "mime,tld",
+        "-o",
+        text(&output),
+    ];
+    let whole = run(&[&command[..], &[text(&index[0])]].concat(), b"");
+    assert_eq!(whole.code, 0, "{}", whole.stderr);
+    let expected = fs::read(&output).unwrap();
+    fs::remove_file(&output).unwrap();
+    let size = (fs::metadata(&index[0]).unwrap().len() / 9).to_string();
+    let merged = merge(&partials(&index, &size, &command));
+    assert_eq!(
+        (merged.code, merged.stdout),
+        (0, whole.stdout),
+        "{}",
+        merged.stderr
+    );
+    assert_eq!(fs::read(&output).unwrap(), expected);
+}
+
+#[test]
 fn a_missing_or_incomplete_partial_is_an_error_and_nothing_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("map");

@@ -37,6 +37,8 @@ pub struct Options<'a> {
     pub resources: Resources,
     /// Where to report progress.
     pub progress: Progress,
+    /// What other machines have read, to be merged instead of reading the sources.
+    pub pieces: Option<scan::Pieces>,
 }
 
 impl Default for Options<'_> {
@@ -49,6 +51,7 @@ impl Default for Options<'_> {
             rejects: None,
             resources: Resources::default(),
             progress: Progress::default(),
+            pieces: None,
         }
     }
 }
@@ -127,6 +130,7 @@ pub fn count(sources: &[Source], options: Options<'_>) -> Result<(Counted, Outco
         strict: options.strict,
         rejects: options.rejects,
         progress: options.progress,
+        pieces: options.pieces,
         ..scan::Options::default()
     };
     let (partial, outcome) = scan::scan(sources, &job, scanning)?;

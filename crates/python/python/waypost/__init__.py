@@ -44,6 +44,8 @@ from ._commands import (
     evaluate,
     profile,
     sort_index,
+    tabulate_segments,
+    to_parquet,
 )
 from ._result import Result
 from ._summary import Answer, Summary, open
@@ -72,4 +74,6 @@ __all__ = [
     "read",
     "sort_index",
     "surt",
+    "tabulate_segments",
+    "to_parquet",
 ]

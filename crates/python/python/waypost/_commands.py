@@ -171,6 +171,31 @@ def evaluate(summaries, holdings, lookups, *, progress=None, **options):
     return Result({"summaries": json.loads(data)}, ok, messages)
 
 
+def to_parquet(inputs, output, *, progress=None, **options):
+    """Write a sorted index as Parquet: ``waypost index parquet``, in Common Crawl's columnar schema.
+
+    >>> result = to_parquet("small.cdxj", "table")
+    >>> result["rows"], result["files"]
+    (757, 1)
+    >>> import duckdb
+    >>> query = "select crawl, count(*) from 'table/**/*.parquet' group by crawl"
+    >>> duckdb.sql(query).fetchall()
+    [('small', 757)]
+    """
+    return run(["index", "parquet"], names(inputs), {**options, "output": output}, progress)
+
+
+def tabulate_segments(inputs, output, *, progress=None, **options):
+    """Count properties of a Common Crawl index by segment: ``waypost segments tabulate``.
+
+    >>> tabulate_segments("segments.cdxj", "crawl.segments", by=["mime", "tld"])
+    {'table': 'crawl.segments'}
+    """
+    words = arguments(["segments", "tabulate"], {**options, "output": output}) + ["--"] + names(inputs)
+    ok, _, messages = call(words, progress)
+    return Result({"table": os.fsdecode(os.fspath(output))}, ok, messages)
+
+
 def sort_index(inputs, output, *, progress=None, **options):
     """Sort indexes into one file, or with ``zipnum=True`` into a ZipNum folder: ``waypost index sort``.
 

@@ -20,7 +20,7 @@ import zipfile
 from . import _commands, _waypost
 from ._result import Result
 
-__all__ = ["build_filter", "build_map", "check", "profile", "sort_index"]
+__all__ = ["build_filter", "build_map", "check", "profile", "sort_index", "tabulate_segments"]
 
 
 def profile(spark, inputs, output, *, size="64MiB", **options):
@@ -56,6 +56,15 @@ def check(spark, inputs, *, size="64MiB", **options):
     return _divide(spark, ["index", "check"], inputs, {**options, "format": "json"}, size)
 
 
+def tabulate_segments(spark, inputs, output, *, size="64MiB", **options):
+    """Count properties of a Common Crawl index by segment: see :func:`waypost.tabulate_segments`."""
+    if spark is None:
+        return _commands.tabulate_segments(inputs, output, **options)
+    options = {**options, "output": os.path.abspath(output)}
+    made = _divide(spark, ["segments", "tabulate"], inputs, options, size)
+    return Result({"table": options["output"]}, made.ok, made.messages)
+
+
 def _divide(spark, command, inputs, options, size):
     """Run a command whose ranges are read by executors."""
     import json
@@ -77,8 +86,9 @@ def _divide(spark, command, inputs, options, size):
         for partial in _in_order(context, plan.decode().splitlines(), work):
             spool.write(partial.encode() + b"\n")
         spool.flush()
-        _, data, messages = ok = _commands.call(["worker", "merge", f"/dev/fd/{spool.fileno()}"], False)
-    return Result(json.loads(data) if data else {}, ok[0], notes + messages)
+        words = ["worker", "merge", f"/dev/fd/{spool.fileno()}"]
+        ok, data, messages = _commands.call(words, False)
+    return Result(json.loads(data) if "format" in options else {}, ok, notes + messages)
 
 
 def _in_order(context, items, work):

@@ -1,4 +1,5 @@
 use clap::Args;
+use waypost_index::scan::Pieces;
 use waypost_summary::filter::{self, Hasher, Hashing, Input, Keyer, Kind};
 use waypost_surt::{Dialect, Policy};
 
@@ -69,8 +70,8 @@ impl Build {
 }
 
 impl Divide for Build {
-    fn inputs(&mut self) -> &mut Inputs {
-        &mut self.inputs
+    fn merge(&mut self, pieces: Pieces) {
+        self.inputs.pieces = Some(pieces);
     }
 
     fn read(&self, task: &Task) -> anyhow::Result<Vec<u8>> {

@@ -4,6 +4,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use waypost_index::check::{self, Checking, KeysReport, Report};
 use waypost_index::rejects::printable;
+use waypost_index::scan::Pieces;
 use waypost_report::{Align, Table, bytes, count};
 use waypost_surt::Dialect;
 
@@ -80,8 +81,8 @@ impl Check {
 }
 
 impl Divide for Check {
-    fn inputs(&mut self) -> &mut Inputs {
-        &mut self.inputs
+    fn merge(&mut self, pieces: Pieces) {
+        self.inputs.pieces = Some(pieces);
     }
 
     fn reads_lists(&self) -> bool {

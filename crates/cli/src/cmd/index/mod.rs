@@ -13,6 +13,8 @@ mod fetch;
 pub(crate) mod keys;
 mod lookup;
 mod merge;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod rekey;
 mod rewrite;
 pub(super) mod serve;
@@ -35,6 +37,8 @@ enum Command {
     Fetch(Box<fetch::Fetch>),
     Lookup(lookup::Lookup),
     Merge(merge::Merge),
+    #[cfg(feature = "parquet")]
+    Parquet(Box<parquet::Parquet>),
     Rekey(rekey::Rekey),
     Serve(Box<serve::Serve>),
     Sort(sort::Sort),
@@ -59,6 +63,8 @@ impl Index {
             Command::Fetch(command) => command.run(out),
             Command::Lookup(command) => command.run(out),
             Command::Merge(command) => command.run(out),
+            #[cfg(feature = "parquet")]
+            Command::Parquet(command) => command.run(out),
             Command::Rekey(command) => command.run(out),
             Command::Serve(command) => command.run(out),
             Command::Sort(command) => command.run(out),

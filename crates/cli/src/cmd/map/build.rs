@@ -3,6 +3,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use serde_json::json;
+use waypost_index::scan::Pieces;
 use waypost_report::bytes;
 use waypost_summary::holdings::{Gather, Input};
 use waypost_summary::map;
@@ -134,8 +135,8 @@ impl Build {
 }
 
 impl Divide for Build {
-    fn inputs(&mut self) -> &mut Inputs {
-        &mut self.inputs
+    fn merge(&mut self, pieces: Pieces) {
+        self.inputs.pieces = Some(pieces);
     }
 
     fn read(&self, task: &Task) -> anyhow::Result<Vec<u8>> {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, ValueHint};
 use serde_json::{Value, json};
+use waypost_index::scan::Pieces;
 use waypost_index::select::Select;
 use waypost_io::Source;
 use waypost_report::{Align, Table, bytes, count};
@@ -148,8 +149,8 @@ impl Build {
 }
 
 impl Divide for Build {
-    fn inputs(&mut self) -> &mut Inputs {
-        &mut self.inputs
+    fn merge(&mut self, pieces: Pieces) {
+        self.inputs.pieces = Some(pieces);
     }
 
     fn read(&self, task: &Task) -> anyhow::Result<Vec<u8>> {

@@ -9,6 +9,7 @@ use waypost_insight::segments::location::Subset;
 use waypost_io::Source;
 
 use crate::cmd::profile::report_bad_lines;
+use crate::cmd::worker::Divide;
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -39,6 +40,14 @@ enum Command {
 }
 
 impl Segments {
+    /// Segments can be tabulated in ranges.
+    pub(crate) fn divided(&mut self) -> Option<&mut dyn Divide> {
+        match &mut self.command {
+            Command::Tabulate(tabulate) => Some(tabulate),
+            _ => None,
+        }
+    }
+
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         match self.command {
             Command::Tabulate(command) => command.run(out),

@@ -2,13 +2,16 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use waypost_index::scan::Pieces;
+use waypost_index::select::Select;
 use waypost_insight::segments::Property;
 use waypost_insight::segments::location::Subset;
-use waypost_insight::segments::tabulate::{self, Tabulated};
+use waypost_insight::segments::tabulate::{self, Tabulated, Tabulating};
 use waypost_report::{Align, Table, count};
 
 use super::{SubsetArgument, report_outcome};
 use crate::args::{BadLines, ResourceArgs};
+use crate::cmd::worker::{Divide, Task};
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::plural;
@@ -50,6 +53,9 @@ pub(crate) struct Tabulate {
     resources: ResourceArgs,
     #[command(flatten)]
     bad_lines: BadLines,
+    /// What other machines have read of the inputs, if they are not to be read here.
+    #[arg(skip)]
+    pieces: Option<Pieces>,
 }
 
 impl Tabulate {
@@ -57,18 +63,7 @@ impl Tabulate {
         let resources = self.resources.resources(Some(&self.output))?;
         let files = self.remote.files();
         let sources = self.remote.sources(&files, &self.inputs, out)?;
-        let mut properties: Vec<Property> = Vec::new();
-        for name in &self.by {
-            let name = name.trim();
-            if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control()) {
-                return Err(anyhow::anyhow!("--by: invalid property `{name}`"))
-                    .hint("write --by mime,language,length");
-            }
-            let property = Property::parse(name);
-            if !properties.contains(&property) {
-                properties.push(property);
-            }
-        }
+        let properties = self.properties()?;
         let mut rejects = self.bad_lines.file()?;
         let progress = out.progress();
         let options = tabulate::Options {
@@ -78,6 +73,7 @@ impl Tabulate {
             rejects: rejects.as_mut(),
             resources,
             progress: progress.clone(),
+            pieces: self.pieces,
             ..tabulate::Options::default()
         };
         let tabulated = tabulate::tabulate(&sources, options, &self.output)?;
@@ -106,6 +102,38 @@ impl Tabulate {
             self.output.display()
         ));
         Ok(exit)
+    }
+
+    fn properties(&self) -> anyhow::Result<Vec<Property>> {
+        let mut properties: Vec<Property> = Vec::new();
+        for name in &self.by {
+            let name = name.trim();
+            if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control()) {
+                return Err(anyhow::anyhow!("--by: invalid property `{name}`"))
+                    .hint("write --by mime,language,length");
+            }
+            let property = Property::parse(name);
+            if !properties.contains(&property) {
+                properties.push(property);
+            }
+        }
+        Ok(properties)
+    }
+}
+
+impl Divide for Tabulate {
+    fn merge(&mut self, pieces: Pieces) {
+        self.pieces = Some(pieces);
+    }
+
+    fn reads_lists(&self) -> bool {
+        false
+    }
+
+    fn read(&self, task: &Task) -> anyhow::Result<Vec<u8>> {
+        let resources = self.resources.limits(None)?;
+        let job = Tabulating::new(self.properties()?, self.subset.subset(), &resources);
+        task.read(&job, Select::new(), &self.bad_lines)
     }
 }
 

@@ -54,7 +54,7 @@ impl Merge {
         let (mut cli, matches) = parse(command, paths)?;
         overwrite::check(&matches)?;
         let fetch = move |number| partials.fetch(number);
-        divided(&mut cli, command)?.inputs().pieces = Some(Pieces::new(&ranges, fetch));
+        divided(&mut cli, command)?.merge(Pieces::new(&ranges, fetch));
         cli.run(out)
     }
 }

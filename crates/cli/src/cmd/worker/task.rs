@@ -5,17 +5,17 @@ use std::path::Path;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use serde::{Deserialize, Serialize};
-use waypost_index::scan::{Job, Range, Ranges};
+use waypost_index::scan::{Job, Pieces, Range, Ranges};
 use waypost_index::select::Select;
 
-use crate::args::{BadLines, Inputs};
+use crate::args::BadLines;
 use crate::cmd::Cli;
 use crate::hint::Hint;
 
 /// A command whose input can be read in ranges.
 pub(crate) trait Divide {
-    /// The inputs of the command.
-    fn inputs(&mut self) -> &mut Inputs;
+    /// Merges what other machines have read, instead of reading the inputs.
+    fn merge(&mut self, pieces: Pieces);
 
     /// Whether an input may also be a list of URIs.
     fn reads_lists(&self) -> bool {
@@ -97,5 +97,7 @@ pub(super) fn divided<'a>(
     let name = words.collect::<Vec<_>>().join(" ");
     cli.divided()
         .ok_or_else(|| anyhow::anyhow!("`waypost {name}` cannot be divided into ranges"))
-        .hint("the commands are profile, map build, filter build and index check")
+        .hint(
+            "the commands are profile, map build, filter build, segments tabulate and index check",
+        )
 }

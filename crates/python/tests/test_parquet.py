@@ -1,0 +1,131 @@
+"""Parquet: DuckDB, Polars and pyarrow read it, and read no more of it than they need."""
+
+import datetime
+import json
+import pathlib
+
+import duckdb
+import polars
+import pyarrow
+import pyarrow.dataset
+import pyarrow.parquet
+import pytest
+
+import waypost
+
+FILES = "table/crawl=small/subset=warc/"
+COLUMNS = """url_surtkey url url_host_name url_host_tld url_host_2nd_last_part url_host_3rd_last_part
+url_host_4th_last_part url_host_5th_last_part url_host_registry_suffix url_host_registered_domain
+url_host_private_suffix url_host_private_domain url_host_name_reversed url_protocol url_port url_path url_query
+fetch_time fetch_status fetch_redirect content_digest content_mime_type content_mime_detected content_charset
+content_languages content_truncated warc_filename warc_record_offset warc_record_length warc_segment""".split()
+
+
+def rows():
+    """The captures of the index, parsed by Python."""
+    for line in pathlib.Path("small.cdxj").read_text().splitlines():
+        key, timestamp, fields = line.split(" ", 2)
+        yield {"urlkey": key, "timestamp": timestamp, **json.loads(fields)}
+
+
+def test_every_row_and_type_is_right():
+    expected = list(rows())
+    assert waypost.to_parquet("small.cdxj", "table", rows=100)["rows"] == len(expected)
+    table = pyarrow.parquet.read_table(FILES + "part-00000.zstd.parquet", partitioning=None)
+    assert table.column_names == COLUMNS
+    types = {field.name: field.type for field in table.schema}
+    assert types["url"] == pyarrow.string() and types["fetch_status"] == pyarrow.int16()
+    assert types["fetch_time"] == pyarrow.timestamp("ms", "UTC") and types["warc_record_offset"] == pyarrow.int32()
+    for ours, theirs in zip(table.to_pylist(), expected):
+        assert (ours["url_surtkey"], ours["url"]) == (theirs["urlkey"], theirs["url"])
+        time = datetime.datetime.strptime(theirs["timestamp"] + "+0000", "%Y%m%d%H%M%S%z")
+        assert ours["fetch_time"] == time
+        status = theirs.get("status", "-")
+        assert ours["fetch_status"] == (int(status) if status.isdigit() else -1)
+        assert str(ours["warc_record_offset"]) == theirs["offset"]
+        assert ours["content_digest"] == theirs.get("digest")
+        host = theirs["url"].split("/")[2].lower()
+        assert ours["url_host_name"] == host.partition(":")[0]
+        assert ours["url_host_tld"] == host.partition(":")[0].rpartition(".")[2]
+    table.validate(full=True)
+
+
+def test_duckdb_and_polars_find_the_same():
+    waypost.to_parquet("small.cdxj", "table", rows=100)
+    expected = list(rows())
+    ok = sum(row.get("status") == "200" for row in expected)
+    query = "select count(*), min(url_surtkey), max(url_surtkey) from 'table/**/*.parquet' where fetch_status = 200 and crawl = 'small'"
+    count, least, most = duckdb.sql(query).fetchall()[0]
+    keys = [row["urlkey"] for row in expected if row.get("status") == "200"]
+    assert (count, least, most) == (ok, min(keys), max(keys))
+    frame = polars.scan_parquet("table/**/*.parquet", hive_partitioning=True)
+    assert frame.filter(polars.col("fetch_status") == 200).collect().height == ok
+
+
+def test_a_range_of_surts_touches_only_its_row_groups():
+    waypost.to_parquet("small.cdxj", "table", rows=100)
+    path = FILES + "part-00000.zstd.parquet"
+    keys = [row["urlkey"] for row in rows()]
+    metadata = pyarrow.parquet.ParquetFile(path).metadata
+    assert metadata.num_row_groups == -(-len(keys) // 100)
+    for number in range(metadata.num_row_groups):
+        column = metadata.row_group(number).column(0)
+        group = keys[100 * number : 100 * number + 100]
+        assert (column.statistics.min, column.statistics.max) == (group[0], group[-1])
+        assert column.has_column_index and column.has_offset_index and column.compression == "ZSTD"
+        assert metadata.row_group(number).column(0).is_stats_set
+    low, high = keys[250], keys[260]
+    field = pyarrow.dataset.field("url_surtkey")
+    fragment = next(pyarrow.dataset.dataset(path).get_fragments())
+    touched = fragment.subset((field >= low) & (field <= high)).row_groups
+    wanted = {at // 100 for at, key in enumerate(keys) if low <= key <= high}
+    assert {group.id for group in touched} == wanted and len(wanted) < metadata.num_row_groups
+    # The Bloom filter excludes keys between those that are there.
+    missing = [low + "zzz-not-there", "com,example,nowhere)/x", "org,zzz)/"]
+    for key in missing + [low]:
+        probe = f"select bloom_filter_excludes from parquet_bloom_probe('{path}', 'url_surtkey', '{key}')"
+        excluded = [row[0] for row in duckdb.sql(probe).fetchall()]
+        if key == low:
+            assert not all(excluded)
+        else:
+            # One in a hundred is a false positive.
+            assert sum(excluded) >= len(excluded) - 1
+
+
+def test_crawls_and_subsets_are_folders_and_large_offsets_need_wide_columns():
+    lines = []
+    for number in range(30):
+        subset = ["warc", "robotstxt", "crawldiagnostics"][number % 3]
+        name = f"crawl-data/CC-MAIN-2020-{10 + number % 2}/segments/15{number % 5}.1/{subset}/x.warc.gz"
+        fields = {"url": f"http://a{number:02}.example.co.uk:8080/p?q={number}", "offset": str(number << 30), "filename": name}
+        lines.append(f"uk,co,example,a{number:02}:8080)/p?q={number} 20200102030405 {json.dumps(fields)}\n")
+    pathlib.Path("cc.cdxj").write_text("".join(lines))
+    with pytest.raises(waypost.WaypostError, match="31 bits") as raised:
+        waypost.to_parquet("cc.cdxj", "narrow")
+    assert "--wide" in raised.value.hint and not pathlib.Path("narrow").exists()
+    assert waypost.to_parquet("cc.cdxj", "table", wide=True)["files"] == 6
+    query = "select subset, count(*), max(warc_record_offset), min(url_host_registered_domain), min(url_port), min(warc_segment) from 'table/**/*.parquet' group by subset order by subset"
+    assert duckdb.sql(query).fetchall() == [
+        ("crawldiagnostics", 10, 29 << 30, "example.co.uk", 8080, "150.1"),
+        ("robotstxt", 10, 28 << 30, "example.co.uk", 8080, "150.1"),
+        ("warc", 10, 27 << 30, "example.co.uk", 8080, "150.1"),
+    ]
+
+
+def test_unsorted_captures_are_an_error_and_many_parts_keep_the_order():
+    lines = pathlib.Path("small.cdxj").read_bytes().splitlines(keepends=True)
+    pathlib.Path("unsorted.cdxj").write_bytes(b"".join(reversed(lines)))
+    with pytest.raises(waypost.WaypostError, match="not sorted") as raised:
+        waypost.to_parquet("unsorted.cdxj", "table")
+    assert "waypost index sort" in raised.value.hint and not pathlib.Path("table").exists()
+    with open("big.cdxj", "wb") as out:
+        for line in lines:
+            key, timestamp, rest = line.split(b" ", 2)
+            for number in range(100):
+                out.write(b"%s %s%02d %s" % (key, timestamp[:12], number % 60, rest))
+    waypost.sort_index("big.cdxj", "sorted.cdxj")
+    made = waypost.to_parquet("sorted.cdxj", "table", memory="64M")
+    assert made["files"] > 2 and made["rows"] == 100 * len(lines)
+    files = sorted(pathlib.Path("table/crawl=sorted/subset=warc").iterdir())
+    keys = [key for file in files for key in pyarrow.parquet.read_table(file, partitioning=None)["url_surtkey"].to_pylist()]
+    assert keys == waypost.read("sorted.cdxj", ["urlkey"]).to_pyarrow()["urlkey"].to_pylist()
