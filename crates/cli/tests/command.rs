@@ -39,6 +39,8 @@ mod options;
 mod profile;
 #[path = "command/remote.rs"]
 mod remote;
+#[path = "command/routing.rs"]
+mod routing;
 #[path = "../../net/tests/server/mod.rs"]
 mod server;
 #[path = "command/serving.rs"]

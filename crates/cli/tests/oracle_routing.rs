@@ -207,13 +207,28 @@ fn only_holders_are_asked_and_nothing_is_missed() {
         let config =
             "collections:\n  coll:\n    index_paths: ./index.cdxj\n    archive_paths: ./\n";
         fs::write(place.join("config.yaml"), config).unwrap();
+        if summary == "map" {
+            // The recipe of docs/routing.md.
+            fs::create_dir(place.join("static")).unwrap();
+            fs::create_dir(place.join("templates")).unwrap();
+            fs::copy(place.join("a.ukvs"), place.join("static/mementomap.ukvs")).unwrap();
+            let link = "<link rel=\"mementomap\" href=\"/static/mementomap.ukvs\">\n";
+            fs::write(place.join("templates/head.html"), link).unwrap();
+        }
         let peer = Peer::start(&python, "wayback", &place);
         let table = format!(
             "[[archive]]\nid = \"{summary}\"\ntimemap = \"http://{}/coll/timemap/link/\"\n",
             peer.address
         );
         broadcast += &table;
-        routed += &format!("{table}summaries = [\"{summary}/{file}\"]\n");
+        if summary == "map" {
+            let home = format!("http://{}/", peer.address);
+            let found = waypost(path, &["discover", &home, "-o", "copies"]);
+            assert!(found.contains("static/mementomap.ukvs"), "{found}");
+            routed += &format!("{table}summaries = [\"copies\"]\n");
+        } else {
+            routed += &format!("{table}summaries = [\"{summary}/{file}\"]\n");
+        }
         archives.push(peer);
     }
     assert!(predicted[2] > 0, "something is predicted: {predicted:?}");

@@ -2,9 +2,11 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use waypost_archive::discover::{self, DiscoverOptions, Outcome};
+use waypost_archive::discover::{self, DiscoverOptions, Found, Outcome};
+use waypost_archive::sitemap::Entry;
 use waypost_net::{Client, ClientOptions};
 use waypost_report::{Align, Table, bytes, count};
+use waypost_router::published_map;
 
 use crate::args::{number, size};
 use crate::exit::Exit;
@@ -14,7 +16,8 @@ use crate::printer::Printer;
 
 /// Find summaries that archives publish, and keep copies of them
 ///
-/// Takes the URL of a sitemap, of a folder or a host that has one, or a sitemap file. Downloads what
+/// Takes the URL of a sitemap, of a folder or a host that has one, or a sitemap file; or of a host or
+/// page that names its map, in a Link header, a `<link>` or at /.well-known/mementomap. Downloads what
 /// is new or has changed, resumes interrupted downloads, and verifies sizes and checksums. The copies
 /// mirror the servers: DIR/archive.example/summaries/small.filter. Exit code 1: nothing was found, or
 /// a file was refused.
@@ -71,8 +74,29 @@ impl Discover {
         let bar = out.progress();
         client.report_to(&bar);
         for url in &self.urls {
-            let found = discover::find(&client, url, &options)
-                .hint_otherwise("name the sitemap itself: https://…/sitemap.xml")?;
+            let map = match is_local(url) {
+                true => None,
+                false => published_map(url),
+            };
+            let listed = discover::find(&client, url, &options);
+            let mut found = match (listed, &map) {
+                (Ok(found), _) => found,
+                // A host may publish its map and nothing else.
+                (Err(_), Some(_)) => Vec::new(),
+                (listed, None) => {
+                    listed.hint_otherwise("name the sitemap itself: https://…/sitemap.xml")?
+                }
+            };
+            if let Some(location) = map
+                && !found.iter().any(|file| file.entry.location == location)
+            {
+                let entry = Entry {
+                    location,
+                    ..Entry::default()
+                };
+                let sha256 = None;
+                found.push(Found { entry, sha256 });
+            }
             for file in &found {
                 let state = match &self.output {
                     Some(folder) if !self.list => {
@@ -114,4 +138,9 @@ impl Discover {
             false => Exit::No,
         })
     }
+}
+
+/// Whether a sitemap is a file here.
+fn is_local(start: &str) -> bool {
+    std::path::Path::new(start).is_file()
 }

@@ -13,6 +13,7 @@
 //! | module | subject |
 //! |---|---|
 //! | `summaries`, `snapshot` | the summaries of an archive, replaced without a pause; private copies |
+//! | `downloads` | summaries that archives publish: found, checked, installed |
 //! | `rules` | patterns, periods and embargoes of the registry |
 //! | `learned` | hits and misses by parts of the key space, which decay |
 //! | `audit` | probes of archives that were left out, and the recall that follows |
@@ -22,6 +23,7 @@
 //! | `explain` | why, as JSON |
 
 mod audit;
+mod downloads;
 mod explain;
 mod learned;
 mod logs;
@@ -46,6 +48,7 @@ use waypost_summary::{Answer, Frequency, Presence, SurtWriter, combine};
 use waypost_surt::{Dialect, Surt};
 
 pub use audit::AuditedRecall;
+pub use downloads::published_map;
 pub use explain::{batch_line, explanation};
 pub use logs::{LogReport, learn_log};
 pub use rules::{Pattern, Period, Rules};
@@ -234,15 +237,26 @@ impl Decider {
     /// read them; lookups are decided meanwhile. If `settle` is set, files that are being written at
     /// the moment are left for the next time.
     pub fn refresh(&self, registry: &Registry, settle: bool) {
+        let folder = self.read_config().downloads.clone();
         for archive in &registry.archives {
             let seat = self.seat(&archive.id);
             let mut warn = |text: String| (self.warn)(&text);
-            let paths = &archive.summaries;
+            let mut paths = archive.summaries.clone();
+            if let Some(folder) = &folder {
+                let sources = archive.sources.iter();
+                let installed = sources.map(|url| downloads::installed(folder, &archive.id, url));
+                // Before the first download there is nothing to warn about.
+                paths.extend(installed.filter(|path| path.exists() || seat.shelf.knows(path)));
+            }
             seat.shelf
-                .refresh(&archive.id, paths, &self.room, settle, &mut warn);
+                .refresh(&archive.id, &paths, &self.room, settle, &mut warn);
         }
         let mut shelves = self.shelves.lock().unwrap_or_else(PoisonError::into_inner);
         shelves.retain(|id, _| registry.position(id).is_some());
+    }
+
+    fn read_config(&self) -> std::sync::RwLockReadGuard<'_, RoutingConfig> {
+        self.config.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes what was learned to its file.
@@ -284,7 +298,7 @@ impl Decider {
 
     /// Decides which archives are asked for a lookup, in which order, and why.
     pub(crate) fn decide(&self, registry: &Registry, seats: &[Seat], lookup: &Lookup) -> Decision {
-        let config = self.config.read().unwrap_or_else(PoisonError::into_inner);
+        let config = self.read_config();
         let mut spellings = Spellings::new(&lookup.uri);
         let (view, usual) = (self.learned.view(), spellings.get(Dialect::default()));
         let parts = usual.as_deref().map(|surt| Parts::of(&Surt::new(surt)));

@@ -176,6 +176,14 @@ impl Shelf {
         Arc::clone(&current.unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Whether a file was read, or refused, before.
+    pub(crate) fn knows(&self, path: &Path) -> bool {
+        self.current()
+            .entries
+            .iter()
+            .any(|entry| entry.path == path)
+    }
+
     fn put(&self, set: SummarySet) {
         let current = self.current.write();
         *current.unwrap_or_else(PoisonError::into_inner) = Arc::new(set);
@@ -308,18 +316,30 @@ fn files_of(paths: &[PathBuf]) -> Vec<PathBuf> {
             files.push(path.clone());
             continue;
         }
-        let Ok(listed) = fs::read_dir(path) else {
-            continue;
-        };
-        let mut inside: Vec<PathBuf> = listed
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| path.is_file() && may_be_summary(path))
-            .collect();
+        let mut inside = Vec::new();
+        list(path, &mut inside, 0);
         inside.sort();
         files.extend(inside);
     }
     files.dedup();
     files
+}
+
+/// Maximum depth of folders: links may form a circle.
+const MOST_DEPTH: usize = 8;
+
+/// The files in a folder, and in folders in it, that may be summaries.
+fn list(folder: &Path, files: &mut Vec<PathBuf>, depth: usize) {
+    let Ok(listed) = fs::read_dir(folder) else {
+        return;
+    };
+    for path in listed.filter_map(|entry| Some(entry.ok()?.path())) {
+        if path.is_dir() && depth < MOST_DEPTH {
+            list(&path, files, depth + 1);
+        } else if path.is_file() && may_be_summary(&path) {
+            files.push(path);
+        }
+    }
 }
 
 /// Whether a file in a folder is a summary by its name. Files that go with a map are not.
@@ -339,7 +359,7 @@ fn may_be_summary(path: &Path) -> bool {
         });
     !name.starts_with('.')
         && !companion
-        && [".ukvs", ".cdxj", ".filter"]
+        && [".ukvs", ".cdxj", ".filter", "mementomap"]
             .iter()
             .any(|suffix| plain.ends_with(suffix))
 }

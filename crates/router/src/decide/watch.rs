@@ -18,7 +18,7 @@ const BETWEEN_FLUSHES: Duration = Duration::from_secs(30);
 /// A watch over summaries, which ends when it is dropped.
 pub struct Watch {
     stopped: Arc<(Mutex<bool>, Condvar)>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Decider {
@@ -29,14 +29,16 @@ impl Decider {
     /// If there is no thread for it.
     pub fn watch(
         self: &Arc<Decider>,
-        registry: impl Fn() -> Arc<Registry> + Send + 'static,
+        registry: impl Fn() -> Arc<Registry> + Send + Sync + 'static,
     ) -> waypost_io::Result<Watch> {
         let stopped = Arc::new((Mutex::new(false), Condvar::new()));
+        let registry = Arc::new(registry);
         let (decider, stop) = (Arc::clone(self), Arc::clone(&stopped));
-        let work = move || {
+        let current = Arc::clone(&registry);
+        let compare = move || {
             let mut flushed = Instant::now();
-            while !wait(&stop) {
-                decider.refresh(&registry(), true);
+            while !wait(&stop, BETWEEN_CHECKS) {
+                decider.refresh(&current(), true);
                 if flushed.elapsed() >= BETWEEN_FLUSHES {
                     flushed = Instant::now();
                     decider.flush_or_warn();
@@ -44,13 +46,21 @@ impl Decider {
             }
             decider.flush_or_warn();
         };
-        let thread = std::thread::Builder::new()
-            .name("summaries".to_owned())
-            .spawn(work)
-            .doing("start a thread for", "summaries")?;
+        let (decider, stop) = (Arc::clone(self), Arc::clone(&stopped));
+        // Downloads may take long, and nobody waits for them.
+        let download = move || {
+            loop {
+                decider.download(&registry());
+                let interval = decider.read_config().refresh;
+                if wait(&stop, interval) {
+                    break;
+                }
+            }
+        };
+        start("downloads", download)?;
         Ok(Watch {
+            threads: vec![start("summaries", compare)?],
             stopped,
-            thread: Some(thread),
         })
     }
 
@@ -61,11 +71,16 @@ impl Decider {
     }
 }
 
-/// Waits until it is time for the next check. Whether to stop instead.
-fn wait(stop: &(Mutex<bool>, Condvar)) -> bool {
+fn start(name: &str, work: impl FnOnce() + Send + 'static) -> waypost_io::Result<JoinHandle<()>> {
+    let builder = std::thread::Builder::new().name(name.to_owned());
+    builder.spawn(work).doing("start a thread for", name)
+}
+
+/// Waits for some time. Whether to stop instead.
+fn wait(stop: &(Mutex<bool>, Condvar), time: Duration) -> bool {
     let (stopped, changed) = stop;
     let stopped = stopped.lock().unwrap_or_else(PoisonError::into_inner);
-    let waited = changed.wait_timeout_while(stopped, BETWEEN_CHECKS, |stopped| !*stopped);
+    let waited = changed.wait_timeout_while(stopped, time, |stopped| !*stopped);
     *waited.unwrap_or_else(PoisonError::into_inner).0
 }
 
@@ -75,7 +90,7 @@ impl Drop for Watch {
         let (stopped, changed) = &*self.stopped;
         *stopped.lock().unwrap_or_else(PoisonError::into_inner) = true;
         changed.notify_all();
-        if let Some(thread) = self.thread.take() {
+        for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
     }
