@@ -214,7 +214,10 @@ impl Permit {
             .bucket
             .reserve(Instant::now(), deadline)
             .ok_or(Refusal::Busy)?;
-        sleep_until(turn).await;
+        // The timer counts in milliseconds: even a time that is past would cost one.
+        if turn > Instant::now() {
+            sleep_until(turn).await;
+        }
         Ok(())
     }
 
