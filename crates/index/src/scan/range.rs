@@ -5,8 +5,9 @@
 //! [`Piece`] keeps both fragments, and merging joins them. The result does not depend on how the input
 //! is split or how merges are grouped.
 //!
-//! A range does not know what precedes it. Therefore revisits cannot be resolved in ranges, and a file
-//! in which a header between the lines changes the column order must be one range; both are errors.
+//! A range does not know what precedes it. If that matters, merging reads the later range again: if a
+//! header between the lines has changed the columns, or if revisits are resolved that may repeat
+//! captures before the range. Both are rare, but then the files must be there when pieces are merged.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ use super::fold::{Context, Fold, Fragment};
 use super::{At, FileReport, Job, Outcome, Tally};
 use crate::layout::FileLayout;
 use crate::rejects::Rejects;
+use crate::revisit::Resolver;
 use crate::select::Select;
 use waypost_io::partial::{Decoder, Encoder};
 
@@ -51,6 +53,10 @@ pub struct Piece<P> {
     head: Option<Head>,
     /// The layout used for the first lines.
     layout: Arc<FileLayout>,
+    /// The files, in order.
+    paths: Vec<PathBuf>,
+    /// If revisits are resolved.
+    resolver: Option<Resolver>,
 }
 
 struct Head {
@@ -106,39 +112,49 @@ impl<'a, J: Job> Ranges<'a, J> {
         }
     }
 
-    fn context<'b>(&self, reading: &'b Reading<'b, J>) -> Context<'b, 'static, J> {
+    fn context<'b>(
+        &self,
+        reading: &'b Reading<'b, J>,
+        resolver: Option<&'b mut Resolver>,
+    ) -> Context<'b, 'b, J> {
         Context {
             reading,
             strict: self.strict,
             rejects: None,
-            resolver: None,
+            resolver,
         }
     }
 
     /// Reads a range, on this thread.
     ///
     /// # Errors
-    /// If the file cannot be read, a gzip range does not start and end at members, or the filters
-    /// resolve revisits.
+    /// If the file cannot be read, or a gzip range does not start and end at members.
     pub fn read(&self, range: &Range) -> Result<Piece<J::Partial>> {
-        if self.select.resolves() {
-            return Err(Error::new(ErrorKind::Invalid(
-                "revisits cannot be resolved in ranges: each depends on all captures before it"
-                    .to_owned(),
-            )));
-        }
+        let resolver = self.select.resolves().then(Resolver::default);
+        self.read_after(range, None, resolver)
+    }
+
+    /// Reads a range before which the layout is known, if it has changed, and so are the captures that
+    /// revisits repeat.
+    fn read_after(
+        &self,
+        range: &Range,
+        layout: Option<Arc<FileLayout>>,
+        mut resolver: Option<Resolver>,
+    ) -> Result<Piece<J::Partial>> {
         let source = Source::new(range.path.clone());
         let mut beginning = source.open()?;
         let mut sample = vec![0; FileLayout::SAMPLE];
         let (length, _) = beginning.read_full(&mut sample);
-        let layout = Arc::new(FileLayout::detect(&sample[..length]));
+        let detected = FileLayout::detect(&sample[..length]);
+        let layout = layout.unwrap_or_else(|| Arc::new(detected.clone()));
         let compression = beginning.compression();
         let mut fold = Fold::new(self.job.empty());
         fold.name = source.to_string();
         fold.layout = Arc::clone(&layout);
         fold.outcome.files.push(FileReport {
             name: source.to_string(),
-            layout: FileLayout::clone(&layout),
+            layout: detected,
             compression,
             lines: 0,
             bytes: 0,
@@ -154,6 +170,8 @@ impl<'a, J: Job> Ranges<'a, J> {
                 at_end: false,
             }),
             layout,
+            paths: vec![range.path.clone()],
+            resolver: None,
         };
         let Some(section) = source.file()? else {
             let error = std::io::Error::from(std::io::ErrorKind::NotSeekable);
@@ -164,11 +182,12 @@ impl<'a, J: Job> Ranges<'a, J> {
         let mut marked = range.start == 0 && beginning.had_byte_order_mark();
         let mut buffer = vec![0; BLOCK];
         let reading = self.reading();
-        let mut context = self.context(&reading);
+        let mut context = self.context(&reading, resolver.as_mut());
         let mut stream = match compression {
             Compression::Plain => loop {
                 let length = read_full(&mut limited, &mut buffer).doing("read", &range.path)?;
                 if length == 0 {
+                    piece.resolver = resolver;
                     return Ok(piece);
                 }
                 let mark = if std::mem::take(&mut marked) { 3 } else { 0 };
@@ -202,20 +221,49 @@ impl<'a, J: Job> Ranges<'a, J> {
                 }
             }
         }
+        piece.resolver = resolver;
         Ok(piece)
+    }
+
+    /// Reads all ranges of a piece again, now that it is known what precedes them.
+    fn read_again(
+        &self,
+        piece: &Piece<J::Partial>,
+        layout: Option<Arc<FileLayout>>,
+        resolver: Option<Resolver>,
+    ) -> Result<Piece<J::Partial>> {
+        let range = |number: usize, path: &PathBuf| -> Result<Range> {
+            let is_last = number + 1 == piece.paths.len();
+            let end = match is_last {
+                true => piece.end.1,
+                false => std::fs::metadata(path).doing("read", path)?.len(),
+            };
+            Ok(Range {
+                path: path.clone(),
+                start: if number == 0 { piece.start.1 } else { 0 },
+                end,
+                last: !is_last || piece.ends_file,
+            })
+        };
+        let mut read = self.read_after(&range(0, &piece.paths[0])?, layout, resolver)?;
+        for (number, path) in piece.paths.iter().enumerate().skip(1) {
+            read = self.merge(read, self.read(&range(number, path)?)?)?;
+        }
+        Ok(read)
     }
 
     /// Merges two consecutive pieces: of one file, or the end of one and the start of another.
     ///
     /// # Errors
-    /// If they are not consecutive, or spilling fails.
+    /// If they are not consecutive, or spilling fails, or a range has to be read again and cannot be.
     pub fn merge(
         &self,
         mut earlier: Piece<J::Partial>,
         mut later: Piece<J::Partial>,
     ) -> Result<Piece<J::Partial>> {
         let reading = self.reading();
-        let mut context = self.context(&reading);
+        let mut resolver = earlier.resolver.take();
+        let mut context = self.context(&reading, resolver.as_mut());
         let Some(head) = &mut later.head else {
             if !earlier.ends_file {
                 return Err(earlier.gap(&later));
@@ -230,7 +278,10 @@ impl<'a, J: Job> Ranges<'a, J> {
                 line: 0,
                 byte: 0,
             };
-            return earlier.append(self.job, later, base, false);
+            if matters(resolver.as_ref(), &later) {
+                later = self.read_again(&later, None, resolver.take())?;
+            }
+            return earlier.append(self.job, later, base, false, resolver);
         };
         if earlier.end != later.start || earlier.ends_file {
             return Err(earlier.gap(&later));
@@ -256,20 +307,18 @@ impl<'a, J: Job> Ranges<'a, J> {
                 .outcome
                 .damage
                 .append(&mut later.fold.outcome.damage);
+            earlier.resolver = resolver;
             return Ok(earlier);
         }
         if !head.at_end || !earlier.fold.pending.is_empty() {
             earlier.fold.finish_line(&mut context, !head.at_end)?;
         }
-        if *earlier.fold.layout != *later.layout {
-            return Err(Error::new(ErrorKind::Invalid(
-                "a header between the lines changes the columns: read this file as one range"
-                    .to_owned(),
-            ))
-            .in_file(&earlier.fold.name));
+        if *earlier.fold.layout != *later.layout || matters(resolver.as_ref(), &later) {
+            let layout = Arc::clone(&earlier.fold.layout);
+            later = self.read_again(&later, Some(layout), resolver.take())?;
         }
         let base = earlier.fold.place;
-        earlier.append(self.job, later, base, true)
+        earlier.append(self.job, later, base, true, resolver)
     }
 
     /// The result of all ranges of all files.
@@ -284,7 +333,9 @@ impl<'a, J: Job> Ranges<'a, J> {
             .in_file(&piece.fold.name));
         }
         let reading = self.reading();
-        piece.fold.finish_source(&mut self.context(&reading))?;
+        let mut resolver = piece.resolver.take();
+        let mut context = self.context(&reading, resolver.as_mut());
+        piece.fold.finish_source(&mut context)?;
         Ok((piece.fold.partial, piece.fold.outcome))
     }
 
@@ -294,11 +345,13 @@ impl<'a, J: Job> Ranges<'a, J> {
     /// If spilled data cannot be read.
     pub fn to_bytes(&self, piece: &Piece<J::Partial>) -> Result<Vec<u8>> {
         let fold = &piece.fold;
-        let mut out = Encoder::new("piece", 1);
+        let mut out = Encoder::new("piece", 2);
         let state = State {
             start: piece.start.clone(),
             end: piece.end.clone(),
             ends_file: piece.ends_file,
+            paths: piece.paths.clone(),
+            resolver: piece.resolver.clone(),
             layout: FileLayout::clone(&piece.layout),
             last_layout: FileLayout::clone(&fold.layout),
             name: fold.name.clone(),
@@ -335,9 +388,13 @@ impl<'a, J: Job> Ranges<'a, J> {
         reason = "deserialisation depends on the job"
     )]
     pub fn from_bytes(&self, bytes: &[u8]) -> Result<Piece<J::Partial>> {
-        let mut from = Decoder::new(bytes, "piece", 1)?;
+        let mut from = Decoder::new(bytes, "piece", 2)?;
         let state: State = serde_json::from_slice(from.text()?)
             .map_err(|error| Error::new(ErrorKind::Format(error.to_string())))?;
+        if state.paths.is_empty() {
+            let message = "a piece without files".to_owned();
+            return Err(Error::new(ErrorKind::Format(message)));
+        }
         let fragment = |from: &mut Decoder<'_>| -> Result<Fragment> {
             Ok(Fragment {
                 bytes: from.text()?.to_vec(),
@@ -375,7 +432,17 @@ impl<'a, J: Job> Ranges<'a, J> {
             ends_file: state.ends_file,
             head,
             layout: Arc::new(state.layout),
+            paths: state.paths,
+            resolver: state.resolver,
         })
+    }
+}
+
+/// Whether what was seen before a piece changes what is in it.
+fn matters<P>(before: Option<&Resolver>, piece: &Piece<P>) -> bool {
+    match (before, &piece.resolver) {
+        (Some(before), Some(after)) => before.matters_to(after),
+        _ => false,
     }
 }
 
@@ -406,14 +473,25 @@ impl<P> Piece<P> {
         .in_file(self.end.0.display())
     }
 
-    /// Merges a piece that starts at `base`, in the same file or at the start of the next one.
+    /// Merges a piece that starts at `base`, in the same file or at the start of the next one. If the
+    /// piece was not read again, `resolver` has seen what precedes it.
     fn append<J: Job<Partial = P>>(
         mut self,
         job: &J,
         later: Piece<P>,
         base: At,
         same_file: bool,
+        resolver: Option<Resolver>,
     ) -> Result<Piece<P>> {
+        self.resolver = match (resolver, later.resolver) {
+            (Some(mut resolver), Some(more)) => {
+                resolver.append(more);
+                Some(resolver)
+            }
+            (resolver, more) => resolver.or(more),
+        };
+        let paths = later.paths.into_iter();
+        self.paths.extend(paths.skip(usize::from(same_file)));
         job.merge(&mut self.fold.partial, later.fold.partial, base)?;
         let (outcome, more) = (&mut self.fold.outcome, later.fold.outcome);
         outcome.tally.merge(&more.tally);
@@ -450,6 +528,8 @@ struct State {
     start: (PathBuf, u64),
     end: (PathBuf, u64),
     ends_file: bool,
+    paths: Vec<PathBuf>,
+    resolver: Option<Resolver>,
     layout: FileLayout,
     last_layout: FileLayout,
     name: String,

@@ -431,6 +431,66 @@ proptest! {
     }
 }
 
+/// Runs of revisits and of what they repeat, and columns in changing orders.
+fn dependent_line() -> impl Strategy<Value = String> {
+    let capture = |key: &'static str| {
+        (0..3_u32, 200..203_u32).prop_map(move |(digest, status)| {
+            format!("com,{key})/ 2004 {{\"url\": \"http://{key}.com/\", \"mime\": \"text/html\", \"status\": \"{status}\", \"digest\": \"{digest}\"}}")
+        })
+    };
+    let revisit = |key: &'static str| {
+        (0..3_u32).prop_map(move |digest| {
+            format!("com,{key})/ 2005 {{\"url\": \"http://{key}.com/\", \"mime\": \"warc/revisit\", \"digest\": \"sha1:{digest}\"}}")
+        })
+    };
+    prop_oneof![
+        3 => capture("a"),
+        4 => revisit("a"),
+        1 => capture("b"),
+        1 => revisit("b"),
+        1 => Just(" CDX N b a m s k r M S V g".to_owned()),
+        1 => Just(" CDX N b a m k s r M S V g".to_owned()),
+        2 => (0..3_u32).prop_map(|digest| format!("com,a)/ 2004 http://a.com/ text/html 20{digest} {digest} - - 5 6 a.warc.gz")),
+        1 => (0..3_u32).prop_map(|digest| format!("com,a)/ 2005 http://a.com/ warc/revisit - {digest} - - 5 6 a.warc.gz")),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn what_precedes_a_range_counts(
+        files in prop::collection::vec((prop::collection::vec(dependent_line(), 0..40), any::<bool>()), 1..4),
+        sizes in prop::collection::vec(1usize..900, 1..5),
+        zipped: bool, resolve: bool, random: u64,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut paths = Vec::new();
+        for (number, (lines, ends)) in files.iter().enumerate() {
+            let mut text = lines.join("\n");
+            if *ends && !text.is_empty() {
+                text.push('\n');
+            }
+            let text = text.into_bytes();
+            let path = folder.path().join(format!("{number}.cdxj"));
+            fs::write(&path, if zipped { members(&text, &sizes) } else { text }).unwrap();
+            paths.push(path);
+        }
+        let mut select = Select::default();
+        if resolve {
+            select.revisits(crate::select::Revisits::Resolve);
+        }
+        let sources: Vec<Source> = paths.iter().cloned().map(Source::new).collect();
+        let options = Options { select: select.clone(), ..Options::default() };
+        let (whole, outcome) = scan(&sources, &Everything, options).unwrap();
+        let ranges = Ranges::new(&Everything, select);
+        let paths: Vec<&Path> = paths.iter().map(|path| &**path).collect();
+        let (seen, found) = ranges.read_at_random(&paths, random).unwrap();
+        prop_assert_eq!(seen, whole);
+        prop_assert_eq!(&found.tally, &outcome.tally);
+        prop_assert_eq!(&found.rejects, &outcome.rejects);
+    }
+}
+
 #[test]
 fn ranges_that_do_not_follow_each_other_are_refused() {
     let folder = tempfile::tempdir().unwrap();
