@@ -23,7 +23,7 @@ use std::fmt;
 use memchr::{memchr, memchr2, memchr3};
 
 pub use check::{Different, KeyCheck};
-pub use rekey::{NewKey, Rekeyer};
+pub use rekey::{NewKey, Rekeyer, completed};
 pub use usual::usual_form;
 
 /// How a key is written.

@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use waypost_index::key::{KeyForm, usual_form};
+use waypost_index::key::{KeyForm, completed, usual_form};
 use waypost_surt::{Canonicalizer, Dialect, Error, Surt, is_surt};
 
 use crate::scope::{EVERYTHING, Scope};
@@ -46,7 +46,8 @@ impl SurtWriter {
             return Ok(());
         }
         let start = out.len();
-        self.canonicalizer.canonicalize(line, out)?;
+        let line = completed(self.canonicalizer.dialect(), line);
+        self.canonicalizer.canonicalize(&line, out)?;
         spell(out, start);
         Ok(())
     }

@@ -205,9 +205,9 @@ fn check_all(
         .filter(|uri| !waypost_surt::is_surt(uri.trim_ascii()))
         .map(|uri| {
             let mut surt = Vec::new();
-            canonicalizer
-                .canonicalize(uri.trim_ascii(), &mut surt)
-                .unwrap();
+            // A summary holds the SURTs of URIs with a scheme.
+            let uri = waypost_index::key::completed(dialect, uri.trim_ascii());
+            canonicalizer.canonicalize(&uri, &mut surt).unwrap();
             surt
         })
         .collect();
@@ -386,6 +386,22 @@ fn every_odd_uri_by_itself_is_found() {
             let summaries = summaries(&list, dialect, folder.path());
             check_all(&[line], dialect, &summaries).unwrap();
         }
+    }
+}
+
+#[test]
+fn a_scheme_need_not_be_typed_under_any_dialect() {
+    for dialect in Dialect::ALL {
+        let folder = TempDir::new().unwrap();
+        let list = put(
+            &folder,
+            "list.txt",
+            b"http://example.com/a\nHTTP://example.org/\n",
+        );
+        let summaries = summaries(&list, dialect, folder.path());
+        let typed = ["example.com/a", "HTTP://example.com/a", "example.org/"];
+        let typed: Vec<Vec<u8>> = typed.iter().map(|uri| uri.as_bytes().to_vec()).collect();
+        check_all(&typed, dialect, &summaries).unwrap();
     }
 }
 

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use memchr::memmem;
-use waypost_surt::{Canonicalizer, Dialect};
+use waypost_surt::{Canonicalizer, Dialect, is_surt};
 
 use super::{KeyCheck, KeyForm, usual_form};
 use crate::capture::{Capture, Field};
@@ -62,6 +62,7 @@ impl Rekeyer {
                 None => key,
                 Some(url) => {
                     self.check.compared += 1;
+                    let url = completed(self.canonicalizer.dialect(), &url);
                     if self.canonicalizer.matches(&url, key) {
                         key
                     } else {
@@ -144,11 +145,21 @@ impl Rekeyer {
     /// Writes the SURT of a URL to the buffer. Returns `false` if it has no SURT.
     fn canonicalize(&mut self, url: &[u8]) -> bool {
         self.buffer.clear();
-        let result = self.canonicalizer.canonicalize(url, &mut self.buffer);
+        let url = completed(self.canonicalizer.dialect(), url);
+        let result = self.canonicalizer.canonicalize(&url, &mut self.buffer);
         if let Cow::Owned(usual) = usual_form(&self.buffer) {
             self.buffer = usual;
         }
         result.is_ok()
+    }
+}
+
+/// A URI with the scheme that the dialect `webrecorder` needs to make a SURT of it, if it is not a SURT
+/// already. Holdings and lookups both go through this, so that `example.com/a` is the same for both.
+pub fn completed(dialect: Dialect, uri: &[u8]) -> Cow<'_, [u8]> {
+    match dialect == Dialect::Webrecorder && !is_surt(uri) {
+        true => dialect.complete(uri),
+        false => Cow::Borrowed(uri),
     }
 }
 
