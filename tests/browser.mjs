@@ -63,7 +63,7 @@ try {
     // Values on hover.
     const mark = await page.$("svg .mark[data-tip]");
     if (mark) {
-      await mark.evaluate(element => element.scrollIntoView({ block: "center", inline: "center" }));
+      await mark.evaluate(element => element.scrollIntoView({ behavior: "instant", block: "center", inline: "center" }));
       await mark.hover();
       report.tip = await page.$eval("#tip", tip => (tip.hidden ? null : tip.textContent));
     }

@@ -51,6 +51,8 @@ mod sharing;
 mod snapshots;
 #[path = "command/sorting.rs"]
 mod sorting;
+#[path = "command/stats.rs"]
+mod stats;
 #[path = "command/wacz.rs"]
 mod wacz;
 #[path = "command/warc.rs"]

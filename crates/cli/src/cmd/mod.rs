@@ -91,6 +91,7 @@ impl Cli {
             Command::Filter(command) => command.divided(),
             Command::Map(command) => command.divided(),
             Command::Segments(command) => command.divided(),
+            Command::Stats(command) => command.divided(),
             _ => None,
         }
     }

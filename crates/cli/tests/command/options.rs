@@ -197,6 +197,7 @@ fn every_command_takes_the_resources_that_it_uses() {
         "memento",
         "memgator",
         "serve",
+        "stats compare",
         "timemap",
     ];
     // These need little memory and no temporary files.
@@ -211,7 +212,7 @@ fn every_command_takes_the_resources_that_it_uses() {
     for words in commands() {
         let help = help(&words);
         let name = words.join(" ");
-        let is_group = help.contains("Commands:\n") && name != "profile";
+        let is_group = help.contains("Commands:\n") && !["profile", "stats"].contains(&&*name);
         let expected = match &*name {
             _ if is_group || none.contains(&&*name) => [false; 3],
             name => [

@@ -420,7 +420,7 @@ fn tree(found: &Statistics, page: &mut Page) {
                 })
                 .collect(),
         };
-        page.figure(&shape.svg(), "Darker where a parent has more children.");
+        page.figure(&shape.svg(), "Stronger where a parent has more children.");
     }
     for (title, caption, of) in [
         (

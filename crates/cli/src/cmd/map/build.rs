@@ -142,7 +142,8 @@ impl Divide for Build {
     fn read(&self, task: &Task) -> anyhow::Result<Vec<u8>> {
         let dialect = self.dialect.unwrap_or_default();
         let by = self.by.map(Into::into);
-        let job = Gather::new(dialect, by, &self.resources.limits(None)?);
+        let job = Gather::new(dialect, by, &self.resources.limits(None)?)
+            .with_classes(classes(self.by, self.classes.as_deref())?);
         let mut select = self.filters.select()?;
         select.dialect(dialect);
         task.read(&job, select, &self.bad_lines)

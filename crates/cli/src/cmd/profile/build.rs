@@ -156,7 +156,8 @@ impl Divide for Build {
     fn read(&self, task: &Task) -> anyhow::Result<Vec<u8>> {
         let dialect = self.dialect.unwrap_or_default();
         let by = self.by.map(Into::into);
-        let job = Gather::new(dialect, by, &self.resources.limits(None)?);
+        let job = Gather::new(dialect, by, &self.resources.limits(None)?)
+            .with_classes(classes(self.by, self.classes.as_deref())?);
         let job = job.of_source(if self.sources { task.source } else { 0 });
         let mut select = self.select()?;
         select.dialect(dialect);

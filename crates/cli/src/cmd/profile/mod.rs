@@ -13,7 +13,7 @@ mod merge;
 mod options;
 
 pub(crate) use options::{
-    AboutOptions, ByArgument, classes, report_bad_lines, report_keys, report_rejects,
+    AboutOptions, ByArgument, classes, read_classes, report_bad_lines, report_keys, report_rejects,
 };
 
 /// Build profiles of what an archive holds, under any number of policies in one pass

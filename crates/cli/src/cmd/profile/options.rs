@@ -135,17 +135,25 @@ impl From<ByArgument> for By {
     }
 }
 
+/// What a file of classes contains.
+const CLASSES_HINT: &str =
+    "a line is a domain or SURT prefix and the name of its class: `bbc.co.uk news`";
+
+/// Reads a file of classes.
+pub(crate) fn read_classes(file: &Path) -> anyhow::Result<Classes> {
+    Classes::read(&Source::new(file)).hint(CLASSES_HINT)
+}
+
 /// Reads `--classes`, which `--by class` needs and nothing else uses.
 pub(crate) fn classes(
     by: Option<ByArgument>,
     file: Option<&Path>,
 ) -> anyhow::Result<Option<Arc<Classes>>> {
     match (by, file) {
-        (Some(ByArgument::Class), Some(file)) => {
-            Ok(Some(Arc::new(Classes::read(&Source::new(file))?)))
+        (Some(ByArgument::Class), Some(file)) => Ok(Some(Arc::new(read_classes(file)?))),
+        (Some(ByArgument::Class), None) => {
+            Err(anyhow::anyhow!("--by class needs --classes FILE")).hint(CLASSES_HINT)
         }
-        (Some(ByArgument::Class), None) => Err(anyhow::anyhow!("--by class needs --classes FILE"))
-            .hint("a line of FILE is a domain or SURT prefix and the name of its class: `bbc.co.uk news`"),
         (_, Some(_)) => {
             Err(anyhow::anyhow!("--classes is only used with --by class")).hint("add --by class")
         }

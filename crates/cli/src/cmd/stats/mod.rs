@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 
+use crate::cmd::worker::Divide;
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -37,6 +38,14 @@ enum Command {
 }
 
 impl Stats {
+    /// Captures can be counted in ranges.
+    pub(crate) fn divided(&mut self) -> Option<&mut dyn Divide> {
+        match self.command {
+            None => Some(&mut self.report),
+            Some(_) => None,
+        }
+    }
+
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         match self.command {
             Some(Command::Compare(command)) => command.run(out),

@@ -2,15 +2,15 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use waypost_insight::stats::{self, Section, Statistics, memgator};
+use waypost_insight::stats::{self, Counting, Section, Statistics, memgator};
 use waypost_io::Source;
-use waypost_summary::Classes;
 use waypost_summary::evaluate::{Lookups, Shape};
 use waypost_summary::holdings::Input;
 use waypost_surt::Dialect;
 
 use crate::args::{BadLines, Filters, Inputs, ResourceArgs, default_dialect, dialects};
-use crate::cmd::profile::report_rejects;
+use crate::cmd::profile::{read_classes, report_rejects};
+use crate::cmd::worker::{Divide, Task};
 use crate::exit::Exit;
 use crate::html::write_html;
 use crate::plural;
@@ -74,7 +74,7 @@ impl Report {
         let dialect = default_dialect(self.dialect, &sources, out);
         let resources = self.resources.resources(self.html.as_deref())?;
         let classes = match &self.classes {
-            Some(path) => Some(Classes::read(&Source::new(path))?),
+            Some(path) => Some(read_classes(path)?),
             None => None,
         };
         let lookups = match &self.lookups {
@@ -96,6 +96,7 @@ impl Report {
             resources,
             strict: self.bad_lines.strict,
             progress: progress.clone(),
+            pieces: self.inputs.pieces.clone(),
             ..Input::new(sources)
         };
         let options = stats::Options {
@@ -151,6 +152,20 @@ impl Report {
         } else {
             Exit::No
         })
+    }
+}
+
+impl Divide for Report {
+    fn inputs(&mut self) -> &mut Inputs {
+        &mut self.inputs
+    }
+
+    fn read(&self, task: &Task) -> anyhow::Result<Vec<u8>> {
+        let dialect = self.dialect.unwrap_or_default();
+        let job = Counting::new(dialect, &self.resources.limits(None)?);
+        let mut select = self.filters.select()?;
+        select.dialect(dialect);
+        task.read(&job, select, &self.bad_lines)
     }
 }
 

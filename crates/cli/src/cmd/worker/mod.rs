@@ -25,8 +25,8 @@ pub(crate) use task::{Divide, Task};
 
 /// Read ranges of indexes on standard input and write partial results, for clusters
 ///
-/// Runs `profile`, `map build`, `filter build`, `segments tabulate` and `index check` on many machines.
-/// `waypost worker plan` divides the inputs into ranges, one per line. Workers read lines on standard input and write
+/// Runs `profile`, `map build`, `filter build`, `segments tabulate`, `index check` and `stats` on many
+/// machines. `waypost worker plan` divides the inputs into ranges, one per line. Workers read lines on standard input and write
 /// a line with the partial result for each. `waypost worker merge` merges them. The result has the
 /// same bytes as that of the command itself.
 #[derive(Args)]

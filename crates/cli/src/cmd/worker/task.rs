@@ -98,6 +98,6 @@ pub(super) fn divided<'a>(
     cli.divided()
         .ok_or_else(|| anyhow::anyhow!("`waypost {name}` cannot be divided into ranges"))
         .hint(
-            "the commands are profile, map build, filter build, segments tabulate and index check",
+            "the commands are profile, map build, filter build, segments tabulate, index check and stats",
         )
 }
