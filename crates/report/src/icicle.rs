@@ -99,7 +99,7 @@ function draw(piece, left, width, level, tall, hue, top) {
     more.textContent = (100 * piece.s / Math.max(1, top.s)).toFixed(1) + "%";
     made.append(more);
   }
-  made.style.cssText = `left:${100 * left}%;width:${100 * width}%;top:${tall * level}px;height:${tall - 1}px;background:hsl(${hue} 45% ${Math.min(84, 66 + 3 * level)}%)`;
+  made.style.cssText = `left:${100 * left}%;width:${100 * width}%;top:${tall * level}px;height:${tall - 1}px;background:hsl(${hue} 45% ${Math.min(84, 66 + 3 * level)}%)${pixels < 24 ? ";padding:0" : ""}`;
   stage.append(made);
   let at = left;
   piece.c.forEach((part, number) => {

@@ -17,7 +17,7 @@ pub struct Heat {
     pub y: String,
     /// The names of the columns.
     pub columns: Vec<String>,
-    /// The rows from the top: a name and a value for each column; `None` if there can be none.
+    /// The rows from the top: a name and a value for each column; `None` where there is no value.
     pub rows: Vec<(String, Vec<Option<u64>>)>,
 }
 
