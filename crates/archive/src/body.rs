@@ -261,7 +261,7 @@ impl Text for Sink {
 }
 
 /// The body of an answer.
-pub(crate) struct AnswerBody {
+pub struct AnswerBody {
     first: Bytes,
     rest: Option<Chunks>,
     pub(crate) log: Option<LogEntry>,

@@ -4,7 +4,7 @@ use crate::query::BadQuery;
 
 /// Why a query has no answer, or only the start of one.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// The query is invalid.
     #[error(transparent)]
     Bad(#[from] BadQuery),

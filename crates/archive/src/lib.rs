@@ -65,7 +65,9 @@ pub mod sitemap;
 pub mod store;
 
 pub use access::Embargo;
+pub use body::AnswerBody;
 pub use collection::{Collection, Source};
+pub use failure::Failure;
 pub use log::AccessLog;
 pub use query::{Api, BadQuery, Limit, Output, Page, Query};
 pub use resume::Resume;

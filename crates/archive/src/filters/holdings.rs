@@ -1,9 +1,9 @@
 //! The archives in a folder, reopened when their files change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use waypost_io::{Error, ErrorKind, IoContext, Result, Source, Stamp};
@@ -15,6 +15,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use super::live::{self, LiveArchive, LiveOptions};
 use super::snapshot::{Part, RemoteSummary, ServedArchive, Snapshot};
+use crate::server::lock;
 
 /// Words that the server uses itself, so that no archive can have them as its id.
 pub const RESERVED: [&str; 8] = [
@@ -73,6 +74,26 @@ pub struct Holdings {
     /// Writers, which outlive changes of other files.
     lives: BTreeMap<String, Arc<LiveArchive>>,
     current: RwLock<(Stamps, Arc<Snapshot>)>,
+    kinds: Kinds,
+}
+
+/// Which files are summaries, so that those that have not changed need not be read every time.
+#[derive(Default)]
+struct Kinds(Mutex<HashMap<PathBuf, (Stamp, bool)>>);
+
+impl Kinds {
+    fn is_summary(&self, path: &Path) -> Result<bool> {
+        let stamp = Stamp::of_path(path)?;
+        let mut known = lock(&self.0);
+        if let Some((before, is_summary)) = known.get(path)
+            && *before == stamp
+        {
+            return Ok(*is_summary);
+        }
+        let kind = kind_of_source(&Source::new(path)).map_err(waypost_summary::Error::into_io)?;
+        known.insert(path.to_owned(), (stamp, kind.is_some()));
+        Ok(kind.is_some())
+    }
 }
 
 /// The files of all archives, by which a change is noticed.
@@ -84,9 +105,10 @@ impl Holdings {
     /// # Errors
     /// If a file cannot be read, an id is invalid, or there are no archives.
     pub fn open(folder: Option<&Path>, options: HoldingsOptions) -> Result<Holdings> {
+        let kinds = Kinds::default();
         let mut lives = BTreeMap::new();
         if let Some(folder) = folder {
-            let mut ids: Vec<String> = list(folder)?.into_keys().collect();
+            let mut ids: Vec<String> = list(folder, &kinds)?.into_keys().collect();
             for id in &options.create {
                 check_id(id)?;
                 if !ids.contains(id) {
@@ -98,7 +120,7 @@ impl Holdings {
             for id in ids {
                 let path = folder.join(&id);
                 if options.live.is_some() || path.join(live::LOG).exists() {
-                    let keyer = keyer_of(folder, &id, options.secret)?;
+                    let keyer = keyer_of(list(folder, &kinds)?.remove(&id), options.secret)?;
                     if options.live.is_some() {
                         fs::create_dir_all(&path).doing("create the folder", &path)?;
                     }
@@ -117,6 +139,7 @@ impl Holdings {
             remote,
             lives,
             current: RwLock::new((Vec::new(), Arc::new(Snapshot::new(Vec::new(), Vec::new())))),
+            kinds,
         };
         let (stamps, snapshot) = holdings.read()?;
         if snapshot.archives().is_empty() {
@@ -171,7 +194,7 @@ impl Holdings {
     /// The files of each archive, and those that have none.
     fn list(&self) -> Result<BTreeMap<String, Vec<PathBuf>>> {
         let mut files = match &self.folder {
-            Some(folder) => list(folder)?,
+            Some(folder) => list(folder, &self.kinds)?,
             None => BTreeMap::new(),
         };
         for id in self.remote.keys() {
@@ -288,9 +311,9 @@ fn number_of(keyer: &Keyer, keyers: &mut Vec<Keyer>) -> usize {
 }
 
 /// What makes the keys of an archive: that of its first filter, else the usual one.
-fn keyer_of(folder: &Path, id: &str, secret: Option<Secret>) -> Result<Keyer> {
+fn keyer_of(files: Option<Vec<PathBuf>>, secret: Option<Secret>) -> Result<Keyer> {
     let io = waypost_summary::Error::into_io;
-    for path in list(folder)?.remove(id).unwrap_or_default() {
+    for path in files.unwrap_or_default() {
         let source = Source::new(&path);
         let is_filter = kind_of_source(&source).map_err(io)? == Some(Kind::Filter);
         if is_filter && !ClassicFilter::is(&source).map_err(io)? {
@@ -307,7 +330,7 @@ fn keyer_of(folder: &Path, id: &str, secret: Option<Secret>) -> Result<Keyer> {
 }
 
 /// The files of each archive. Those of a live archive are its own business.
-fn list(folder: &Path) -> Result<BTreeMap<String, Vec<PathBuf>>> {
+fn list(folder: &Path, kinds: &Kinds) -> Result<BTreeMap<String, Vec<PathBuf>>> {
     let mut archives: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
     for entry in fs::read_dir(folder).doing("read", folder)? {
         let path = entry.doing("read", folder)?.path();
@@ -324,8 +347,8 @@ fn list(folder: &Path) -> Result<BTreeMap<String, Vec<PathBuf>>> {
         if metadata.is_dir() {
             check_id(name).map_err(|error| error.in_file(path.display()))?;
             let files = archives.entry(name.to_owned()).or_default();
-            inside(&path, files, 0)?;
-        } else if metadata.is_file() && is_summary(&path)? {
+            inside(&path, files, 0, kinds)?;
+        } else if metadata.is_file() && kinds.is_summary(&path)? {
             let id = name.split_once('.').map_or(name, |(id, _)| id);
             check_id(id).map_err(|error| error.in_file(path.display()))?;
             archives.entry(id.to_owned()).or_default().push(path);
@@ -337,15 +360,10 @@ fn list(folder: &Path) -> Result<BTreeMap<String, Vec<PathBuf>>> {
     Ok(archives)
 }
 
-fn is_summary(path: &Path) -> Result<bool> {
-    let kind = kind_of_source(&Source::new(path));
-    Ok(kind.map_err(waypost_summary::Error::into_io)?.is_some())
-}
-
 /// Maximum depth of folders: links may form a circle.
 const MOST_DEPTH: usize = 16;
 
-fn inside(folder: &Path, files: &mut Vec<PathBuf>, depth: usize) -> Result<()> {
+fn inside(folder: &Path, files: &mut Vec<PathBuf>, depth: usize, kinds: &Kinds) -> Result<()> {
     if depth > MOST_DEPTH {
         let problem = "folders are nested too deeply".to_owned();
         return Err(Error::new(ErrorKind::Invalid(problem)).in_file(folder.display()));
@@ -359,8 +377,8 @@ fn inside(folder: &Path, files: &mut Vec<PathBuf>, depth: usize) -> Result<()> {
             continue;
         }
         if path.is_dir() {
-            inside(&path, files, depth + 1)?;
-        } else if path.is_file() && is_summary(&path)? {
+            inside(&path, files, depth + 1, kinds)?;
+        } else if path.is_file() && kinds.is_summary(&path)? {
             files.push(path);
         }
     }

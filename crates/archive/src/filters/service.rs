@@ -137,8 +137,14 @@ impl Service {
         &self.holdings
     }
 
-    /// Answers a request.
-    pub(crate) async fn answer<B>(&self, request: &Parts, body: B, started: Instant) -> Answer
+    /// Answers a request that arrived at `started`. Another server that embeds the service strips what
+    /// precedes `/ARCHIVE/URI` from the path first.
+    pub async fn answer<B>(
+        &self,
+        request: &Parts,
+        body: B,
+        started: Instant,
+    ) -> Response<AnswerBody>
     where
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Send,

@@ -56,7 +56,8 @@ impl Form {
         }
         // The members may come in any order, and the bits are longer than the start.
         let found = |name: &[u8]| memchr::memmem::find(start, name).is_some();
-        let json = start.starts_with(b"{") && (found(b"\"m\"") || found(b"\"b\""));
+        let sized = found(b"\"m\"") && found(b"\"h\"");
+        let json = start.starts_with(b"{") && (sized || start.starts_with(b"{\"b\""));
         json.then_some(Form::Json)
     }
 }
