@@ -106,6 +106,8 @@ def test_profiles_filters_and_checks_have_the_same_bytes(spark, inputs, command)
     waypost.spark.tabulate_segments(spark, index, "ours.segments", size="16K")
     command("segments", "tabulate", index, "-o", "theirs.segments")
     assert contents("ours.segments") == contents("theirs.segments")
+    ours = waypost.spark.stats(spark, inputs, size="16K")
+    assert ours == json.loads(command("stats", inputs, "--format", "json"))
     ours = waypost.spark.check(spark, inputs, size="16K")
     assert ours == json.loads(command("index", "check", inputs, "--format", "json")) and not ours.ok
 

@@ -44,6 +44,7 @@ from ._commands import (
     evaluate,
     profile,
     sort_index,
+    stats,
     tabulate_segments,
     to_parquet,
 )
@@ -73,6 +74,7 @@ __all__ = [
     "profile",
     "read",
     "sort_index",
+    "stats",
     "surt",
     "tabulate_segments",
     "to_parquet",

@@ -185,6 +185,16 @@ def to_parquet(inputs, output, *, progress=None, **options):
     return run(["index", "parquet"], names(inputs), {**options, "output": output}, progress)
 
 
+def stats(inputs, *, progress=None, **options):
+    """Show what an archive holds: ``waypost stats``. ``html`` names a page to write, too.
+
+    >>> result = stats("small.cdxj", html="small.html")
+    >>> result["totals"]["captures"]
+    757
+    """
+    return run(["stats"], names(inputs), options, progress)
+
+
 def tabulate_segments(inputs, output, *, progress=None, **options):
     """Count properties of a Common Crawl index by segment: ``waypost segments tabulate``.
 

@@ -20,7 +20,7 @@ import zipfile
 from . import _commands, _waypost
 from ._result import Result
 
-__all__ = ["build_filter", "build_map", "check", "profile", "sort_index", "tabulate_segments"]
+__all__ = ["build_filter", "build_map", "check", "profile", "sort_index", "stats", "tabulate_segments"]
 
 
 def profile(spark, inputs, output, *, size="64MiB", **options):
@@ -54,6 +54,13 @@ def check(spark, inputs, *, size="64MiB", **options):
     if spark is None:
         return _commands.check(inputs, **options)
     return _divide(spark, ["index", "check"], inputs, {**options, "format": "json"}, size)
+
+
+def stats(spark, inputs, *, size="64MiB", **options):
+    """Show what an archive holds: see :func:`waypost.stats`."""
+    if spark is None:
+        return _commands.stats(inputs, **options)
+    return _divide(spark, ["stats"], inputs, {**options, "format": "json"}, size)
 
 
 def tabulate_segments(spark, inputs, output, *, size="64MiB", **options):

@@ -2,6 +2,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use waypost_index::scan::Pieces;
 use waypost_insight::stats::{self, Counting, Section, Statistics, memgator};
 use waypost_io::Source;
 use waypost_summary::evaluate::{Lookups, Shape};
@@ -156,8 +157,8 @@ impl Report {
 }
 
 impl Divide for Report {
-    fn inputs(&mut self) -> &mut Inputs {
-        &mut self.inputs
+    fn merge(&mut self, pieces: Pieces) {
+        self.inputs.pieces = Some(pieces);
     }
 
     fn read(&self, task: &Task) -> anyhow::Result<Vec<u8>> {
