@@ -17,7 +17,7 @@ use crate::remote::RemoteArgs;
 /// All counts are exact. Similarity is the number in both, divided by the number in either.
 #[derive(Args)]
 #[command(after_help = "Example:\n\
-    \x20 waypost segments overlap 2019.cdxj 2020.cdxj\n\
+    \x20 waypost segments overlap 2020.cdxj 2021.cdxj\n\
     \n\
     Exit code 1: an input was damaged; everything before the damage was compared.")]
 pub(crate) struct Overlap {
