@@ -40,7 +40,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use jiff::Timestamp;
 use waypost_memento::Datetime;
@@ -306,7 +306,9 @@ impl Decider {
             let surt = Spellings::new(page).get(Dialect::default())?;
             self.recent.get(&surt)
         });
-        let now = Datetime::new(Timestamp::now());
+        // Once: thirty archives would read the clocks sixty times.
+        let clocks = (SystemTime::now(), Instant::now());
+        let now = Timestamp::try_from(clocks.0).ok().and_then(Datetime::new);
         let mut ranked: Vec<(bool, i64, f64, Choice)> = Vec::with_capacity(seats.len());
         for (place, (archive, seat)) in registry.archives.iter().zip(seats).enumerate() {
             let mut choice = Choice::unknown(place);
@@ -316,7 +318,7 @@ impl Decider {
                 continue;
             }
             let max_age = archive.max_age.or(config.max_age);
-            self.consult(&seat.shelf, max_age, &mut spellings, &mut choice);
+            self.consult(&seat.shelf, max_age, clocks, &mut spellings, &mut choice);
             let expected = match (&view, &parts) {
                 (Some(view), Some(parts)) => view.expect(seat.seed, parts),
                 _ => Expectation::default(),
@@ -390,6 +392,7 @@ impl Decider {
         &self,
         shelf: &Shelf,
         max_age: Option<Duration>,
+        (clock, steady): (SystemTime, Instant),
         spellings: &mut Spellings<'_>,
         choice: &mut Choice,
     ) {
@@ -406,10 +409,10 @@ impl Decider {
                 }
             };
             if let Some(max_age) = max_age
-                && open.age().is_none_or(|age| age > max_age)
+                && open.age_at(clock, steady).is_none_or(|age| age > max_age)
             {
                 choice.blame(Reason::Stale, &entry.name);
-                choice.age = open.age();
+                choice.age = open.age_at(clock, steady);
                 continue;
             }
             let about = open.summary.about();
@@ -446,7 +449,7 @@ impl Decider {
         let decisive = answers.iter().find(|(_, _, answer)| *answer == combined);
         if let Some((name, open, _)) = decisive {
             choice.summary = Some(Arc::clone(name));
-            choice.age = open.age();
+            choice.age = open.age_at(clock, steady);
         }
         choice.presence = presence;
         choice.reason = match presence {

@@ -100,8 +100,14 @@ impl OpenSummary {
     /// How old it is, at least. A clock that was set back does not make it younger. `None` if it was
     /// built in the future, so that its age can't be known.
     pub(crate) fn age(&self) -> Option<Duration> {
-        let by_clock = SystemTime::now().duration_since(self.built).ok()?;
-        Some(by_clock.max(self.age? + self.opened.elapsed()))
+        self.age_at(SystemTime::now(), Instant::now())
+    }
+
+    /// How old it is at a time that both clocks show.
+    pub(crate) fn age_at(&self, clock: SystemTime, steady: Instant) -> Option<Duration> {
+        let by_clock = clock.duration_since(self.built).ok()?;
+        let since = steady.saturating_duration_since(self.opened);
+        Some(by_clock.max(self.age? + since))
     }
 
     fn is_unchanged(&self) -> bool {
