@@ -252,29 +252,6 @@ fn what_cannot_be_divided_is_refused() {
         assert_eq!((plan.code, plan.stdout.as_str()), (2, ""), "{words:?}");
         assert!(plan.stderr.contains(message), "{words:?} {}", plan.stderr);
     }
-    let output = "resolved.filter";
-    let plan = run(
-        &[
-            "worker",
-            "plan",
-            text(&example("small.cdxj")),
-            "--",
-            "filter",
-            "build",
-            "--revisits",
-            "resolve",
-            "-o",
-            output,
-        ],
-        b"",
-    );
-    let worked = run(&["worker"], plan.stdout.as_bytes());
-    assert_eq!(worked.code, 2);
-    assert!(
-        worked.stderr.contains("revisits cannot be resolved"),
-        "{}",
-        worked.stderr
-    );
     let worked = run(&["worker"], b"{\"number\": 1}\n");
     assert_eq!(worked.code, 2);
     assert!(worked.stderr.contains("-: line 1"), "{}", worked.stderr);
