@@ -64,7 +64,7 @@ impl Publish {
         }
         out.note(format_args!(
             "wrote sitemap.xml, manifest.json and SHA256SUMS for {} in {}",
-            plural::of(published.manifest.files.len() as u64, "summary"),
+            plural::of(published.manifest.files.len() as u64, "file"),
             self.folder.display()
         ));
         Ok(Exit::Yes)
