@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use waypost_memento::{Datetime, Memento};
@@ -71,9 +70,6 @@ fn two_hundred_thousand_mementos_are_merged_at_once() {
             .collect()
     };
     for same in [false, true] {
-        let lists = many(same);
-        let start = Instant::now();
-        assert_eq!(merge(lists).len(), 200_000);
-        assert!(start.elapsed() < Duration::from_secs(1));
+        assert_eq!(merge(many(same)).len(), 200_000);
     }
 }

@@ -186,6 +186,7 @@ fn every_command_takes_the_resources_that_it_uses() {
     // These read little or nothing, or write one file from one that is mapped.
     let none = [
         "completions",
+        "demo",
         "discover",
         "man",
         "publish",
@@ -199,6 +200,8 @@ fn every_command_takes_the_resources_that_it_uses() {
         "serve",
         "stats compare",
         "timemap",
+        "worker merge",
+        "worker plan",
     ];
     // These need little memory and no temporary files.
     let threads_only = [

@@ -34,7 +34,7 @@ impl Pattern {
     /// Reads a pattern.
     ///
     /// # Errors
-    /// If it is none of these.
+    /// If the text is not a pattern.
     pub fn parse(text: &str) -> Result<Pattern, String> {
         let text = text.trim();
         let is_key = text == "*" || text.contains(',') || text.contains(')');

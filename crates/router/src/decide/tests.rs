@@ -211,7 +211,7 @@ proptest! {
             }
         }
         world.refresh();
-        // An empty list is no summary of anything, and may be refused. It is asked then.
+        // An empty list may be refused as a summary. The archive is asked then.
         let all: BTreeSet<&String> = archives.iter().flat_map(|(uris, _)| uris).chain(&others).collect();
         for uri in all {
             let decision = world.decide(uri);
