@@ -194,9 +194,13 @@ fn every_command_takes_the_resources_that_it_uses() {
         "filter info",
         "filter plan",
         "filter privacy",
+        "harvest",
+        "learn",
         "map index",
         "memento",
         "memgator",
+        "segments predict",
+        "segments rank",
         "serve",
         "stats compare",
         "timemap",
@@ -206,6 +210,8 @@ fn every_command_takes_the_resources_that_it_uses() {
     // These need little memory and no temporary files.
     let threads_only = [
         "keys",
+        "lastmod anomalies",
+        "segments merge",
         "index serve",
         "index unzip",
         "profile lookup",
