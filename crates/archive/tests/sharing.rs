@@ -168,7 +168,7 @@ fn a_host_is_searched_by_robots_txt_and_by_the_usual_name() {
     files.put("/sitemap.xml", index);
     let found = discover::find(&client(), &server.at("/"), &defaults).unwrap();
     assert_eq!(found.len(), 2);
-    // Other pages in a sitemap are none of our business.
+    // Other pages in a sitemap are ignored.
     files.put(
         "/sitemap.xml",
         "<urlset><url><loc>/about.html</loc></url></urlset>",

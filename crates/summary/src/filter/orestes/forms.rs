@@ -262,7 +262,7 @@ pub fn import(path: &Path, options: &ImportOptions, out: &Path) -> Result<f64> {
 fn import_folder(path: &Path, options: &ImportOptions, out: &Path) -> Result<f64> {
     let names = |split: Split| (0..split.filters()).map(move |number| split.name(number));
     let has = |split: &Split| names(*split).all(|name| path.join(name + ".json").is_file());
-    // The names of 16 are none of those of 32, but those of 32 are among those of 256.
+    // The names of 16 differ from those of 32, but those of 32 are among those of 256.
     let split = [Split::All256, Split::ThirtyTwo, Split::Sixteen, Split::One]
         .into_iter()
         .find(has)

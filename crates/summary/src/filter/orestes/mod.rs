@@ -70,7 +70,7 @@ impl Split {
     /// The split into this many filters.
     ///
     /// # Errors
-    /// If it is none of 1, 16, 32 and 256.
+    /// If it is not 1, 16, 32 or 256.
     pub fn of(filters: usize) -> Result<Split> {
         let mut all = Split::ALL.into_iter();
         all.find(|split| split.filters() == filters)

@@ -1,6 +1,6 @@
 //! The spellings of a URL that are tried in a filter of URLs.
 //!
-//! These filters contain URLs as the archive spelled them. Whoever asks may spell the same page
+//! These filters contain URLs as the archive spelled them. A lookup may spell the same page
 //! differently, so the most frequent differences are tried as well: the scheme, `www.`, capitals in
 //! the host, the slash of an empty path, the fragment.
 
