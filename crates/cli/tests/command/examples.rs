@@ -76,7 +76,9 @@ fn every_example_of_every_help_runs() {
                 "{example}"
             );
             // A server is asked to stop as soon as it listens.
-            let example = match words.last().is_some_and(|word| word == "serve") {
+            let name = words.last().map_or("", |word| &word[..]);
+            let serves = name == "serve" || name == "demo" && !example.contains("--once");
+            let example = match serves {
                 false => example,
                 true => format!(
                     "rm -f said; {example} --listen 127.0.0.1:0 2>said & server=$!
