@@ -20,7 +20,8 @@ use crate::printer::Printer;
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost segments predict crawl.segments --html predict.html\n\
-    \x20 waypost segments predict crawl.segments other.segments --target status --scale range")]
+    \x20 waypost segments predict crawl.segments other.segments \\\n\
+    \x20   --target status --scale range")]
 pub(crate) struct Predict {
     #[command(flatten)]
     tables: TablesArgs,

@@ -25,7 +25,8 @@ use crate::remote::RemoteArgs;
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost segments tabulate segments.cdxj -o crawl.segments\n\
-    \x20 waypost segments tabulate segments.cdxj --by status,tld --subset all -o other.segments\n\
+    \x20 waypost segments tabulate segments.cdxj --by status,tld \\\n\
+    \x20   --subset all -o other.segments\n\
     \n\
     Exit code 1: an input was damaged; everything before the damage was counted.")]
 pub(crate) struct Tabulate {
