@@ -280,6 +280,9 @@ fn economy(registry: &Registry, aggregate: &Aggregate) -> String {
     let (all, asked) = (registry.archives.len(), aggregate.outcomes.len());
     match all - asked.min(all) {
         0 => format!("All {all} archives were asked."),
+        1 => {
+            format!("{asked} of {all} archives were asked; a summary made one request unnecessary.")
+        }
         saved => format!(
             "{asked} of {all} archives were asked; their summaries made {saved} requests unnecessary."
         ),
