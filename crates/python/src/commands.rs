@@ -30,12 +30,23 @@ pub(crate) fn call<'py>(
         // The receiver is gone after Ctrl-C.
         let _ = sender.send(waypost_cli::call(arguments, running));
     });
+    let tell = || match &progress {
+        Some(progress) => {
+            let now = reported.snapshot();
+            progress
+                .call1((now.phase.name(), now.done, now.total))
+                .map(drop)
+        }
+        None => Ok(()),
+    };
     loop {
         let (received, back) = py.detach(move || (done.recv_timeout(TICK), done));
         done = back;
         match received {
             Ok(called) => {
                 let called = called.map_err(|failure| of_failure(py, &failure))?;
+                // However short it was, its end is seen.
+                tell()?;
                 return Ok((called.yes, PyBytes::new(py, &called.data), called.messages));
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -46,10 +57,7 @@ pub(crate) fn call<'py>(
         }
         // The command goes on to its end after Ctrl-C, but nobody waits for it.
         py.check_signals()?;
-        if let Some(progress) = &progress {
-            let now = reported.snapshot();
-            progress.call1((now.phase.name(), now.done, now.total))?;
-        }
+        tell()?;
     }
 }
 

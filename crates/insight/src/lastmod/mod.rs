@@ -12,7 +12,7 @@
 //! |---|---|
 //! | [`date`] | a lenient parser for dates |
 //! | [`extract`](mod@extract) | reads WARC and WAT files |
-//! | [`file`] | the file format of what was extracted |
+//! | [`mod@file`] | the file format of what was extracted |
 //! | [`add`](mod@add) | joins it with an index |
 //! | [`report`](mod@report) | counts by year, month and day, offsets from the capture, URI lengths |
 //! | [`uri`] | the lengths of URIs and of their parts |

@@ -67,7 +67,7 @@ impl Property {
         }
     }
 
-    /// The fields that [`value`](Property::value) reads.
+    /// The fields that `value` reads.
     pub fn fields(&self) -> Fields {
         match self {
             Property::Mime => Field::Mime | Field::MimeDetected,
