@@ -190,10 +190,10 @@ fn the_page_of_a_router_works_in_chromium() {
     );
     let why = report["why"].as_array().unwrap();
     assert_eq!(why.len(), 5);
-    assert!(
-        why.contains(&"not asked".into()) && why.contains(&"asked, found".into()),
-        "{why:?}"
-    );
+    // An archive that is known to have nothing may be probed.
+    let spared = |mark: &Value| *mark == "not asked" || *mark == "asked, nothing";
+    assert!(why.iter().any(spared), "{why:?}");
+    assert!(why.contains(&"asked, found".into()), "{why:?}");
     assert_eq!(report["months"], 12);
     assert_eq!(
         report["nothing"],
