@@ -50,6 +50,8 @@ const ODD: &[&str] = &[
     "urn:isbn:123",
     "mailto:a(b)c@d.e",
     "javascript:f()",
+    "dns:x.y..a:00?b-",
+    "dns:x.y..a:00?c",
     "data:text/plain,a b",
     "!a/b",
     "@a/b",

@@ -118,3 +118,17 @@ fn frequencies_add_up_when_rows_partition_and_when_they_accumulate() {
     );
     assert_eq!(rows(&out), ["com,a)/* 33/11"], "{out}");
 }
+
+#[test]
+fn a_host_whose_wildcard_reads_like_a_bare_scheme_is_not_rolled_up_and_found_if_others_did() {
+    let host = "a:00?b,c,d";
+    let held = format!("{host},e)/ 1/1\n{host},f)/ 1/1\n");
+    let small = by_papers(&held, papers(0.0, 0.0));
+    assert!(!rows(&small).iter().any(|row| row.starts_with("a:00?b,*")));
+    let (_folder, small) = opened(&small);
+    let (_folder, given) = opened("a:00?b,* 2/2\n");
+    for map in [small, given] {
+        assert!(is_present(&map, "a:00?b,c,d,e)/"));
+        assert!(is_present(&map, "a:00?b,c,d,f)/"));
+    }
+}

@@ -181,6 +181,7 @@ pub(super) fn odd_places() -> impl Strategy<Value = String> {
         2 => "[ab]?(,[ab]?){0,3}(:8)?",
         1 => prop::sample::select(vec!["::1", ":", "::ffff:1,2,3,4", "fe80::1:2", "::1:80", "", ","]).prop_map(str::to_owned),
         1 => "[!@{\\[\"\\\\][ab]{0,1}(,a)?",
+        1 => "[ab](:[0a])?\\?[ab](,[ab]?){0,3}",
     ];
     prop_oneof![
         8 => (host, "(/[ab0.!-]{0,2}){0,3}").prop_map(place),

@@ -9,6 +9,8 @@
 //! Nodes are numbered in the order in which they are opened. A second walk over the same keys gives
 //! the same numbers.
 
+use waypost_surt::{Key, Reach};
+
 pub(crate) mod pass;
 pub(crate) mod row;
 pub(crate) mod rows;
@@ -54,7 +56,8 @@ impl TreeNode<'_> {
     /// Whether it has a wildcard key that every reader interprets the same way.
     pub(crate) fn can_roll(&self) -> bool {
         match self.part {
-            Part::Host | Part::Site => true,
+            Part::Host => !is_like_scheme(self.stem),
+            Part::Site => true,
             // Some readers take `com,x)//*` for `com,x)/*`.
             Part::Path => self.stem.last() != Some(&b'/'),
             Part::Root => true,
@@ -71,6 +74,12 @@ impl TreeNode<'_> {
             _ => b"/*",
         });
     }
+}
+
+/// Whether the wildcard of a host would be read as a URI behind a bare scheme: `a:b,*`.
+fn is_like_scheme(host: &[u8]) -> bool {
+    memchr::memchr(b':', host).is_some()
+        && Key::new(&[host, b",*"].concat()).reach() == Reach::Exact
 }
 
 /// The position of a key in the tree.

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use waypost_surt::{Key, Reach, Surt};
+use waypost_surt::{Key, Kind, Reach, Surt};
 
 use crate::error::{Error, Result};
 use crate::frequency::{Frequency, Number, Sureness};
@@ -218,6 +218,10 @@ fn usual(line: &[u8], known: usize) -> Option<Row<'_>> {
 pub(crate) fn tidy_key(text: &[u8], out: &mut Vec<u8>) {
     let key = Key::new(text);
     match key.reach() {
+        // Might be the wildcard of the host `a:b?c`, and is looked up as such, too.
+        Reach::Exact if text.ends_with(b",*") && Surt::new(text).kind() == Kind::Bare => {
+            out.extend_from_slice(text);
+        }
         Reach::Exact => write_exact(Surt::new(key.stem()).without_query(), out),
         _ => key.write(out),
     }
@@ -291,6 +295,7 @@ mod tests {
             ("com,x)/a/*", "com,x)/a/*"),
             ("uk,gov,*)/", "uk,gov,*"),
             ("urn:a?b", "urn:a"),
+            ("a:00?b,*", "a:00?b,*"),
         ] {
             let mut out = Vec::new();
             tidy_key(key.as_bytes(), &mut out);
