@@ -15,6 +15,7 @@ use super::tree::rows::{Order, Rows};
 use super::tree::sample::Sample;
 use super::tree::tidy::{tidied, write_spooled};
 use super::write::once::Once;
+use super::write::pieces;
 use super::write::queue::{Finished, Queue};
 use super::write::{Counting, Style, Summed, Writer};
 use crate::error::{Error, Result};
@@ -363,6 +364,26 @@ fn in_one_walk(
         Style::Published => head(&given.headers, rule, &report),
         Style::Reference => Vec::new(),
     };
+    if style == Style::Published && !traced && given.room.threads > 1 {
+        given.progress.begin(Phase::Reading, given.source.size());
+        let whole = pieces::compact(
+            &given.source,
+            papers,
+            &head,
+            pieces::PIECE,
+            &given.room,
+            &given.progress,
+            out,
+        )?;
+        if let Some(whole) = whole {
+            report.rows_in = whole.rows;
+            report.rolled = Some(whole.rolled);
+            report.written = whole.written;
+            report.bytes = whole.bytes;
+            report.sorted = given.sorted;
+            return Ok(Some(report));
+        }
+    }
     loop {
         let queue = Queue::to_file(out, &head, style)?;
         let mut once = Once::new(papers, style, queue, traced);

@@ -129,6 +129,12 @@ impl Cuts {
         }
     }
 
+    /// The number of leading labels whose hosts never roll up.
+    pub(crate) fn labels_that_stay(&self) -> usize {
+        let rolling = self.hosts.iter().skip(1).position(|cut| cut.is_finite());
+        rolling.map_or(usize::MAX, |levels| levels + 1)
+    }
+
     /// The threshold for a node.
     #[inline]
     pub(crate) fn of(&self, place: &TreeNode<'_>) -> Cut {

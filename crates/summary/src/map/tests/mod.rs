@@ -18,7 +18,7 @@ use super::compact::{Budget, LeastCost, Rule, SourceMap, compact};
 use super::fit;
 use super::lookup::Map;
 use super::solve::beside::Beside;
-use super::solve::papers::{Papers, PowerLaw};
+use super::solve::papers::{Cuts, Papers, PowerLaw};
 use super::solve::prior::Prior;
 use super::solve::sites::Sites;
 use super::solve::top::Top;
@@ -26,6 +26,7 @@ use super::solve::{Expects, Gather, RowPrice, STATES, Terms, VoidPrice, assess, 
 use super::tree::pass::walk;
 use super::tree::rows::{Order, Rows};
 use super::tree::sample::Sample;
+use super::write::pieces::{self, Pieces, Safe};
 use super::write::{Counting, Style};
 use crate::Summary;
 

@@ -1,5 +1,7 @@
 //! One pass over a map's rows and, in step with them, a sample of lookups.
 
+use std::io::Read;
+
 use waypost_io::Source;
 use waypost_surt::{Key, Reach, Surt};
 
@@ -43,8 +45,8 @@ pub(crate) fn walk<P: Pass>(
 }
 
 /// Walks over rows and lookups. Whether the rows are tidy is told only if their order is checked.
-pub(crate) fn walk_rows<P: Pass>(
-    mut rows: Rows,
+pub(crate) fn walk_rows<P: Pass, R: Read>(
+    mut rows: Rows<R>,
     sample: Option<&Sample>,
     pass: &mut P,
 ) -> Result<Walked> {

@@ -5,6 +5,7 @@
 //! is detected in the first pass and [tidied](super::tidy) before the next.
 
 use std::cmp::Ordering;
+use std::io::Read;
 
 use waypost_index::kind::{self, FileKind};
 use waypost_io::{Lines, Progress, Source, Stream};
@@ -34,8 +35,8 @@ pub(crate) fn check_kind(source: &Source) -> Result<()> {
 }
 
 /// Reads rows.
-pub(crate) struct Rows {
-    lines: Lines<Stream>,
+pub(crate) struct Rows<R = Stream> {
+    lines: Lines<R>,
     name: String,
     headers: Headers,
     keys: usize,
@@ -87,9 +88,16 @@ impl Rows {
         if let Some(progress) = progress {
             stream = stream.reporting_to(progress);
         }
+        Rows::of_text(stream.text(), &source.to_string(), order)
+    }
+}
+
+impl<R: Read> Rows<R> {
+    /// Reads the headers of a text.
+    pub(crate) fn of_text(text: R, name: &str, order: Order) -> Result<Rows<R>> {
         let mut rows = Rows {
-            lines: Lines::new(stream.text()),
-            name: source.to_string(),
+            lines: Lines::new(text),
+            name: name.to_owned(),
             headers: Headers::default(),
             keys: 1,
             order,
@@ -101,7 +109,7 @@ impl Rows {
             untidy: None,
         };
         rows.waiting = rows.advance()?;
-        rows.keys = key_fields(&rows.headers).map_err(|error| error.in_file(source))?;
+        rows.keys = key_fields(&rows.headers).map_err(|error| error.in_file(name))?;
         Ok(rows)
     }
 

@@ -5,6 +5,7 @@
 
 pub(crate) mod measure;
 pub(crate) mod once;
+pub(crate) mod pieces;
 pub(crate) mod queue;
 
 use waypost_surt::Reach;
@@ -185,6 +186,19 @@ impl Summed {
         self.wildcards += u64::from(kind == Kind::Wildcard);
         self.captures += captures;
         self.bytes += bytes;
+    }
+
+    /// Adds the rows of another part.
+    pub(crate) fn add(&mut self, other: &Summed) {
+        self.rows += other.rows;
+        self.voids += other.voids;
+        self.wildcards += other.wildcards;
+        self.captures += other.captures;
+        self.bytes += other.bytes;
+        self.filtered += other.filtered;
+        for (sum, more) in self.keys.iter_mut().zip(other.keys) {
+            *sum += more;
+        }
     }
 }
 

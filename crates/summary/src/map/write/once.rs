@@ -24,6 +24,8 @@ pub(crate) struct Once {
     pub(crate) queue: Queue,
     /// Open nodes that may roll up.
     open: usize,
+    /// Whether rows may be queued in any order.
+    any_order: bool,
     pub(crate) rolled: u64,
     /// Not eligible for the single-pass path.
     pub(crate) gave_up: bool,
@@ -57,10 +59,19 @@ impl Once {
             style,
             queue,
             open: 0,
+            any_order: false,
             rolled: 0,
             gave_up: false,
             trace: traced.then(Vec::new),
             read: 0,
+        }
+    }
+
+    /// Decides about a piece, with a queue that holds all of it.
+    pub(crate) fn in_piece(papers: &Papers, queue: Queue) -> Once {
+        Once {
+            any_order: true,
+            ..Once::new(papers, Style::Published, queue, false)
         }
     }
 
@@ -105,7 +116,8 @@ impl Visitor for Once {
     #[inline]
     fn open(&mut self, place: TreeNode<'_>, parent: Option<&Counted>) -> Counted {
         // Rows of ports are not contiguous with the subtrees of their hosts.
-        self.gave_up |= place.part == Part::Port && self.style == Style::Published;
+        self.gave_up |=
+            place.part == Part::Port && self.style == Style::Published && !self.any_order;
         let cut = self.cuts.of(&place);
         self.open += usize::from(cut.is_finite());
         Counted {

@@ -26,6 +26,8 @@ const BATCH: usize = 32 << 10;
 enum Sink {
     Lines(Box<LineWriter>),
     Spool(Box<Spool>),
+    /// Memory, all at once in the end.
+    Bytes(Vec<u8>),
     /// Nowhere: only the size is measured.
     Measure(Box<Measure>),
 }
@@ -73,6 +75,8 @@ pub(crate) enum Finished {
     File(u64),
     /// Rows still to be sorted.
     Spool(Box<Spool>),
+    /// The rows, as lines.
+    Bytes(Vec<u8>),
     /// The gzipped size in bytes.
     Measured(u64),
 }
@@ -120,6 +124,11 @@ impl Queue {
     pub(crate) fn to_spool(room: &Resources, style: Style) -> Result<Queue> {
         let spool = Spool::new(room)?;
         Ok(Queue::new(style, Sink::Spool(Box::new(spool))))
+    }
+
+    /// Writes to memory. All rows are queued to the end, so any of them may come out of order.
+    pub(crate) fn to_bytes(style: Style) -> Queue {
+        Queue::new(style, Sink::Bytes(Vec::new()))
     }
 
     /// Only measures the gzipped size.
@@ -191,7 +200,7 @@ impl Queue {
             filtered: filter.is_some(),
             captures,
         });
-        if self.bytes.len() > MOST_WAITING {
+        if self.bytes.len() > MOST_WAITING && !matches!(self.sink, Sink::Bytes(_)) {
             self.gave_up = true;
             self.bytes.clear();
             self.rows.clear();
@@ -231,7 +240,7 @@ impl Queue {
     /// Marks all queued rows as final, and writes them if there are many.
     #[inline]
     pub(crate) fn settle(&mut self) {
-        if self.bytes.len() >= BATCH {
+        if self.bytes.len() >= BATCH && !matches!(self.sink, Sink::Bytes(_)) {
             self.flush();
         }
     }
@@ -268,6 +277,10 @@ impl Queue {
                         self.failed.get_or_insert(error.into());
                     }
                 }
+                Sink::Bytes(lines) => {
+                    lines.extend_from_slice(line);
+                    lines.push(b'\n');
+                }
                 Sink::Measure(measure) => {
                     measure.block.extend_from_slice(line);
                     measure.block.push(b'\n');
@@ -296,6 +309,7 @@ impl Queue {
         let finished = match self.sink {
             Sink::Lines(lines) => Finished::File(lines.finish()?.bytes_out),
             Sink::Spool(spool) => Finished::Spool(spool),
+            Sink::Bytes(lines) => Finished::Bytes(lines),
             Sink::Measure(mut measure) => {
                 measure.flush();
                 Finished::Measured(measure.size.bytes())

@@ -1,0 +1,237 @@
+//! The papers' rule on all cores: the map is cut into pieces between subtrees, each is compacted by
+//! itself, and the results are written in order.
+//!
+//! A cut is safe where no node that can roll up has rows on both sides. Top-level domains never roll
+//! up, so most maps can be cut between any two registered domains. What the pieces cannot decide is
+//! left to a [single thread](super::once): it also reports errors with the numbers of their lines.
+
+use std::io::Cursor;
+use std::path::Path;
+
+use waypost_io::pipeline::{self, Width};
+use waypost_io::{Format, LineWriter, Progress, Resources, Source, Stream};
+
+use super::once::Once;
+use super::queue::{Finished, Queue};
+use super::{Style, Summed};
+use crate::error::{Error, Result};
+use crate::map::solve::papers::{Cuts, Papers};
+use crate::map::tree::common_prefix;
+use crate::map::tree::pass::{Pass, Walked, walk_rows};
+use crate::map::tree::rows::{Order, Rows};
+
+/// Pieces are cut at the first safe place after so many bytes.
+pub(crate) const PIECE: usize = 1 << 20;
+
+/// A subtree of more bytes is not held in memory, even if there is room.
+const LONGEST: usize = 32 << 20;
+
+/// The pieces of a map.
+pub(crate) struct Pieces {
+    stream: Stream,
+    /// What was read and not given out yet.
+    rest: Vec<u8>,
+    size: usize,
+    longest: usize,
+    safe: Safe,
+    ended: bool,
+}
+
+/// Where a map can be cut.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Safe {
+    /// The number of leading labels whose hosts never roll up.
+    labels: usize,
+}
+
+impl Safe {
+    pub(crate) fn new(cuts: &Cuts) -> Safe {
+        Safe {
+            labels: cuts.labels_that_stay(),
+        }
+    }
+
+    /// Whether a map can be cut between two lines that follow each other. No if in doubt.
+    pub(crate) fn between(self, before: &[u8], after: &[u8]) -> bool {
+        let is_usual = |line: &[u8]| matches!(line.first(), Some(b'a'..=b'z' | b'0'..=b'9'));
+        if !is_usual(before) || !is_usual(after) {
+            return false;
+        }
+        let common = common_prefix(before, after);
+        let (Some(&last), Some(&next)) = (before.get(common), after.get(common)) else {
+            return false;
+        };
+        let labels = memchr::memchr_iter(b',', &after[..common]).count();
+        let start = memchr::memrchr(b',', &after[..common]).map_or(0, |comma| comma + 1);
+        last < next
+            && labels <= self.labels
+            && memchr::memchr3(b')', b'/', b' ', &after[..common]).is_none()
+            // The last label that both share a part of may go on in three ways, and its rows have all
+            // come by now: everything that separates is less than these bytes.
+            && (labels < self.labels || after[start..=common].iter().all(|&byte| byte > b':'))
+    }
+
+    /// The last safe place in a text of whole lines, as the start of a line.
+    fn last_in(self, text: &[u8]) -> Option<usize> {
+        let lines_end = |end: usize| memchr::memrchr(b'\n', &text[..end]);
+        // The end of the line that would come after the cut.
+        let mut end = lines_end(text.len())?;
+        loop {
+            let start = lines_end(end)? + 1;
+            let before = lines_end(start - 1).map_or(0, |at| at + 1);
+            if self.between(&text[before..start - 1], &text[start..end]) {
+                return Some(start);
+            }
+            end = start - 1;
+        }
+    }
+}
+
+impl Pieces {
+    pub(crate) fn new(stream: Stream, size: usize, longest: usize, safe: Safe) -> Pieces {
+        Pieces {
+            stream,
+            rest: Vec::new(),
+            size,
+            longest,
+            safe,
+            ended: false,
+        }
+    }
+
+    /// The next piece. `None` at the end; an empty piece if a subtree is too large.
+    pub(crate) fn next(&mut self) -> Result<Option<Vec<u8>>> {
+        // What of the rest has no safe place.
+        let mut searched = 0;
+        loop {
+            if self.ended {
+                let rest = std::mem::take(&mut self.rest);
+                return Ok((!rest.is_empty()).then_some(rest));
+            }
+            if self.rest.len() > self.longest {
+                self.ended = true;
+                self.rest.clear();
+                return Ok(Some(Vec::new()));
+            }
+            let old = self.rest.len();
+            self.rest.resize(old + self.size, 0);
+            let (read, failed) = self.stream.read_full(&mut self.rest[old..]);
+            self.rest.truncate(old + read);
+            if let Some(failed) = failed {
+                return Err(failed.into());
+            }
+            if read < self.size {
+                self.ended = true;
+                continue;
+            }
+            if let Some(at) = self.safe.last_in(&self.rest[searched..]) {
+                let rest = self.rest.split_off(searched + at);
+                return Ok(Some(std::mem::replace(&mut self.rest, rest)));
+            }
+            // The last line may be incomplete, and the one before has not been compared with it.
+            let ends = memchr::memrchr_iter(b'\n', &self.rest).nth(2);
+            searched = ends.map_or(0, |at| at + 1);
+        }
+    }
+}
+
+/// A compacted piece.
+struct Compacted {
+    lines: Vec<u8>,
+    written: Summed,
+    rows: u64,
+    rolled: u64,
+}
+
+/// The result of compacting in pieces.
+pub(crate) struct Whole {
+    pub(crate) rows: u64,
+    pub(crate) rolled: u64,
+    pub(crate) written: Summed,
+    pub(crate) bytes: u64,
+}
+
+/// Compacts a map in pieces of about `size` bytes. `None` if that is not possible: nothing was
+/// written then.
+pub(crate) fn compact(
+    source: &Source,
+    papers: &Papers,
+    head: &[u8],
+    size: usize,
+    room: &Resources,
+    progress: &Progress,
+    out: &Path,
+) -> Result<Option<Whole>> {
+    let threads = room.threads;
+    let width = Width {
+        threads,
+        pieces: 2 * threads + 2,
+    };
+    // A piece and what becomes of it, and as much again for what is read and written.
+    let longest = (room.memory / (4 * width.pieces)).clamp(size, LONGEST.max(size));
+    let stream = source.open()?.reporting_to(progress).text();
+    let mut pieces = Pieces::new(stream, size, longest, Safe::new(&Cuts::new(papers)));
+    let mut lines = LineWriter::create(out, &Format::of_name(out), threads)?;
+    lines.push_lines(head)?;
+    let mut whole = Whole {
+        rows: 0,
+        rolled: 0,
+        written: Summed::default(),
+        bytes: 0,
+    };
+    let mut possible = true;
+    let name = source.to_string();
+    let done = pipeline::run(
+        width,
+        || pieces.next(),
+        || |piece| alone(piece, &name, papers),
+        |compacted| {
+            let Some(compacted) = compacted else {
+                possible = false;
+                return Err(Error::invalid("the map cannot be compacted in pieces"));
+            };
+            lines.push_lines(&compacted.lines)?;
+            whole.rows += compacted.rows;
+            whole.rolled += compacted.rolled;
+            whole.written.add(&compacted.written);
+            Ok(())
+        },
+    );
+    match done {
+        Err(_) if !possible => Ok(None),
+        Err(error) => Err(error),
+        Ok(()) => {
+            whole.bytes = lines.finish()?.bytes_out;
+            Ok(Some(whole))
+        }
+    }
+}
+
+/// Compacts a piece. `None` if that takes more than this piece.
+fn alone(piece: Vec<u8>, name: &str, papers: &Papers) -> Result<Option<Compacted>> {
+    if piece.is_empty() {
+        return Ok(None);
+    }
+    let queue = Queue::to_bytes(Style::Published);
+    let mut once = Once::in_piece(papers, queue);
+    let Ok(rows) = Rows::of_text(Cursor::new(piece), name, Order::Watch) else {
+        return Ok(None);
+    };
+    let Ok(Walked::Whole { rows }) = walk_rows(rows, None, &mut once) else {
+        return Ok(None);
+    };
+    once.queue.flush();
+    if once.gives_up() {
+        return Ok(None);
+    }
+    let rolled = once.rolled;
+    let (Finished::Bytes(lines), written) = once.queue.finish()? else {
+        return Ok(None);
+    };
+    Ok(Some(Compacted {
+        lines,
+        written,
+        rows,
+        rolled,
+    }))
+}
