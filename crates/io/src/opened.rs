@@ -278,6 +278,15 @@ fn known(id: Id) -> Option<Arc<Pipe>> {
     locked(&PIPES).iter().find(|pipe| pipe.id == id).cloned()
 }
 
+/// Lets a pipe hold more than the usual 64 KiB, so that its writer and we wait for each other less
+/// often. It is as it was where the system refuses.
+fn widen(file: &File) {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::pipe::fcntl_setpipe_size(file, 1 << 20);
+    #[cfg(not(target_os = "linux"))]
+    let _ = file;
+}
+
 fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
@@ -335,6 +344,7 @@ impl Entry {
         if let Some(pipe) = pipes.iter().find(|pipe| pipe.id == id) {
             return Ok(Entry::Pipe(Arc::clone(pipe)));
         }
+        widen(&file);
         let pipe = Arc::new(Pipe {
             id,
             state: Mutex::new(State::Ready(file, Vec::new())),
