@@ -4,12 +4,14 @@
 //! options, calls a library and prints the result.
 
 use std::process::ExitCode;
+use std::time::Instant;
 
 use clap::{CommandFactory, FromArgMatches};
 
 mod aggregation;
 mod archives;
 mod args;
+mod bound;
 mod call;
 mod cmd;
 mod exit;
@@ -32,6 +34,7 @@ use printer::Printer;
 
 /// Runs the command with the arguments of this process.
 pub fn main() -> ExitCode {
+    let start = Instant::now();
     let (cli, matches) = match cmd::Cli::command()
         .try_get_matches()
         .and_then(|matches| Ok((cmd::Cli::from_arg_matches(&matches)?, matches)))
@@ -51,6 +54,7 @@ pub fn main() -> ExitCode {
         .and_then(|()| cli.run(&mut out))
         .and_then(|exit| {
             out.flush()?;
+            bound::report(start, &out);
             Ok(exit)
         });
     match result {

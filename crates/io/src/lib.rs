@@ -37,6 +37,7 @@
 //! | [`sort`](mod@sort), [`merge`](mod@merge) | external sort and merge of lines, spilling to temporary files |
 //! | [`partial`] | building blocks of partials: sorted runs and hashes that spill, and their serialisation |
 //! | [`mapped`] | memory maps; all `unsafe` code is here |
+//! | [`meter`] | what a run spent its time on |
 //! | [`gzip`] | gzip members, and the gzipped size of a text, measured or estimated |
 //! | [`atomic`], [`writer`] | files that appear complete or not at all; plain, gzipped or blocked output |
 //! | [`temporary`] | temporary files, and their removal after a process is killed |
@@ -53,6 +54,7 @@ pub mod lines;
 pub mod mapped;
 pub mod members;
 pub mod merge;
+pub mod meter;
 pub mod opened;
 pub mod ordered;
 pub mod partial;

@@ -30,6 +30,7 @@ use libdeflater::Crc;
 use crate::LONGEST_LINE;
 use crate::ahead::AheadReader;
 use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::meter;
 use crate::ranged::RangeRead;
 use crate::source::Source;
 
@@ -510,7 +511,7 @@ impl Read for PipeReader {
         let Some(source) = &mut self.source else {
             return Ok(0);
         };
-        let read = source.read(out)?;
+        let read = meter::reading(|| source.read(out))?;
         match &mut self.kept {
             Some(kept) if kept.len() + read <= KEPT => {
                 kept.extend_from_slice(&out[..read]);
@@ -553,7 +554,7 @@ impl Read for FileReader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let left = self.end.map_or(u64::MAX, |end| end.saturating_sub(self.at));
         let most = usize::try_from(left).unwrap_or(usize::MAX).min(out.len());
-        let read = self.file.read_at(&mut out[..most], self.at)?;
+        let read = meter::reading(|| self.file.read_at(&mut out[..most], self.at))?;
         self.at += read as u64;
         Ok(read)
     }

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use crate::error::{IoContext, Result};
+use crate::meter;
 use crate::temporary;
 
 /// A file that is being written.
@@ -71,7 +72,7 @@ impl AtomicFile {
         match self.inner {
             Inner::Direct(mut out) => out.flush().doing("write", &self.path),
             Inner::Unnamed(mut file) => {
-                file.sync_all().doing("write", &self.path)?;
+                meter::writing(|| file.sync_all()).doing("write", &self.path)?;
                 let folder = folder_of(&self.path);
                 match unnamed::name(&file, &self.path) {
                     Ok(()) => {}
@@ -95,7 +96,7 @@ impl AtomicFile {
                 sync_folder(folder)
             }
             Inner::Beside(temporary) => {
-                temporary.as_file().sync_all().doing("write", &self.path)?;
+                meter::writing(|| temporary.as_file().sync_all()).doing("write", &self.path)?;
                 rename(temporary, &self.path)?;
                 sync_folder(folder_of(&self.path))
             }
@@ -110,11 +111,11 @@ impl AtomicFile {
 
 impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.inner {
+        meter::writing(|| match &mut self.inner {
             Inner::Unnamed(file) => file.write(bytes),
             Inner::Beside(file) => file.as_file_mut().write(bytes),
             Inner::Direct(out) => out.write(bytes),
-        }
+        })
     }
 
     fn flush(&mut self) -> io::Result<()> {

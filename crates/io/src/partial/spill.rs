@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{IoContext, Result};
+use crate::meter;
 
 /// An unnamed file that any number of partials append to. It is created when something is written and
 /// removed with the last partial that refers to it, however the process ends.
@@ -49,7 +50,7 @@ impl Spill {
             *end += bytes.len() as u64;
             (Arc::clone(file), at)
         };
-        file.write_all_at(bytes, at)
+        meter::writing(|| file.write_all_at(bytes, at))
             .doing("write a temporary file in", &self.folder)?;
         Ok(at)
     }
@@ -65,7 +66,8 @@ impl Spill {
         };
         let file = Arc::clone(file);
         drop(open);
-        file.read_exact_at(bytes, at)
-            .doing("read a temporary file in", &self.folder)
+        meter::reading(|| file.read_exact_at(bytes, at).map(|()| 0))
+            .doing("read a temporary file in", &self.folder)?;
+        Ok(())
     }
 }

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::tournament::SortedLines;
 use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::meter;
 
 /// A temporary file with runs. Any number of threads can write to it at the same time.
 pub(crate) struct Spill {
@@ -108,9 +109,7 @@ impl RunWriter {
             .map_err(|error| Error::new(ErrorKind::Format(error.to_string())))?;
         let bytes = &self.stored[..stored];
         let at = spill.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        spill
-            .file
-            .write_all_at(bytes, at)
+        meter::writing(|| spill.file.write_all_at(bytes, at))
             .doing("write a temporary file in", &spill.folder)?;
         self.run.blocks.push(Extent {
             at,
@@ -158,9 +157,7 @@ impl RunLines {
             self.block.resize(size, 0);
         }
         self.stored.resize(stored as usize, 0);
-        spill
-            .file
-            .read_exact_at(&mut self.stored, at)
+        meter::reading(|| spill.file.read_exact_at(&mut self.stored, at).map(|()| 0))
             .doing("read a temporary file in", &spill.folder)?;
         let got = lz4_flex::block::decompress_into(&self.stored, &mut self.block[..size]);
         if got.ok() != Some(size) {
