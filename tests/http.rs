@@ -37,6 +37,17 @@ pub(crate) fn ask(
     path: &str,
     headers: &[(&str, &str)],
 ) -> Reply {
+    ask_with_body(address, method, path, headers, None)
+}
+
+/// Asks a server with a body, and reads the answer to its end.
+pub(crate) fn ask_with_body(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: Option<&[u8]>,
+) -> Reply {
     let mut stream = TcpStream::connect(address).unwrap();
     stream
         .set_read_timeout(Some(Duration::from_secs(30)))
@@ -46,8 +57,13 @@ pub(crate) fn ask(
     for (name, value) in headers {
         request += &format!("{name}: {value}\r\n");
     }
+    if let Some(body) = body {
+        request += &format!("Content-Length: {}\r\n", body.len());
+    }
     request += "\r\n";
     stream.write_all(request.as_bytes()).unwrap();
+    // The server may have refused it already.
+    let _ = stream.write_all(body.unwrap_or_default());
     let mut bytes = Vec::new();
     let _ = stream.read_to_end(&mut bytes);
     parse(&bytes, method)

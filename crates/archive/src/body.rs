@@ -264,7 +264,8 @@ impl Text for Sink {
 pub struct AnswerBody {
     first: Bytes,
     rest: Option<Chunks>,
-    pub(crate) log: Option<LogEntry>,
+    /// Large, and not there for most servers.
+    pub(crate) log: Option<Box<LogEntry>>,
 }
 
 impl AnswerBody {

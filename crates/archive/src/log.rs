@@ -1,11 +1,14 @@
 //! The access log: a line for each request, when its answer was sent.
 
 use std::io::Write;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use http::request::Parts;
 use jiff::Timestamp;
+
+use crate::reply::Answer;
 
 /// Where the lines go.
 pub struct AccessLog(Mutex<Box<dyn Write + Send>>);
@@ -14,6 +17,26 @@ impl AccessLog {
     /// Writes each line at once.
     pub fn new(out: impl Write + Send + 'static) -> AccessLog {
         AccessLog(Mutex::new(Box::new(out)))
+    }
+
+    /// Logs a request when its answer was sent.
+    pub(crate) fn entry(
+        self: &Arc<AccessLog>,
+        request: &Parts,
+        client: SocketAddr,
+        started: Instant,
+        answer: &mut Answer,
+    ) {
+        let status = answer.status().as_u16();
+        answer.body_mut().log = Some(Box::new(LogEntry {
+            log: Arc::clone(self),
+            client: client.ip(),
+            request: format!("{} {} {:?}", request.method, request.uri, request.version),
+            status,
+            bytes: 0,
+            started,
+            failure: None,
+        }));
     }
 
     fn write(&self, line: &str) {
@@ -26,13 +49,13 @@ impl AccessLog {
 /// What is known about a request. Written when it is dropped, which is when the answer was sent or the
 /// client went away.
 pub(crate) struct LogEntry {
-    pub(crate) log: Arc<AccessLog>,
-    pub(crate) client: IpAddr,
+    log: Arc<AccessLog>,
+    client: IpAddr,
     /// Method, path and version.
-    pub(crate) request: String,
-    pub(crate) status: u16,
+    request: String,
+    status: u16,
     pub(crate) bytes: u64,
-    pub(crate) started: Instant,
+    started: Instant,
     /// Why the answer ended early.
     pub(crate) failure: Option<String>,
 }

@@ -1,16 +1,40 @@
 //! What the server counts, for Prometheus.
 
+use std::fmt;
 use std::sync::atomic::AtomicU64;
 
 use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabel, EncodeLabelSet, LabelSetEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use crate::reply::Answer;
+
 /// Labels of a request: what was asked for, and the status of the answer.
-type RequestLabels = Vec<(&'static str, String)>;
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct RequestLabels {
+    kind: &'static str,
+    status: u16,
+}
+
+impl RequestLabels {
+    pub(crate) fn of(kind: &'static str, answer: &Answer) -> RequestLabels {
+        RequestLabels {
+            kind,
+            status: answer.status().as_u16(),
+        }
+    }
+}
+
+impl EncodeLabelSet for RequestLabels {
+    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> fmt::Result {
+        ("kind", self.kind).encode(encoder.encode_label())?;
+        ("status", self.status).encode(encoder.encode_label())
+    }
+}
 
 /// The metrics of a server.
 pub(crate) struct Metrics {

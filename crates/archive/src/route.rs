@@ -1,5 +1,7 @@
 //! Which request is meant by a path.
 
+use std::borrow::Cow;
+
 use crate::query::Api;
 
 /// A request.
@@ -47,7 +49,7 @@ impl Route {
                 Some(query) => format!("{url}?{query}"),
                 None => url.to_owned(),
             };
-            with_scheme(url)
+            with_scheme(Cow::Owned(url)).map(Cow::into_owned)
         };
         if let Some(rest) = rest.strip_prefix("timemap/") {
             let (format, url) = rest.split_once('/')?;
@@ -101,16 +103,20 @@ fn without_modifier(rest: &str) -> &str {
 }
 
 /// The URL, decoded if it was encoded as a whole; `None` if it is empty.
-pub(crate) fn with_scheme(url: String) -> Option<String> {
+pub(crate) fn with_scheme(url: Cow<'_, str>) -> Option<Cow<'_, str>> {
     if url.is_empty() {
         return None;
     }
-    let lower = url.get(..8).unwrap_or(&url).to_ascii_lowercase();
-    if !lower.starts_with("http%3a") && !lower.starts_with("https%3a") {
+    let encoded = ["http%3a", "https%3a"].iter().any(|scheme| {
+        let start = url.as_bytes().get(..scheme.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(scheme.as_bytes()))
+    });
+    if !encoded {
         return Some(url);
     }
     let query = format!("url={}", url.replace('+', "%2B"));
-    crate::parameters::Parameters::parse(&query).text("url")
+    let url = crate::parameters::Parameters::parse(&query).text("url");
+    url.map(Cow::Owned)
 }
 
 #[cfg(test)]

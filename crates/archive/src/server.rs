@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -16,24 +16,28 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::timeout;
 use waypost_index::lookup::{BlockCache, Order};
 use waypost_index::range::Match;
 use waypost_index::timestamp::Time;
 use waypost_index::{Field, Fields};
 use waypost_io::{Error, ErrorKind, IoContext, Stamp};
 use waypost_memento::{Datetime, Link, Replay};
-use waypost_net::server::{Limits, serve};
+use waypost_net::server::Limits;
 
 use crate::access::{Embargo, Exclusions};
 use crate::body::{AnswerBody, Chunks, Sink, Small, Start, Text, Turn};
 use crate::collection::Collection;
 use crate::failure::Failure;
-use crate::log::{AccessLog, LogEntry};
-use crate::metrics::Metrics;
+use crate::log::AccessLog;
+use crate::metrics::{Metrics, RequestLabels};
 use crate::query::{Api, BadQuery, Limit, Output, Query};
 use crate::render::{Renderer, TimeMapHead, datetime};
+use crate::reply::{
+    Answer, JSON, allow_everyone, busy, cores, lock, message, method_not_allowed, plain, set,
+};
 use crate::route::{self, Route};
+use crate::running::{self, Runnable};
 use crate::search::{Clock, View};
 
 /// How long a query waits for others before it is refused.
@@ -41,9 +45,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long a query may take that is not given to a thread of its own.
 const QUICK: Duration = Duration::from_millis(5);
-
-/// How often files are checked for changes.
-const BETWEEN_CHECKS: Duration = Duration::from_secs(1);
 
 /// What a server shows, and how much of it.
 #[derive(Clone)]
@@ -100,8 +101,6 @@ pub struct Server {
     reported: Mutex<Vec<String>>,
 }
 
-pub(crate) type Answer = Response<AnswerBody>;
-
 impl Server {
     /// A server of these collections, which share a cache.
     ///
@@ -141,26 +140,7 @@ impl Server {
         report: impl Fn(String) + Send + 'static,
         stop: impl Future<Output = ()>,
     ) {
-        let limits = self.options.limits;
-        let checks = tokio::spawn(Arc::clone(&self).check_often(report));
-        let metrics = metrics.map(|listener| {
-            let server = Arc::clone(&self);
-            let handler = move |request: Request<Incoming>, _| {
-                let answer = server.about_itself(request.uri().path());
-                async move { answer }
-            };
-            tokio::spawn(serve(listener, limits, handler, std::future::pending()))
-        });
-        let server = Arc::clone(&self);
-        let handler = move |request: Request<Incoming>, peer| {
-            let (parts, _) = request.into_parts();
-            Arc::clone(&server).handle(parts, peer)
-        };
-        serve(listener, limits, handler, stop).await;
-        checks.abort();
-        if let Some(metrics) = metrics {
-            metrics.abort();
-        }
+        running::run(&self, listener, metrics, report, stop).await;
     }
 
     /// Reopens what has changed, and returns what there is to say about it.
@@ -207,33 +187,7 @@ impl Server {
         said
     }
 
-    async fn check_often(self: Arc<Server>, report: impl Fn(String)) {
-        let mut ticks = interval(BETWEEN_CHECKS);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            ticks.tick().await;
-            let server = Arc::clone(&self);
-            if let Ok(said) = spawn_blocking(move || server.refresh()).await {
-                said.into_iter().for_each(&report);
-            }
-        }
-    }
-
-    /// Metrics and health.
-    fn about_itself(&self, path: &str) -> Answer {
-        match path {
-            "/metrics" => {
-                self.metrics.cache_hits.set(self.cache.hits());
-                self.metrics.cache_bytes.set(self.cache.bytes() as u64);
-                let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-                plain(StatusCode::OK, kind, self.metrics.text())
-            }
-            "/health" => message(StatusCode::OK, "ok"),
-            _ => message(StatusCode::NOT_FOUND, "ask for /metrics or /health"),
-        }
-    }
-
-    async fn handle(self: Arc<Server>, request: Parts, peer: SocketAddr) -> Answer {
+    async fn respond(self: Arc<Server>, request: Parts, peer: SocketAddr) -> Answer {
         let started = Instant::now();
         let (path, query) = (request.uri.path(), request.uri.query());
         let route = Route::of(path, query);
@@ -246,38 +200,16 @@ impl Server {
                 StatusCode::NOT_FOUND,
                 "not found: ask /COLLECTION/cdx?url=URL",
             ),
-            _ => {
-                let mut answer = message(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD");
-                let allowed = HeaderValue::from_static("GET, HEAD");
-                answer.headers_mut().insert(header::ALLOW, allowed);
-                answer
-            }
+            _ => method_not_allowed("GET, HEAD", "only GET and HEAD"),
         };
-        let any = HeaderValue::from_static("*");
-        answer
-            .headers_mut()
-            .insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, any);
-        let status = answer.status().as_u16();
-        self.metrics
-            .requests
-            .get_or_create(&vec![
-                ("kind", kind.to_owned()),
-                ("status", status.to_string()),
-            ])
-            .inc();
+        allow_everyone(&mut answer);
+        let labels = RequestLabels::of(kind, &answer);
+        self.metrics.requests.get_or_create(&labels).inc();
         self.metrics
             .seconds
             .observe(started.elapsed().as_secs_f64());
         if let Some(log) = &self.options.access_log {
-            answer.body_mut().log = Some(LogEntry {
-                log: Arc::clone(log),
-                client: peer.ip(),
-                request: format!("{} {} {:?}", request.method, request.uri, request.version),
-                status,
-                bytes: 0,
-                started,
-                failure: None,
-            });
+            log.entry(&request, peer, started, &mut answer);
         }
         answer
     }
@@ -603,11 +535,32 @@ impl Server {
 
     fn too_busy(&self) -> Answer {
         self.metrics.refused.inc();
-        let text = "too many queries at the moment";
-        let mut answer = message(StatusCode::SERVICE_UNAVAILABLE, text);
-        let seconds = HeaderValue::from_static("1");
-        answer.headers_mut().insert(header::RETRY_AFTER, seconds);
-        answer
+        busy("too many queries at the moment")
+    }
+}
+
+impl Runnable for Server {
+    fn limits(&self) -> Limits {
+        self.options.limits
+    }
+
+    fn handle(
+        self: Arc<Server>,
+        request: Request<Incoming>,
+        peer: SocketAddr,
+    ) -> impl Future<Output = Answer> + Send {
+        let (parts, _) = request.into_parts();
+        self.respond(parts, peer)
+    }
+
+    fn metrics(&self) -> String {
+        self.metrics.cache_hits.set(self.cache.hits());
+        self.metrics.cache_bytes.set(self.cache.bytes() as u64);
+        self.metrics.text()
+    }
+
+    fn check(&self) -> Vec<String> {
+        self.refresh()
     }
 }
 
@@ -676,30 +629,6 @@ impl Links {
     }
 }
 
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-pub(crate) fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-pub(crate) const JSON: &str = "application/json; charset=utf-8";
-
-pub(crate) fn plain(status: StatusCode, kind: &'static str, text: String) -> Answer {
-    let mut answer = Response::new(AnswerBody::whole(text));
-    *answer.status_mut() = status;
-    let kind = HeaderValue::from_static(kind);
-    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
-    answer
-}
-
-/// A message in pywb's form.
-pub(crate) fn message(status: StatusCode, text: &str) -> Answer {
-    let text = format!("{{\"message\": {}}}\n", serde_json::Value::from(text));
-    plain(status, JSON, text)
-}
-
 fn no_replay() -> Answer {
     let text = "this server does not know where its captures are replayed";
     message(StatusCode::NOT_FOUND, text)
@@ -719,13 +648,6 @@ fn failed(failure: &Failure) -> Answer {
         other => other.to_string(),
     };
     message(status, &text)
-}
-
-/// Sets a header, unless the value cannot be one.
-pub(crate) fn set(answer: &mut Answer, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        answer.headers_mut().insert(name, value);
-    }
 }
 
 fn accepts_gzip(headers: &HeaderMap) -> bool {

@@ -3,11 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::Write;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use http::{Reply, ask};
 use proptest::prelude::*;
@@ -16,7 +15,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use waypost_archive::AccessLog;
 use waypost_archive::filters::live::{LiveArchive, LiveOptions};
-use waypost_archive::filters::{FilterServer, Holdings, HoldingsOptions, Service, ServiceOptions};
+use waypost_archive::filters::{FilterServer, Holdings, HoldingsOptions, ServiceOptions};
 use waypost_io::Source;
 use waypost_net::server::Limits;
 use waypost_summary::filter::{self, Hasher, Keyer, Kind, Recipe, Secret};
@@ -72,11 +71,15 @@ impl Running {
 
     fn with(folder: &Path, options: HoldingsOptions, limits: ServiceOptions) -> Running {
         let holdings = Holdings::open(Some(folder), options).unwrap();
-        let service = Service::new(Arc::new(holdings), limits);
         let shared = Shared::default();
         let log = Arc::clone(&shared.0);
         let access_log = Some(Arc::new(AccessLog::new(shared)));
-        let server = Arc::new(FilterServer::new(service, Limits::default(), access_log));
+        let server = Arc::new(FilterServer::new(
+            Arc::new(holdings),
+            limits,
+            Limits::default(),
+            access_log,
+        ));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
@@ -115,20 +118,7 @@ impl Running {
     }
 
     fn post(&self, path: &str, body: &str) -> Reply {
-        let length = body.len().to_string();
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(30)))
-            .unwrap();
-        let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
-        );
-        stream.write_all(head.as_bytes()).unwrap();
-        // The server may have refused it already.
-        let _ = stream.write_all(body.as_bytes());
-        let mut bytes = Vec::new();
-        let _ = stream.read_to_end(&mut bytes);
-        http::parse(&bytes, "POST")
+        http::ask_with_body(self.address, "POST", path, &[], Some(body.as_bytes()))
     }
 
     /// Ends the server as a signal does.

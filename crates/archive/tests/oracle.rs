@@ -260,7 +260,7 @@ fn our_sitemaps_are_valid_by_the_schema() {
         url: "https://archive.example/summaries".to_owned(),
         publisher: Some("Tom & \"Jerry\" <x>\u{1}".to_owned()),
         description: Some("žena".to_owned()),
-        hashes: false,
+        ..PublishOptions::default()
     };
     publish(folder.path(), &options).unwrap();
     let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/schema/sitemap.xsd");
@@ -273,4 +273,20 @@ fn our_sitemaps_are_valid_by_the_schema() {
     let sitemap = folder.path().join("sitemap.xml");
     let valid = run(&python, program, &[schema, sitemap.to_str().unwrap()]);
     assert_eq!(valid.trim(), "1");
+    // Two sitemaps and their index.
+    fs::write(folder.path().join("c.ukvs"), "hr,* 5\n").unwrap();
+    let options = PublishOptions {
+        most_entries: 1,
+        ..options
+    };
+    publish(folder.path(), &options).unwrap();
+    for part in ["sitemap-1.xml", "sitemap-2.xml"] {
+        let part = folder.path().join(part);
+        let valid = run(&python, program, &[schema, part.to_str().unwrap()]);
+        assert_eq!(valid.trim(), "1");
+    }
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/schema/siteindex.xsd");
+    let program = program.replace("['url']", "['sitemap']");
+    let valid = run(&python, &program, &[schema, sitemap.to_str().unwrap()]);
+    assert_eq!(valid.trim(), "2");
 }

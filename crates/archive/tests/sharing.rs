@@ -378,3 +378,122 @@ fn files_that_should_not_be_published_are_not() {
     fs::write(folder.path().join("all.hashes"), bytes).unwrap();
     assert!(publish(url, true).is_err());
 }
+
+#[test]
+fn many_summaries_are_listed_by_an_index_of_sitemaps() {
+    let files = Files::default();
+    let server = Server::of(&files);
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.filter", "b.filter", "c.filter"] {
+        write_filter(&folder.path().join(name), 100, Kind::Ribbon);
+    }
+    let most_two = PublishOptions {
+        most_entries: 2,
+        ..options(&server.at("/sub"))
+    };
+    let put = || {
+        for entry in fs::read_dir(folder.path()).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            files.put(&format!("/sub/{name}"), fs::read(&path).unwrap());
+        }
+    };
+    assert_eq!(
+        publish::publish(folder.path(), &most_two).unwrap().sitemaps,
+        2
+    );
+    put();
+    let local = folder.path().join("sitemap.xml");
+    let index = fs::read_to_string(&local).unwrap();
+    assert!(index.contains("<sitemapindex"), "{index}");
+    assert!(index.contains(&server.at("/sub/sitemap-2.xml")), "{index}");
+    let copy = tempfile::tempdir().unwrap();
+    let defaults = DiscoverOptions::default();
+    let all = discovered(&server.at("/sub/"), copy.path(), &defaults);
+    assert_eq!(all.len(), 3);
+    assert!(all.iter().all(|one| matches!(one, Outcome::Downloaded(_))));
+    assert_eq!(copies(copy.path()).len(), 3);
+    // The manifest is read once, and all sitemaps are.
+    let asked = |path: &str| {
+        server
+            .requests()
+            .iter()
+            .filter(|one| one.path == path)
+            .count()
+    };
+    assert_eq!(asked("/sub/manifest.json"), 1);
+    assert_eq!(asked("/sub/sitemap-1.xml"), 1);
+    let found = discover::find(&client(), local.to_str().unwrap(), &defaults).unwrap();
+    assert_eq!(found.len(), 3);
+    let few = DiscoverOptions {
+        most_files: 2,
+        ..defaults.clone()
+    };
+    for start in [server.at("/sub/"), local.to_str().unwrap().to_owned()] {
+        let error = discover::find(&client(), &start, &few).unwrap_err();
+        assert!(
+            error.to_string().contains("more than 2 summaries"),
+            "{error}"
+        );
+    }
+    // Published again as one: nothing is left of the parts.
+    fs::remove_file(folder.path().join("c.filter")).unwrap();
+    let again = publish::publish(folder.path(), &most_two).unwrap();
+    assert_eq!((again.sitemaps, again.skipped.len()), (1, 0));
+    assert!(!folder.path().join("sitemap-1.xml").exists());
+    assert!(!folder.path().join("sitemap-2.xml").exists());
+}
+
+#[test]
+fn hostile_indexes_of_sitemaps_are_refused() {
+    let files = Files::default();
+    let server = Server::of(&files);
+    let index = |urls: &[String]| {
+        let sitemaps: String = urls
+            .iter()
+            .map(|url| format!("<sitemap><loc>{url}</loc></sitemap>"))
+            .collect();
+        format!("<sitemapindex>{sitemaps}</sitemapindex>").into_bytes()
+    };
+    let many: Vec<String> = (0..101)
+        .map(|number| server.at(&format!("/{number}.xml")))
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("secret"), "x").unwrap();
+    for (name, urls, problem) in [
+        (
+            "loop",
+            vec![server.at("/s/loop.xml")],
+            "in an index of sitemaps",
+        ),
+        ("many", many, "more than 100 sitemaps"),
+        (
+            "elsewhere",
+            vec!["http://127.0.0.2:1/s.xml".to_owned()],
+            "another host",
+        ),
+        (
+            "file",
+            vec!["file:///etc/passwd".to_owned()],
+            "only http and https",
+        ),
+    ] {
+        files.put(&format!("/s/{name}.xml"), index(&urls));
+        let start = server.at(&format!("/s/{name}.xml"));
+        let error = discover::find(&client(), &start, &DiscoverOptions::default()).unwrap_err();
+        assert!(error.to_string().contains(problem), "{name}: {error}");
+    }
+    // A local index leads to files beside it and nowhere else.
+    for (url, problem) in [
+        ("http://h/../..", "invalid URL"),
+        ("http://h/.hidden", "invalid URL"),
+        ("http://h/secret", "not a sitemap"),
+        ("http://h/local.xml", "in an index of sitemaps"),
+    ] {
+        let local = folder.path().join("local.xml");
+        fs::write(&local, index(&[url.to_owned()])).unwrap();
+        let start = local.to_str().unwrap();
+        let error = discover::find(&client(), start, &DiscoverOptions::default()).unwrap_err();
+        assert!(error.to_string().contains(problem), "{url}: {error}");
+    }
+}

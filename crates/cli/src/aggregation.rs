@@ -15,6 +15,7 @@ use waypost_router::{
 use crate::archives::ArchiveOptions;
 use crate::cmd::seconds;
 use crate::hint::Hint;
+use crate::listening::Threads;
 use crate::printer::Printer;
 use crate::{service, time};
 
@@ -107,7 +108,7 @@ impl Aggregation {
         lookup: &Lookup,
         out: &Printer,
     ) -> anyhow::Result<Aggregation> {
-        let runtime = service::runtime()?;
+        let runtime = Threads::default().start()?;
         let config = Config {
             cache: CacheConfig {
                 enabled: false,

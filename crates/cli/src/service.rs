@@ -5,10 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 use waypost_io::Stamp;
@@ -18,8 +15,7 @@ use waypost_router::{
 };
 
 use crate::exit::Exit;
-use crate::hint::Hint;
-use crate::interrupt;
+use crate::listening::{Listeners, Threads, until_stopped};
 use crate::plural;
 use crate::printer::{Messages, Printer};
 
@@ -43,14 +39,6 @@ pub(crate) struct Service {
 
 pub(crate) type ReadConfig = Arc<dyn Fn() -> anyhow::Result<Config> + Send + Sync>;
 
-/// Starts threads for network connections.
-pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("cannot start threads")
-}
-
 /// An aggregator of the archives in a configuration.
 pub(crate) fn aggregator(
     config: &Config,
@@ -71,17 +59,9 @@ pub(crate) fn aggregator(
 
 impl Service {
     pub(crate) fn run(self, config: Config, out: &Printer) -> anyhow::Result<Exit> {
-        let runtime = runtime()?;
-        let stop = Arc::new(Notify::new());
-        let stopped = Arc::clone(&stop);
-        interrupt::instead(move || stopped.notify_one());
-        runtime.block_on(async {
-            let listener = listen(config.server.listen).await?;
-            let operators = match config.server.metrics {
-                Some(address) => Some(listen(address).await?),
-                None => None,
-            };
-            let address = listener.local_addr()?;
+        until_stopped(Threads::default(), out, async |stop| {
+            let listeners = Listeners::open(config.server.listen, config.server.metrics).await?;
+            let address = listeners.requests.local_addr()?;
             let base = self.base(&config, address);
             let aggregator = aggregator(&config, self.style, self.log, out.messages())?;
             let aggregator = Arc::new(aggregator);
@@ -98,11 +78,7 @@ impl Service {
             }
             let count = config.registry.archives.len() as u64;
             out.note(format_args!("asking {}", plural::of(count, "archive")));
-            if let Some(operators) = &operators {
-                let address = operators.local_addr()?;
-                out.note(format_args!("metrics on http://{address}/metrics"));
-            }
-            out.note(format_args!("listening on http://{address}/"));
+            listeners.announce(config.server.max_connections, out)?;
             let reload = Reload {
                 config_file: self.config_file,
                 read: self.read,
@@ -117,15 +93,13 @@ impl Service {
                     Arc::clone(aggregator.router().registry())
                 })
             })?;
-            server.run(listener, operators, stop.notified()).await;
+            let Listeners { requests, metrics } = listeners;
+            server.run(requests, metrics, stop.notified()).await;
             reloading.abort();
             drop(watch);
             aggregator.operations().log.flush();
-            anyhow::Ok(())
-        })?;
-        runtime.shutdown_background();
-        out.note("stopped");
-        Ok(Exit::Yes)
+            Ok(())
+        })
     }
 
     /// The start of links if the configuration does not name it, as in MemGator.
@@ -202,11 +176,4 @@ impl Reload {
         let files = self.config_file.iter().chain(&config.archives);
         files.map(|path| Stamp::of_path(path).ok()).collect()
     }
-}
-
-async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address)
-        .await
-        .with_context(|| format!("cannot listen on {address}"))
-        .hint("choose another address with --listen, or port 0 for a free one")
 }

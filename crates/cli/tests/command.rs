@@ -23,6 +23,8 @@ mod filter;
 mod filtered;
 #[path = "../../../tests/http.rs"]
 mod http;
+#[path = "command/http2.rs"]
+mod http2;
 #[path = "command/inputs.rs"]
 mod inputs;
 #[path = "command/insight.rs"]
@@ -53,6 +55,8 @@ mod snapshots;
 mod sorting;
 #[path = "command/stats.rs"]
 mod stats;
+#[path = "command/tls.rs"]
+mod tls;
 #[path = "command/wacz.rs"]
 mod wacz;
 #[path = "command/warc.rs"]

@@ -23,13 +23,14 @@
 //! | [`client`] | the client: limits, redirects, errors |
 //! | [`range`] | a remote file, read by range requests |
 //! | [`download`], [`cache`] | downloads that resume, and a folder of them |
-//! | [`server`] | serves HTTP, with limits and a graceful end |
+//! | [`server`], [`open_files`] | serves HTTP, with limits and a graceful end |
 //!
 //! The functions of the client block, and must not be called from asynchronous code.
 
 pub mod cache;
 pub mod client;
 pub mod download;
+pub mod open_files;
 pub mod range;
 mod response;
 mod retry;

@@ -18,12 +18,14 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
+use crate::open_files;
 use crate::sending::Sending;
 
 /// What clients may use, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Maximum number of connections. More wait until one is closed.
+    /// Maximum number of connections, within [what open files allow](open_files::connections). More
+    /// wait until one is closed.
     pub connections: usize,
     /// How long a client may take for the headers of a request, and be idle between two.
     pub header_timeout: Duration,
@@ -66,7 +68,7 @@ pub async fn serve<H, F, B>(
     B::Data: Send,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let connections = Arc::new(Semaphore::new(limits.connections));
+    let connections = Arc::new(Semaphore::new(open_files::connections(limits.connections)));
     let graceful = GracefulShutdown::new();
     let mut stop = std::pin::pin!(stop);
     loop {

@@ -149,6 +149,11 @@ impl Router {
         &self.manners
     }
 
+    /// The archives as the decider knows them, in the order of the registry.
+    pub(crate) fn seats(&self) -> &[Seat] {
+        &self.seats
+    }
+
     /// What was asked of each archive.
     pub(crate) fn tallies(&self) -> &Tallies {
         &self.tallies

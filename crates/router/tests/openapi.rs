@@ -5,8 +5,14 @@ mod fakes;
 mod running;
 
 use fakes::{Answer, Fake};
-use running::{Running, ask};
+use running::Running;
+use running::http::ask_with_body;
 use serde_json::Value;
+use waypost_router::Archive;
+
+/// What the archive holds.
+const MAP: &str = "!fields {\"keys\": [\"surt\"], \"values\": [\"frequency\"]}\n\
+    !meta {\"type\": \"MementoMap\"}\nexample,held)/* 20/10\nexample,notfound)/* 2/1\n";
 
 fn description() -> Value {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
@@ -23,10 +29,23 @@ fn the_server_answers_as_it_is_described() {
             Answer::links(links).with("Link", header.trim_end())
         }
     });
-    let running = Running::start(vec![archive.entry("held")]);
+    let folder = tempfile::tempdir().unwrap();
+    let summary = folder.path().join("held.ukvs");
+    std::fs::write(&summary, MAP).unwrap();
+    let running = Running::start(vec![Archive {
+        summaries: vec![summary],
+        ..archive.entry("held")
+    }]);
+    let router = running.server.aggregator().router();
+    router.decider().refresh(router.registry(), false);
     let mut examples = 0;
-    for (path, methods) in description()["paths"].as_object().unwrap() {
-        let operation = &methods["get"];
+    let description = description();
+    let operations = description["paths"].as_object().unwrap().iter();
+    let operations = operations.flat_map(|(path, methods)| {
+        let methods = methods.as_object().unwrap().iter();
+        methods.map(move |(method, operation)| (path, method.to_uppercase(), operation))
+    });
+    for (path, method, operation) in operations {
         for example in operation["x-examples"].as_array().unwrap() {
             let target = example["path"].as_str().unwrap();
             let headers: Vec<(&str, &str)> = example["headers"]
@@ -35,7 +54,8 @@ fn the_server_answers_as_it_is_described() {
                 .flatten()
                 .map(|(name, value)| (&name[..], value.as_str().unwrap()))
                 .collect();
-            let reply = ask(running.address, "GET", target, &headers);
+            let body = example["body"].as_str().map(str::as_bytes);
+            let reply = ask_with_body(running.address, &method, target, &headers, body);
             let status = example["status"].as_u64().unwrap();
             assert_eq!(
                 u64::from(reply.status),

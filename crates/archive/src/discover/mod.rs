@@ -8,6 +8,7 @@
 //! the size limits, have the stated checksums, and be summaries. Copies mirror the servers
 //! (`FOLDER/archive.example/summaries/a.filter`); they appear when they are complete and checked.
 
+use std::collections::{HashMap, hash_map};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -46,7 +47,7 @@ impl Default for DiscoverOptions {
 const MOST_SITEMAPS: usize = 100;
 
 /// Maximum size of a manifest, and of a robots.txt.
-const MOST_MANIFEST: usize = 64 << 20;
+const MOST_MANIFEST: usize = 128 << 20;
 const MOST_ROBOTS: usize = 512 << 10;
 
 /// A file that a sitemap lists.
@@ -77,21 +78,18 @@ pub enum Outcome {
 pub fn find(client: &Client, start: &str, options: &DiscoverOptions) -> Result<Vec<Found>> {
     let mut found = Vec::new();
     if !waypost_net::is_url(start) && Path::new(start).is_file() {
-        let text = std::fs::read(start).doing("read", start)?;
-        let listing = sitemap::parse(&text).map_err(|error| error.in_file(start))?;
-        let Listing::Files(entries) = listing else {
-            return Err(invalid("an index of sitemaps").in_file(start));
-        };
-        for entry in entries.into_iter().filter(is_summary) {
-            let sha256 = entry.checksum();
-            found.push(Found { entry, sha256 });
-        }
+        read_local(Path::new(start), options, &mut found, 0)?;
         return Ok(found);
     }
     let (sitemaps, required) = sitemaps_of(client, start)?;
     let mut problems = Vec::new();
+    let mut reading = Reading {
+        client,
+        options,
+        manifests: HashMap::new(),
+    };
     for url in sitemaps {
-        match read(client, &url, options, &mut found, 0) {
+        match reading.read(&url, &mut found, 0) {
             Ok(()) => {}
             Err(error) if required => return Err(error),
             Err(error) => problems.push(error),
@@ -143,68 +141,133 @@ fn sitemaps_of(client: &Client, start: &str) -> Result<(Vec<Url>, bool)> {
     Ok((sitemaps, false))
 }
 
-/// Reads a sitemap, and those that it lists.
-fn read(
-    client: &Client,
-    url: &Url,
+/// Sitemaps that are being read.
+struct Reading<'a> {
+    client: &'a Client,
+    options: &'a DiscoverOptions,
+    /// The checksums in the manifests of folders, by URL.
+    manifests: HashMap<Url, HashMap<Url, String>>,
+}
+
+impl Reading<'_> {
+    /// Reads a sitemap, and those that it lists.
+    fn read(&mut self, url: &Url, found: &mut Vec<Found>, depth: usize) -> Result<()> {
+        let in_file = |error: Error| error.in_file(url);
+        let text = self.client.get(url.as_str(), sitemap::MOST_BYTES)?;
+        let text = inflated(text).map_err(in_file)?;
+        let entries = match sitemap::parse(&text).map_err(in_file)? {
+            Listing::Sitemaps(urls) => {
+                check_index(urls.len(), depth).map_err(in_file)?;
+                for other in urls {
+                    let other = checked(url, &other, self.options).map_err(in_file)?;
+                    self.read(&other, found, depth + 1)?;
+                }
+                return Ok(());
+            }
+            Listing::Files(entries) => entries,
+        };
+        let entries: Vec<Entry> = entries.into_iter().filter(is_summary).collect();
+        check_count(found.len() + entries.len(), self.options).map_err(in_file)?;
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let checksums = self.checksums(&join(url, ".")?)?;
+        for mut entry in entries {
+            // A relative URL is resolved, which some sitemaps have against the rules.
+            let location = url.join(&entry.location);
+            let location = location.map_err(|error| {
+                in_file(invalid(format!("invalid URL {}: {error}", entry.location)))
+            })?;
+            entry.location = location.to_string();
+            let sha256 = match (entry.checksum(), checksums.get(&location)) {
+                (Some(one), Some(other)) if one != *other => {
+                    let location = entry.location;
+                    return Err(in_file(invalid(format!(
+                        "the manifest has another checksum of {location}"
+                    ))));
+                }
+                (one, other) => one.or(other.cloned()),
+            };
+            found.push(Found { entry, sha256 });
+        }
+        Ok(())
+    }
+
+    /// The checksums in the manifest of a folder, if it has one.
+    fn checksums(&mut self, folder: &Url) -> Result<&HashMap<Url, String>> {
+        Ok(match self.manifests.entry(folder.clone()) {
+            hash_map::Entry::Occupied(known) => known.into_mut(),
+            hash_map::Entry::Vacant(unknown) => {
+                let manifest = manifest_of(self.client, folder)?.unwrap_or_default();
+                let files = manifest.files.into_iter().filter_map(|file| {
+                    let url = folder.join(&file.path).ok()?;
+                    Some((url, file.sha256.to_ascii_lowercase()))
+                });
+                unknown.insert(files.collect())
+            }
+        })
+    }
+}
+
+/// Reads a sitemap file. Those that it lists are next to it, whatever their URLs are.
+fn read_local(
+    path: &Path,
     options: &DiscoverOptions,
     found: &mut Vec<Found>,
     depth: usize,
 ) -> Result<()> {
-    let in_file = |error: Error| error.in_file(url);
-    let text = client.get(url.as_str(), sitemap::MOST_BYTES)?;
-    let text = inflated(text).map_err(in_file)?;
-    match sitemap::parse(&text).map_err(in_file)? {
-        Listing::Sitemaps(_) if depth > 0 => Err(in_file(invalid(
-            "an index of sitemaps in an index of sitemaps",
-        ))),
-        Listing::Sitemaps(urls) if urls.len() > MOST_SITEMAPS => {
-            let problem = format!("an index of more than {MOST_SITEMAPS} sitemaps");
-            Err(in_file(invalid(problem)))
-        }
+    let in_file = |error: Error| error.in_file(path.display());
+    let size = std::fs::metadata(path).doing("read", path)?.len();
+    if size > sitemap::MOST_BYTES as u64 {
+        return Err(in_file(invalid(format!("a sitemap of {size} bytes"))));
+    }
+    let text = inflated(std::fs::read(path).doing("read", path)?).map_err(in_file)?;
+    let entries = match sitemap::parse(&text).map_err(in_file)? {
         Listing::Sitemaps(urls) => {
-            for other in urls {
-                let other = checked(url, &other, options).map_err(in_file)?;
-                read(client, &other, options, found, depth + 1)?;
-            }
-            Ok(())
-        }
-        Listing::Files(entries) => {
-            let entries: Vec<Entry> = entries.into_iter().filter(is_summary).collect();
-            if entries.is_empty() {
-                return Ok(());
-            }
-            let folder = join(url, ".")?;
-            let manifest = manifest_of(client, &folder)?;
-            for mut entry in entries {
-                // A relative URL is resolved, which some sitemaps have against the rules.
-                let location = url.join(&entry.location);
-                let location = location.map_err(|error| {
-                    in_file(invalid(format!("invalid URL {}: {error}", entry.location)))
-                })?;
-                entry.location = location.to_string();
-                let listed = manifest.as_ref().and_then(|manifest| {
-                    let mut files = manifest.files.iter();
-                    files.find(|file| folder.join(&file.path).is_ok_and(|url| url == location))
+            check_index(urls.len(), depth).map_err(in_file)?;
+            for url in urls {
+                let name = url.rsplit('/').next().filter(|name| {
+                    let plain =
+                        |byte| matches!(byte, b'-' | b'_' | b'.') || byte.is_ascii_alphanumeric();
+                    !name.starts_with('.') && !name.is_empty() && name.bytes().all(plain)
                 });
-                let of_manifest = listed.map(|file| file.sha256.to_ascii_lowercase());
-                let sha256 = match (entry.checksum(), of_manifest) {
-                    (Some(one), Some(other)) if one != other => {
-                        let location = entry.location;
-                        return Err(in_file(invalid(format!(
-                            "the manifest has another checksum of {location}"
-                        ))));
-                    }
-                    (one, other) => one.or(other),
-                };
-                found.push(Found { entry, sha256 });
-                if found.len() > options.most_files {
-                    let problem = format!("more than {} summaries", options.most_files);
-                    return Err(in_file(invalid(problem)));
-                }
+                let name = name.ok_or_else(|| in_file(invalid(format!("invalid URL {url}"))))?;
+                read_local(&path.with_file_name(name), options, found, depth + 1)?;
             }
-            Ok(())
+            return Ok(());
         }
+        Listing::Files(entries) => entries,
+    };
+    let entries: Vec<Entry> = entries.into_iter().filter(is_summary).collect();
+    check_count(found.len() + entries.len(), options).map_err(in_file)?;
+    found.extend(entries.into_iter().map(|entry| {
+        let sha256 = entry.checksum();
+        Found { entry, sha256 }
+    }));
+    Ok(())
+}
+
+/// Refuses an index in an index, and one of too many sitemaps.
+fn check_index(sitemaps: usize, depth: usize) -> Result<()> {
+    if depth > 0 {
+        return Err(invalid("an index of sitemaps in an index of sitemaps"));
+    }
+    match sitemaps > MOST_SITEMAPS {
+        true => Err(invalid(format!(
+            "an index of more than {MOST_SITEMAPS} sitemaps"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// Refuses too many files.
+fn check_count(files: usize, options: &DiscoverOptions) -> Result<()> {
+    match files > options.most_files {
+        true => Err(invalid(format!(
+            "more than {} summaries",
+            options.most_files
+        ))),
+        false => Ok(()),
     }
 }
 

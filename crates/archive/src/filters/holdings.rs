@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use waypost_io::{Error, ErrorKind, IoContext, Result, Source, Stamp};
@@ -14,8 +14,9 @@ use waypost_surt::{Dialect, Policy};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::live::{self, LiveArchive, LiveOptions};
-use super::snapshot::{Part, RemoteSummary, ServedArchive, Snapshot};
-use crate::server::lock;
+use super::service::Catalogue;
+use super::snapshot::{Part, RemoteSummary, ServedArchive, Snapshot, usual_keyer};
+use crate::reply::lock;
 
 /// Words that the server uses itself, so that no archive can have them as its id.
 pub const RESERVED: [&str; 8] = [
@@ -154,17 +155,6 @@ impl Holdings {
         Ok(holdings)
     }
 
-    /// The archives as they are now. Whoever holds them can finish with them.
-    pub fn snapshot(&self) -> Arc<Snapshot> {
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&current.1)
-    }
-
-    /// The writer of an archive.
-    pub fn live(&self, id: &str) -> Option<&Arc<LiveArchive>> {
-        self.lives.get(id).filter(|live| live.is_writable())
-    }
-
     /// Opens what has changed. Returns whether anything has.
     ///
     /// # Errors
@@ -207,11 +197,7 @@ impl Holdings {
         let files = self.list()?;
         // Before the content: a change in between is noticed the next time.
         let stamps = stamps(&files)?;
-        let mut keyers = vec![Keyer::new(
-            Dialect::default(),
-            Policy::Whole,
-            Hasher::Public,
-        )];
+        let mut keyers = vec![usual_keyer()];
         let mut archives = Vec::new();
         for (id, paths) in files {
             let live = self.lives.get(&id);
@@ -224,22 +210,23 @@ impl Holdings {
                 modified: SystemTime::UNIX_EPOCH,
                 version: 0,
                 keys: 0,
-                rate: 0.0,
+                rate: Some(0.0),
+                described: OnceLock::new(),
             };
             let mut version = Xxh3Default::new();
-            let mut miss = 1.0;
+            let mut miss = Some(1.0);
             for path in &paths {
                 let Some((part, identity, rate, keys)) = self.part(path, &mut keyers)? else {
                     continue;
                 };
                 version.update(&identity.to_le_bytes());
-                miss *= 1.0 - rate;
+                miss = miss.zip(rate).map(|(miss, rate)| miss * (1.0 - rate));
                 archive.keys += keys;
                 let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
                 archive.modified = archive.modified.max(modified.doing("read", path)?);
                 archive.parts.push(part);
             }
-            archive.rate = 1.0 - miss;
+            archive.rate = miss.map(|miss| 1.0 - miss);
             archive.version = version.digest();
             if !archive.parts.is_empty() || archive.live.is_some() || archive.remote.is_some() {
                 archives.push(archive);
@@ -248,9 +235,14 @@ impl Holdings {
         Ok((stamps, Snapshot::new(archives, keyers)))
     }
 
-    /// Opens a file: the part, what identifies it, its false positive rate and its number of keys.
-    /// `None` if it is not a summary.
-    fn part(&self, path: &Path, keyers: &mut Vec<Keyer>) -> Result<Option<(Part, u64, f64, u64)>> {
+    /// Opens a file: the part, what identifies it, its false positive rate if it has one, and its number
+    /// of keys. `None` if it is not a summary.
+    #[expect(clippy::type_complexity, reason = "used once")]
+    fn part(
+        &self,
+        path: &Path,
+        keyers: &mut Vec<Keyer>,
+    ) -> Result<Option<(Part, u64, Option<f64>, u64)>> {
         let io = waypost_summary::Error::into_io;
         let source = Source::new(path);
         let Some(kind) = kind_of_source(&source).map_err(io)? else {
@@ -263,7 +255,7 @@ impl Holdings {
             return Ok(Some((
                 Part::Classic(Box::new(filter)),
                 identity,
-                rate,
+                Some(rate),
                 keys,
             )));
         }
@@ -280,13 +272,13 @@ impl Holdings {
                 true => Part::Filter(Box::new(filter), number_of(&keyer, keyers)),
                 false => Part::Summary(Box::new(filter)),
             };
-            return Ok(Some((part, identity, rate, keys)));
+            return Ok(Some((part, identity, Some(rate), keys)));
         }
         let summary = open_source(&source, false).map_err(io)?;
         let keys = summary.size().keys;
         let stamp = Stamp::of_path(path)?;
         let identity = xxhash_rust::xxh3::xxh3_64(format!("{stamp:?}").as_bytes());
-        Ok(Some((Part::Summary(summary), identity, 0.0, keys)))
+        Ok(Some((Part::Summary(summary), identity, None, keys)))
     }
 
     fn with_secret(&self, filter: Filter) -> Result<Filter> {
@@ -296,6 +288,18 @@ impl Holdings {
                 .map_err(waypost_summary::Error::into_io),
             _ => Ok(filter),
         }
+    }
+}
+
+impl Catalogue for Holdings {
+    fn snapshot(&self) -> Arc<Snapshot> {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&current.1)
+    }
+
+    fn live(&self, id: &str) -> Option<Arc<LiveArchive>> {
+        let live = self.lives.get(id).filter(|live| live.is_writable());
+        live.map(Arc::clone)
     }
 }
 

@@ -6,10 +6,12 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use crate::metrics::RequestLabels;
+
 /// The metrics of the service.
 pub(crate) struct Metrics {
     registry: Registry,
-    pub(crate) requests: Family<Vec<(&'static str, String)>, Counter>,
+    pub(crate) requests: Family<RequestLabels, Counter>,
     pub(crate) seconds: Histogram,
     pub(crate) lookups: Counter,
     pub(crate) present: Counter,

@@ -16,17 +16,19 @@
 //!                                                                 └ live: write-ahead log, filters
 //! ```
 //!
-//! The router embeds [`Holdings`] to look up URIs, and [`Service`] to answer requests.
+//! The router embeds [`Service`], with the summaries of its archives as the [`Catalogue`].
 
 mod batch;
 mod holdings;
 pub mod live;
 mod metrics;
+mod route;
 mod server;
 mod service;
 mod snapshot;
+mod stream;
 
 pub use holdings::{Holdings, HoldingsOptions, RESERVED, check_id};
 pub use server::FilterServer;
-pub use service::{Service, ServiceOptions};
+pub use service::{Catalogue, Service, ServiceOptions};
 pub use snapshot::{LookupError, RemoteState, RemoteSummary, ServedArchive, Snapshot};

@@ -3,25 +3,24 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use http::{Request, StatusCode};
+use http::Request;
 use hyper::body::Incoming;
 use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
-use tokio::time::{MissedTickBehavior, interval};
-use waypost_net::server::{Limits, serve};
+use waypost_net::server::Limits;
 
-use super::service::Service;
-use crate::log::{AccessLog, LogEntry};
-use crate::server::{Answer, lock, message, plain};
-
-/// How often files are checked for changes.
-const BETWEEN_CHECKS: Duration = Duration::from_secs(1);
+use super::holdings::Holdings;
+use super::service::{Catalogue, Service, ServiceOptions};
+use crate::log::AccessLog;
+use crate::reply::{Answer, lock};
+use crate::running::{self, Runnable};
 
 /// A server of the lookup service.
 pub struct FilterServer {
     service: Service,
+    holdings: Arc<Holdings>,
     limits: Limits,
     access_log: Option<Arc<AccessLog>>,
     /// The problem that was reported last, so that it is not reported every second.
@@ -29,14 +28,16 @@ pub struct FilterServer {
 }
 
 impl FilterServer {
-    /// A server of this service.
+    /// A server of these archives.
     pub fn new(
-        service: Service,
+        holdings: Arc<Holdings>,
+        options: ServiceOptions,
         limits: Limits,
         access_log: Option<Arc<AccessLog>>,
     ) -> FilterServer {
         FilterServer {
-            service,
+            service: Service::new(Arc::clone(&holdings) as Arc<dyn Catalogue>, options),
+            holdings,
             limits,
             access_log,
             reported: Mutex::default(),
@@ -55,69 +56,17 @@ impl FilterServer {
         report: impl Fn(String) + Send + 'static,
         stop: impl Future<Output = ()>,
     ) -> waypost_io::Result<()> {
-        let checks = tokio::spawn(Arc::clone(&self).check_often(report));
-        let metrics = metrics.map(|listener| {
-            let server = Arc::clone(&self);
-            let handler = move |request: Request<Incoming>, _| {
-                let answer = server.about_itself(request.uri().path());
-                async move { answer }
-            };
-            let limits = self.limits;
-            tokio::spawn(serve(listener, limits, handler, std::future::pending()))
-        });
-        let server = Arc::clone(&self);
-        let handler =
-            move |request: Request<Incoming>, peer| Arc::clone(&server).handle(request, peer);
-        serve(listener, self.limits, handler, stop).await;
-        checks.abort();
-        if let Some(metrics) = metrics {
-            metrics.abort();
-        }
-        let holdings = Arc::clone(self.service.holdings());
+        running::run(&self, listener, metrics, report, stop).await;
+        let holdings = Arc::clone(&self.holdings);
         match spawn_blocking(move || holdings.close()).await {
             Ok(result) => result,
             Err(_) => Ok(()),
         }
     }
 
-    async fn handle(
-        self: Arc<FilterServer>,
-        request: Request<Incoming>,
-        peer: SocketAddr,
-    ) -> Answer {
-        let started = Instant::now();
-        let (parts, body) = request.into_parts();
-        let mut answer = self.service.answer(&parts, body, started).await;
-        if let Some(log) = &self.access_log {
-            let status = answer.status().as_u16();
-            answer.body_mut().log = Some(LogEntry {
-                log: Arc::clone(log),
-                client: peer.ip(),
-                request: format!("{} {} {:?}", parts.method, parts.uri, parts.version),
-                status,
-                bytes: 0,
-                started,
-                failure: None,
-            });
-        }
-        answer
-    }
-
-    /// Metrics and health.
-    fn about_itself(&self, path: &str) -> Answer {
-        match path {
-            "/metrics" => {
-                let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-                plain(StatusCode::OK, kind, self.service.metrics.text())
-            }
-            "/health" => message(StatusCode::OK, "ok"),
-            _ => message(StatusCode::NOT_FOUND, "ask for /metrics or /health"),
-        }
-    }
-
     /// Opens what has changed, and returns what there is to say about it.
     pub fn refresh(&self) -> Option<String> {
-        let refreshed = self.service.holdings().refresh();
+        let refreshed = self.holdings.refresh();
         let mut reported = lock(&self.reported);
         match refreshed {
             Ok(false) => {
@@ -127,7 +76,7 @@ impl FilterServer {
             Ok(true) => {
                 *reported = None;
                 self.service.metrics.reopened.inc();
-                let archives = self.service.holdings().snapshot().archives().len();
+                let archives = self.holdings.snapshot().archives().len();
                 Some(format!("reopened changed files: {archives} archive(s)"))
             }
             Err(error) => {
@@ -138,16 +87,34 @@ impl FilterServer {
             }
         }
     }
+}
 
-    async fn check_often(self: Arc<FilterServer>, report: impl Fn(String)) {
-        let mut ticks = interval(BETWEEN_CHECKS);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            ticks.tick().await;
-            let server = Arc::clone(&self);
-            if let Ok(Some(news)) = spawn_blocking(move || server.refresh()).await {
-                report(news);
-            }
+impl Runnable for FilterServer {
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    async fn handle(
+        self: Arc<FilterServer>,
+        request: Request<Incoming>,
+        peer: SocketAddr,
+    ) -> Answer {
+        let started = Instant::now();
+        let (parts, body) = request.into_parts();
+        let target = parts.uri.path_and_query();
+        let target = target.map_or("/", |target| target.as_str());
+        let mut answer = self.service.answer(&parts, target, body, started).await;
+        if let Some(log) = &self.access_log {
+            log.entry(&parts, peer, started, &mut answer);
         }
+        answer
+    }
+
+    fn metrics(&self) -> String {
+        self.service.metrics()
+    }
+
+    fn check(&self) -> Vec<String> {
+        self.refresh().into_iter().collect()
     }
 }

@@ -1,13 +1,15 @@
 //! All archives as they are at one moment, and lookups in them.
 
 use std::cell::RefCell;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
+use http::HeaderValue;
 use waypost_summary::filter::orestes::ClassicFilter;
-use waypost_summary::filter::{Filter, Hash, Keyer};
+use waypost_summary::filter::{Filter, Hash, Hasher, Keyer};
 use waypost_summary::{Error, Lookup, LookupBuffer, Summary};
+use waypost_surt::{Dialect, Policy};
 
 use super::live::LiveArchive;
 
@@ -21,13 +23,15 @@ pub(crate) enum Part {
     Summary(Box<dyn Summary>),
 }
 
-/// A summary that is not in a file, such as one in Redis. Its lookups may wait for another server.
+/// A summary that is not in a file of the service, such as one in Redis or one of a router.
 #[derive(Clone)]
 pub struct RemoteSummary {
     /// The summary.
     pub summary: Arc<dyn Summary>,
     /// What it is at the moment.
     pub state: Arc<dyn Fn() -> RemoteState + Send + Sync>,
+    /// Whether lookups wait for another server.
+    pub waits: bool,
 }
 
 /// What a remote summary is at the moment.
@@ -35,8 +39,10 @@ pub struct RemoteSummary {
 pub struct RemoteState {
     /// Identifies its content.
     pub identity: u64,
-    /// Its false positive rate.
-    pub rate: f64,
+    /// Its false positive rate, if it is known.
+    pub rate: Option<f64>,
+    /// The number of its keys, if it is known.
+    pub keys: Option<u64>,
     /// When it was last changed.
     pub modified: SystemTime,
 }
@@ -55,8 +61,18 @@ pub struct ServedArchive {
     pub(crate) version: u64,
     /// The number of keys in its files.
     pub(crate) keys: u64,
-    /// The false positive rate of its files.
-    pub(crate) rate: f64,
+    /// The false positive rate of its files; `None` if it is not known.
+    pub(crate) rate: Option<f64>,
+    /// Its description, if nothing but its files is looked up.
+    pub(crate) described: OnceLock<Description>,
+}
+
+/// What answers say about an archive, as headers.
+#[derive(Clone)]
+pub(crate) struct Description {
+    pub(crate) etag: HeaderValue,
+    pub(crate) modified: HeaderValue,
+    pub(crate) rate: Option<HeaderValue>,
 }
 
 impl ServedArchive {
@@ -65,14 +81,34 @@ impl ServedArchive {
         &self.id
     }
 
-    /// The probability that an archive is said to hold a URI that it does not hold.
-    pub fn rate(&self) -> f64 {
+    /// The probability that an archive is said to hold a URI that it does not hold; `None` if a summary
+    /// does not tell.
+    pub fn rate(&self) -> Option<f64> {
         let live = self.live.as_ref().map_or(0.0, |(live, _)| live.rate());
-        let remote = self
-            .remote
-            .as_ref()
-            .map_or(0.0, |remote| (remote.state)().rate);
-        1.0 - (1.0 - self.rate) * (1.0 - live) * (1.0 - remote)
+        let remote = match &self.remote {
+            Some(remote) => (remote.state)().rate?,
+            None => 0.0,
+        };
+        Some(1.0 - (1.0 - self.rate?) * (1.0 - live) * (1.0 - remote))
+    }
+
+    /// What answers say about it. Made once, unless it can change.
+    pub(crate) fn description(&self) -> Description {
+        match self.live.is_none() && self.remote.is_none() {
+            true => self.described.get_or_init(|| self.describe()).clone(),
+            false => self.describe(),
+        }
+    }
+
+    fn describe(&self) -> Description {
+        // None of them has characters that headers cannot have.
+        let value =
+            |text: &str| HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""));
+        Description {
+            etag: value(&self.etag()),
+            modified: value(&httpdate::fmt_http_date(self.modified())),
+            rate: self.rate().map(|rate| value(&format!("{rate:.3e}"))),
+        }
     }
 
     /// When its files were last modified, or something was added.
@@ -95,18 +131,19 @@ impl ServedArchive {
         etag + "\""
     }
 
-    /// The number of keys.
-    pub fn keys(&self) -> u64 {
-        let remote = self
-            .remote
-            .as_ref()
-            .map_or(0, |remote| remote.summary.size().keys);
-        self.keys + remote + self.live.as_ref().map_or(0, |(live, _)| live.count())
+    /// The number of keys, if it is known.
+    pub fn keys(&self) -> Option<u64> {
+        let remote = match &self.remote {
+            Some(remote) => (remote.state)().keys?,
+            None => 0,
+        };
+        let live = self.live.as_ref().map_or(0, |(live, _)| live.count());
+        Some(self.keys + remote + live)
     }
 
     /// Whether lookups wait for another server.
     pub fn is_remote(&self) -> bool {
-        self.remote.is_some()
+        self.remote.as_ref().is_some_and(|remote| remote.waits)
     }
 
     /// Whether URIs can be added.
@@ -177,6 +214,11 @@ pub struct Snapshot {
     number: u64,
 }
 
+/// The keyer that notices invalid URIs.
+pub(crate) fn usual_keyer() -> Keyer {
+    Keyer::new(Dialect::default(), Policy::Whole, Hasher::Public)
+}
+
 /// Snapshots are numbered, so that threads notice when their keyers are outdated.
 static NUMBER: AtomicU64 = AtomicU64::new(1);
 
@@ -185,6 +227,22 @@ thread_local! {
 }
 
 impl Snapshot {
+    /// Archives, each with a summary that is not in a file of the service.
+    pub fn of(summaries: impl IntoIterator<Item = (String, RemoteSummary)>) -> Snapshot {
+        let archives = summaries.into_iter().map(|(id, remote)| ServedArchive {
+            id,
+            parts: Vec::new(),
+            remote: Some(remote),
+            live: None,
+            modified: SystemTime::UNIX_EPOCH,
+            version: 0,
+            keys: 0,
+            rate: Some(0.0),
+            described: OnceLock::new(),
+        });
+        Snapshot::new(archives.collect(), vec![usual_keyer()])
+    }
+
     pub(crate) fn new(mut archives: Vec<ServedArchive>, keyers: Vec<Keyer>) -> Snapshot {
         archives.sort_by(|one, other| one.id.cmp(&other.id));
         Snapshot {

@@ -5,6 +5,7 @@
 //! | `manifest.json` | programs: kinds, sizes, checksums, metadata |
 //! | `SHA256SUMS` | people: `sha256sum -c SHA256SUMS` |
 //! | `sitemap.xml` | [discovery](crate::discover): URLs with Dublin Core |
+//! | `sitemap-1.xml`, … | the same, if there are too many for one; `sitemap.xml` is then an index |
 //!
 //! Files of all kinds of summaries are listed; what they are is detected from their content.
 
@@ -32,7 +33,7 @@ pub const CHECKSUMS: &str = "SHA256SUMS";
 pub const SITEMAP: &str = "sitemap.xml";
 
 /// How to publish.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct PublishOptions {
     /// The URL of the folder on the Web.
     pub url: String,
@@ -42,6 +43,20 @@ pub struct PublishOptions {
     pub description: Option<String>,
     /// Whether to publish files of hashes, too, from which everybody can compute what is held.
     pub hashes: bool,
+    /// Maximum number of entries of a sitemap: more than that make several, and an index of them.
+    pub most_entries: usize,
+}
+
+impl Default for PublishOptions {
+    fn default() -> PublishOptions {
+        PublishOptions {
+            url: String::new(),
+            publisher: None,
+            description: None,
+            hashes: false,
+            most_entries: sitemap::MOST_ENTRIES,
+        }
+    }
 }
 
 /// What was published.
@@ -51,6 +66,8 @@ pub struct Published {
     pub manifest: Manifest,
     /// Files that are not summaries.
     pub skipped: Vec<PathBuf>,
+    /// The number of sitemaps, without an index of them.
+    pub sitemaps: usize,
 }
 
 /// Writes `manifest.json`, `SHA256SUMS` and `sitemap.xml` for all summaries in a folder and the
@@ -71,15 +88,8 @@ pub fn publish(folder: &Path, options: &PublishOptions) -> Result<Published> {
             None => skipped.push(path),
         }
     }
-    let problem = match manifest.files.len() {
-        0 => "there are no summaries in this folder".to_owned(),
-        many if many > sitemap::MOST_ENTRIES => format!(
-            "{many} summaries: a sitemap has at most {}",
-            sitemap::MOST_ENTRIES
-        ),
-        _ => String::new(),
-    };
-    if !problem.is_empty() {
+    if manifest.files.is_empty() {
+        let problem = "there are no summaries in this folder".to_owned();
         return Err(Error::new(ErrorKind::Invalid(problem)).in_file(folder.display()));
     }
     let entries: Vec<sitemap::Entry> = manifest
@@ -94,9 +104,49 @@ pub fn publish(folder: &Path, options: &PublishOptions) -> Result<Published> {
         .collect();
     write(&folder.join(MANIFEST), &manifest.to_json())?;
     write(&folder.join(CHECKSUMS), &sums)?;
+    let parts = sitemap::write_parts(
+        &entries,
+        options.most_entries.clamp(1, sitemap::MOST_ENTRIES),
+    );
+    let text = match &parts[..] {
+        [only] => only.text.clone(),
+        parts => {
+            for (name, part) in part_names().zip(parts) {
+                write(&folder.join(name), &part.text)?;
+            }
+            let locations = part_names().map(|name| format!("{base}{name}"));
+            sitemap::write_index(locations.zip(parts))
+        }
+    };
     // Last, because it announces the others.
-    write(&folder.join(SITEMAP), &sitemap::write(&entries))?;
-    Ok(Published { manifest, skipped })
+    write(&folder.join(SITEMAP), &text)?;
+    // Those of an earlier publication that had more.
+    let used = if parts.len() > 1 { parts.len() } else { 0 };
+    for name in part_names().skip(used) {
+        match fs::remove_file(folder.join(&name)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => break,
+            removed => removed.doing("remove", folder.join(&name))?,
+        }
+    }
+    Ok(Published {
+        manifest,
+        skipped,
+        sitemaps: parts.len(),
+    })
+}
+
+/// The names of sitemaps that are parts of one: `sitemap-1.xml`, …
+fn part_names() -> impl Iterator<Item = String> {
+    (1..).map(|number: u32| format!("sitemap-{number}.xml"))
+}
+
+/// Whether a file is written by [`publish`].
+fn is_own(name: &str) -> bool {
+    let part = name
+        .strip_prefix("sitemap-")
+        .and_then(|name| name.strip_suffix(".xml"));
+    [MANIFEST, CHECKSUMS, SITEMAP].contains(&name)
+        || part.is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
@@ -136,9 +186,7 @@ fn list(folder: &Path, paths: &mut Vec<PathBuf>, depth: usize) -> Result<()> {
         let name = entry.file_name();
         let path = entry.path();
         let hidden = name.as_encoded_bytes().starts_with(b".");
-        let own = [MANIFEST, CHECKSUMS, SITEMAP]
-            .iter()
-            .any(|own| name == *own);
+        let own = name.to_str().is_some_and(is_own);
         if hidden || own || waypost_net::cache::is_own(&path) {
             continue;
         }

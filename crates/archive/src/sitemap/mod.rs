@@ -17,7 +17,7 @@ mod read;
 mod write;
 
 pub use read::{Listing, MOST_BYTES, MOST_ENTRIES, parse};
-pub use write::write;
+pub use write::{Part, write, write_index, write_parts};
 
 /// The namespace of sitemaps.
 const SITEMAP: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";

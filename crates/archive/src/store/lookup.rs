@@ -64,7 +64,8 @@ impl StoredFilter {
         let generation = self.generation();
         RemoteState {
             identity: generation.filter.identity(),
-            rate: generation.filter.head().rate,
+            rate: Some(generation.filter.head().rate),
+            keys: Some(generation.filter.head().count),
             modified: generation.uploaded,
         }
     }

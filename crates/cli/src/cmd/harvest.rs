@@ -13,6 +13,7 @@ use waypost_surt::Dialect;
 use crate::args::dialects;
 use crate::exit::Exit;
 use crate::hint::Hint;
+use crate::listening::Threads;
 use crate::plural;
 use crate::printer::Printer;
 
@@ -182,10 +183,7 @@ impl Harvest {
             archives: vec![archive],
         };
         let router = Router::new(registry, client);
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .context("cannot start threads")?;
+        let runtime = Threads::default().start()?;
         let report = runtime.block_on(harvest::ask(
             &router,
             uris.into_iter(),

@@ -44,6 +44,7 @@ impl Publish {
             publisher: self.publisher,
             description: self.description,
             hashes: self.hashes,
+            ..PublishOptions::default()
         };
         let published = publish::publish(&self.folder, &options).hint_otherwise(
             "name a folder of filters, maps or profiles; pass --hashes to publish hashes, too",
@@ -61,6 +62,10 @@ impl Publish {
         write!(out.data(), "{table}")?;
         for path in &published.skipped {
             out.note(format_args!("skipping {}: not a summary", path.display()));
+        }
+        if published.sitemaps > 1 {
+            let sitemaps = plural::of(published.sitemaps as u64, "sitemap");
+            out.note(format_args!("sitemap.xml is an index of {sitemaps}"));
         }
         out.note(format_args!(
             "wrote sitemap.xml, manifest.json and SHA256SUMS for {} in {}",

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::server::{Files, Reply, Request, Server};
-use super::{Run, example, run, waypost};
+use super::{Run, example, run, tls, waypost};
 
 type Answer = Box<dyn Fn(&Files, &Request) -> Reply + Send + Sync>;
 
@@ -240,32 +240,7 @@ fn a_local_index_reads_shards_at_urls() {
 /// Forwards connections with TLS to another port, with a certificate for 127.0.0.1. Returns its own
 /// port and the certificate of the authority that signed the other one.
 fn tls_in_front_of(port: u16) -> (u16, String) {
-    use std::sync::Arc;
-    use tokio_rustls::TlsAcceptor;
-    use tokio_rustls::rustls::ServerConfig;
-    use tokio_rustls::rustls::crypto::ring;
-    use tokio_rustls::rustls::pki_types::PrivateKeyDer;
-
-    let authority_key = rcgen::KeyPair::generate().unwrap();
-    let mut authority = rcgen::CertificateParams::new(Vec::new()).unwrap();
-    authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-    let authority_certificate = authority.self_signed(&authority_key).unwrap();
-    let issuer = rcgen::Issuer::new(authority, authority_key);
-    let key = rcgen::KeyPair::generate().unwrap();
-    let certificate = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()])
-        .unwrap()
-        .signed_by(&key, &issuer)
-        .unwrap();
-    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(
-            vec![certificate.der().clone()],
-            PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
-        )
-        .unwrap();
-    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let (acceptor, authority) = tls::acceptor(&[]);
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let own = listener.local_addr().unwrap().port();
     listener.set_nonblocking(true).unwrap();
@@ -290,7 +265,7 @@ fn tls_in_front_of(port: u16) -> (u16, String) {
             }
         });
     });
-    (own, authority_certificate.pem())
+    (own, authority)
 }
 
 #[test]

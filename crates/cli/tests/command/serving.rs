@@ -3,7 +3,8 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
 use super::inputs::signal;
 use super::run;
@@ -114,4 +115,70 @@ fn what_cannot_be_served_is_refused() {
         );
     }
     assert_eq!(fs::read_to_string(at("a.cdxj")).unwrap(), LINE);
+}
+
+/// Starts a server with limits on open files. Returns it, its address and what it said before.
+#[expect(clippy::zombie_processes, reason = "the caller waits")]
+fn limited(folder: &Path, soft: u32, hard: u32) -> (Child, String, Vec<String>) {
+    let program = assert_cmd::cargo::cargo_bin!("waypost");
+    let limits = format!("ulimit -Hn {hard}; ulimit -Sn {soft}; exec \"$@\"");
+    let mut server = Command::new("sh")
+        .args(["-c", &limits, "sh"])
+        .arg(program)
+        .args(["index", "serve", "a.cdxj", "--listen", "127.0.0.1:0"])
+        .current_dir(folder)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
+    let mut said: Vec<String> = Vec::new();
+    while !said
+        .last()
+        .is_some_and(|line| line.starts_with("listening"))
+    {
+        said.push(lines.next().unwrap().unwrap());
+    }
+    let address = said.pop().unwrap();
+    let address = address.trim_start_matches("listening on http://");
+    (server, address.trim_end_matches('/').to_owned(), said)
+}
+
+#[test]
+fn a_server_uses_all_open_files_that_it_may_have_and_never_more() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.cdxj"), LINE).unwrap();
+    let (mut server, _, said) = limited(folder.path(), 256, 16_384);
+    let limits = fs::read_to_string(format!("/proc/{}/limits", server.id())).unwrap();
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let soft = line.unwrap().split_whitespace().nth(3).unwrap();
+    assert_eq!(soft, "16384", "{limits}");
+    assert!(
+        !said.iter().any(|line| line.contains("at most")),
+        "{said:?}"
+    );
+    signal(&server, "-TERM");
+    server.wait().unwrap();
+
+    let (mut server, address, said) = limited(folder.path(), 100, 100);
+    let note = "at most 50 connections, because the system allows 100 open files";
+    assert!(said.iter().any(|line| line.starts_with(note)), "{said:?}");
+    // More connections than it can have: those that it accepted are answered.
+    let mut streams: Vec<TcpStream> = (0..120)
+        .map(|_| TcpStream::connect(&address).unwrap())
+        .collect();
+    for stream in &mut streams[..50] {
+        write!(
+            stream,
+            "GET /all/cdx?url=example.com HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    }
+    drop(streams);
+    signal(&server, "-TERM");
+    assert_eq!(server.wait().unwrap().code(), Some(0));
 }

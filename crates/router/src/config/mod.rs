@@ -63,6 +63,10 @@ pub struct ServerConfig {
     pub mementomap: Option<PathBuf>,
     /// The size of its pages.
     pub mementomap_page: u64,
+    /// Whether `/filters` answers lookups in the summaries of archives.
+    pub filters: bool,
+    /// Maximum size of a batch of such lookups.
+    pub max_batch: u64,
     /// Whether `/monitor` sends events.
     pub monitor: bool,
     /// Whether `/api/json` answers as Time Travel did, with arrays of URIs.
@@ -95,6 +99,8 @@ impl Default for ServerConfig {
             static_files: None,
             mementomap: None,
             mementomap_page: 4 << 20,
+            filters: true,
+            max_batch: 4 << 20,
             monitor: false,
             time_travel: false,
             max_connections: 4096,
@@ -118,6 +124,8 @@ impl ServerConfig {
         visitor.visit("static_files", &mut self.static_files, PATH);
         visitor.visit("mementomap", &mut self.mementomap, PATH);
         visitor.visit("mementomap_page", &mut self.mementomap_page, SIZE);
+        visitor.visit("filters", &mut self.filters, SWITCH);
+        visitor.visit("max_batch", &mut self.max_batch, SIZE);
         visitor.visit("monitor", &mut self.monitor, SWITCH);
         visitor.visit("time_travel", &mut self.time_travel, SWITCH);
         visitor.visit("max_connections", &mut self.max_connections, COUNT);

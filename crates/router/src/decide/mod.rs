@@ -21,8 +21,10 @@
 //! | `logs` | learning from logs |
 //! | `simulate` | what routing would have done for a list of lookups |
 //! | `explain` | why, as JSON |
+//! | `catalogue` | the summaries, as the lookup service sees them |
 
 mod audit;
+mod catalogue;
 mod downloads;
 mod explain;
 mod learned;
@@ -48,6 +50,7 @@ use waypost_summary::{Answer, Frequency, Presence, SurtWriter, combine};
 use waypost_surt::{Dialect, Surt};
 
 pub use audit::AuditedRecall;
+pub(crate) use catalogue::RouterCatalogue;
 pub use downloads::published_map;
 pub use explain::{batch_line, explanation};
 pub use logs::{LogReport, learn_log};

@@ -22,6 +22,9 @@ pub(super) struct Snapshot {
     pub(super) stamps: Vec<(PathBuf, Stamp)>,
     /// The copy of the main file.
     pub(super) copy: File,
+    /// The false positive rate and the number of keys of a filter.
+    pub(super) rate: Option<f64>,
+    pub(super) keys: Option<u64>,
 }
 
 /// Why a summary was not opened.
@@ -66,6 +69,7 @@ pub(super) fn open(path: &Path, room: &Path) -> Result<Snapshot, Refusal> {
         let text = text.replace(&copy.display().to_string(), &path.display().to_string());
         Refusal::Unusable(text.replace(&*folder.path().to_string_lossy(), ""))
     };
+    let (mut rate, mut keys) = (None, None);
     let summary: Box<dyn Summary> = match kind {
         Kind::Filter => {
             let filter = Filter::of(&source).map_err(named)?;
@@ -73,6 +77,7 @@ pub(super) fn open(path: &Path, room: &Path) -> Result<Snapshot, Refusal> {
             if let Some(damage) = filter::check::check(&filter).damaged.pop() {
                 return Err(named(damage));
             }
+            (rate, keys) = (Some(filter.head().rate), Some(filter.head().count));
             Box::new(filter)
         }
         Kind::Map => {
@@ -111,6 +116,8 @@ pub(super) fn open(path: &Path, room: &Path) -> Result<Snapshot, Refusal> {
         summary,
         stamps,
         copy: file,
+        rate,
+        keys,
     })
 }
 

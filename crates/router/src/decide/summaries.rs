@@ -16,6 +16,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use waypost_io::Stamp;
 use waypost_summary::{Kind, Summary};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::snapshot::{self, Refusal, Snapshot};
 
@@ -56,6 +57,10 @@ pub(crate) struct OpenSummary {
     pub(crate) summary: Box<dyn Summary>,
     stamps: Vec<(PathBuf, Stamp)>,
     copy: fs::File,
+    /// Its false positive rate, if it is a filter.
+    pub(crate) rate: Option<f64>,
+    /// The number of its keys, if it is a filter.
+    pub(crate) keys: Option<u64>,
     /// The size of its files.
     bytes: u64,
     /// When it was built.
@@ -71,6 +76,8 @@ impl OpenSummary {
             summary,
             stamps,
             copy,
+            rate,
+            keys,
         } = snapshot;
         let sizes = stamps
             .iter()
@@ -92,9 +99,21 @@ impl OpenSummary {
             summary,
             stamps,
             copy,
+            rate,
+            keys,
             bytes,
             built,
         }
+    }
+
+    /// Identifies its files.
+    pub(crate) fn identity(&self) -> u64 {
+        xxh3_64(format!("{:?}", self.stamps).as_bytes())
+    }
+
+    /// When it was built.
+    pub(crate) fn built(&self) -> SystemTime {
+        self.built
     }
 
     /// How old it is, at least. A clock that was set back does not make it younger. `None` if it was

@@ -33,6 +33,8 @@ enum Content {
     TimeMap(TimeMapText),
     /// Chunks of a file, or events.
     Chunks(mpsc::Receiver<io::Result<Bytes>>),
+    /// Answers of the lookup service.
+    Lookups(waypost_archive::AnswerBody),
     /// What an archive sends.
     Proxied {
         body: reqwest::Body,
@@ -50,6 +52,11 @@ impl AnswerBody {
     /// Chunks as they arrive.
     pub(crate) fn chunks(chunks: mpsc::Receiver<io::Result<Bytes>>) -> AnswerBody {
         Content::Chunks(chunks).into()
+    }
+
+    /// Answers of the lookup service.
+    pub(crate) fn lookups(body: waypost_archive::AnswerBody) -> AnswerBody {
+        Content::Lookups(body).into()
     }
 
     /// What an archive sends, up to a number of bytes.
@@ -155,6 +162,10 @@ impl Body for AnswerBody {
                 let chunk = chunk?;
                 Some(chunk.map(Frame::data).map_err(Into::into))
             }),
+            Content::Lookups(body) => {
+                let frame = std::task::ready!(Pin::new(body).poll_frame(context));
+                Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
+            }
             Content::Proxied { body, left } => {
                 let frame = std::task::ready!(Pin::new(body).poll_frame(context));
                 if let Some(Ok(frame)) = &frame {
@@ -177,6 +188,7 @@ impl Body for AnswerBody {
             Content::Whole(bytes) => bytes.is_empty(),
             Content::TimeMap(timemap) => timemap.writer.is_none() && timemap.text.is_empty(),
             Content::Chunks(_) => false,
+            Content::Lookups(body) => body.is_end_stream(),
             Content::Proxied { body, .. } => body.is_end_stream(),
         }
     }
@@ -184,6 +196,7 @@ impl Body for AnswerBody {
     fn size_hint(&self) -> SizeHint {
         match &self.content {
             Content::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Content::Lookups(body) => body.size_hint(),
             Content::Proxied { body, .. } => body.size_hint(),
             Content::TimeMap(_) | Content::Chunks(_) => SizeHint::default(),
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use http::request::Parts;
+use hyper::body::Incoming;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{AnsweredRequest, Operations, Session};
@@ -21,6 +22,8 @@ pub(super) struct Exchange<'a> {
     pub(super) session: Option<Arc<Session>>,
     /// Counts it among the requests that are answered.
     pub(super) permit: Option<OwnedSemaphorePermit>,
+    /// The body of the request, until someone reads it.
+    pub(super) body: Option<Incoming>,
     number: u64,
     operations: Arc<Operations>,
     client: IpAddr,
@@ -31,6 +34,7 @@ pub(super) struct Exchange<'a> {
 impl<'a> Exchange<'a> {
     pub(super) fn new(
         request: &'a Parts,
+        body: Incoming,
         client: SocketAddr,
         operations: &Arc<Operations>,
     ) -> Exchange<'a> {
@@ -39,6 +43,7 @@ impl<'a> Exchange<'a> {
             kind: "refused",
             session: None,
             permit: None,
+            body: Some(body),
             number: operations.next_number(),
             operations: Arc::clone(operations),
             client: client.ip(),
@@ -50,6 +55,11 @@ impl<'a> Exchange<'a> {
     /// The number of the request, which all its log lines have.
     pub(super) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// When it arrived.
+    pub(super) fn started(&self) -> Instant {
+        self.started
     }
 
     /// The path and query.

@@ -9,6 +9,7 @@
 //! | `body` | bodies that are made while they are sent |
 //! | `proxy` | mementos that are passed on; pure |
 //! | `files` | files of a folder |
+//! | `filters` | the lookup service: what summaries say |
 //! | `about` | the page about the service; pure |
 //! | `home` | the page for people, and the events that keep it current |
 //! | `monitor` | events for clients of `/monitor` |
@@ -19,6 +20,7 @@ mod body;
 mod exchange;
 mod explain;
 mod files;
+mod filters;
 mod found;
 mod home;
 mod monitor;
@@ -49,6 +51,7 @@ use crate::answer::{self, Addresses};
 use crate::config::{ClientConfig, ServerConfig};
 use crate::{Aggregator, CacheDirective, Lookup, Router, Selection, Wanted, explanation};
 use exchange::Exchange;
+use filters::Filters;
 use found::LookedUp;
 use own_map::OwnMap;
 use reply::{
@@ -59,7 +62,7 @@ use route::{BadRequest, Route, Target};
 
 /// The headers of answers that scripts in browsers may read.
 const EXPOSED: &str = "Link, Location, X-Memento-Count, Server, Memento-Datetime, Vary, Age, \
-    X-Waypost-Incomplete, X-Waypost-Cache, X-Request-Id";
+    X-Waypost-Incomplete, X-Waypost-Cache, X-Request-Id, ETag, X-False-Positive-Rate";
 
 const SERVER: &str = concat!("Waypost/", env!("CARGO_PKG_VERSION"));
 
@@ -98,6 +101,7 @@ pub struct Server {
     options: Options,
     addresses: Addresses,
     own_map: Option<OwnMap>,
+    filters: Option<Filters>,
     requests: Arc<Semaphore>,
     /// Becomes true when the server is told to stop.
     stopping: watch::Sender<bool>,
@@ -127,6 +131,7 @@ impl Server {
         let addresses = Addresses::new(public.unwrap_or(base));
         Server {
             own_map: OwnMap::of(&options.config, addresses.base()),
+            filters: Filters::of(&aggregator, &options, addresses.base()),
             addresses,
             aggregator,
             requests: Arc::new(Semaphore::new(options.config.max_requests)),
@@ -165,8 +170,8 @@ impl Server {
         };
         let server = Arc::clone(&self);
         let handler = move |request: Request<Incoming>, peer| {
-            let (parts, _) = request.into_parts();
-            Arc::clone(&server).handle(parts, peer)
+            let (parts, body) = request.into_parts();
+            Arc::clone(&server).handle(parts, body, peer)
         };
         let stopping = self.stopping.clone();
         let stop = async move {
@@ -182,7 +187,8 @@ impl Server {
         let handler = move |request: Request<Incoming>, _| {
             let (parts, _) = request.into_parts();
             let stopping = *server.stopping.borrow();
-            let answer = operators::answer(&server.aggregator, &parts, stopping);
+            let filters = server.filters.as_ref();
+            let answer = operators::answer(&server.aggregator, filters, &parts, stopping);
             async move { answer }
         };
         let limits = Limits {
@@ -195,8 +201,8 @@ impl Server {
         }
     }
 
-    async fn handle(self: Arc<Server>, request: Parts, peer: SocketAddr) -> Answer {
-        let mut exchange = Exchange::new(&request, peer, self.aggregator.operations());
+    async fn handle(self: Arc<Server>, request: Parts, body: Incoming, peer: SocketAddr) -> Answer {
+        let mut exchange = Exchange::new(&request, body, peer, self.aggregator.operations());
         let mut answer = match self.too_long(&request) {
             Some(refused) => refused,
             None => self.route(&mut exchange).await,
@@ -249,6 +255,9 @@ impl Server {
     async fn route(&self, exchange: &mut Exchange<'_>) -> Answer {
         let route = Route::of(&self.options.config.root, exchange.target());
         exchange.kind = route.as_ref().map_or("malformed", Route::kind);
+        if let (Ok(Route::Filters(target)), Some(filters)) = (&route, &self.filters) {
+            return filters.answer(target, exchange).await;
+        }
         match exchange.request.method {
             Method::GET | Method::HEAD => {}
             Method::OPTIONS => return preflight(),
@@ -334,6 +343,8 @@ impl Server {
                 }
                 None => not_found(),
             },
+            // Switched off.
+            Route::Filters(_) => not_found(),
             Route::About => self.about(),
             Route::Monitor => self.monitor()?,
             Route::Root if self.options.config.static_files.is_some() => self.file("").await,

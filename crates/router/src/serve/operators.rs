@@ -5,6 +5,7 @@ use http::request::Parts;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use super::filters::Filters;
 use super::reply::{Answer, method_not_allowed, not_found, plain};
 use crate::Aggregator;
 
@@ -12,12 +13,25 @@ use crate::Aggregator;
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Answers a request of an operator.
-pub(super) fn answer(aggregator: &Aggregator, request: &Parts, stopping: bool) -> Answer {
+pub(super) fn answer(
+    aggregator: &Aggregator,
+    filters: Option<&Filters>,
+    request: &Parts,
+    stopping: bool,
+) -> Answer {
     if !matches!(request.method, Method::GET | Method::HEAD) {
         return method_not_allowed();
     }
     let mut answer = match request.uri.path() {
-        "/metrics" => plain(StatusCode::OK, OPENMETRICS, aggregator.metrics()),
+        "/metrics" => {
+            let mut text = aggregator.metrics();
+            if let Some(filters) = filters {
+                // One text, with one end.
+                text.truncate(text.trim_end_matches("# EOF\n").len());
+                text += &filters.metrics();
+            }
+            plain(StatusCode::OK, OPENMETRICS, text)
+        }
         "/health" => {
             let status = match stopping {
                 true => StatusCode::SERVICE_UNAVAILABLE,

@@ -89,17 +89,25 @@ pub(super) fn redirect(uri: &str) -> Answer {
 pub(super) fn preflight() -> Answer {
     let mut answer = Response::new(AnswerBody::whole(""));
     *answer.status_mut() = StatusCode::NO_CONTENT;
-    let headers = answer.headers_mut();
+    let allowed = HeaderValue::from_static(ALLOWED_HEADERS);
+    answer
+        .headers_mut()
+        .insert(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed);
+    allow_methods(&mut answer, METHODS);
+    answer
+}
+
+/// Tells browsers for a day which methods scripts may use.
+pub(super) fn allow_methods(answer: &mut Answer, methods: &'static str) {
     let fixed = [
-        (header::ALLOW, METHODS),
-        (header::ACCESS_CONTROL_ALLOW_METHODS, METHODS),
-        (header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS),
+        (header::ALLOW, methods),
+        (header::ACCESS_CONTROL_ALLOW_METHODS, methods),
         (header::ACCESS_CONTROL_MAX_AGE, "86400"),
     ];
     for (name, value) in fixed {
-        headers.insert(name, HeaderValue::from_static(value));
+        let value = HeaderValue::from_static(value);
+        answer.headers_mut().insert(name, value);
     }
-    answer
 }
 
 /// Answers differ by the datetime that is asked for.

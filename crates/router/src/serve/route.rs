@@ -44,6 +44,8 @@ pub(crate) enum Route {
         /// Whether the path asks for JSON.
         json: bool,
     },
+    /// `filters/…`: the lookup service, with what follows `filters`.
+    Filters(String),
     /// `/.well-known/mementomap`, whatever the root is.
     MementoMap(MapPart),
     /// `about`.
@@ -108,6 +110,7 @@ impl Route {
             Route::Prediction(_) => "prediction",
             Route::Explain { .. } => "explain",
             Route::MementoMap(_) => "mementomap",
+            Route::Filters(_) => "filters",
             Route::Root | Route::Holdings { .. } => "page",
             Route::Life | Route::LifeEvents => "life",
             Route::About => "about",
@@ -179,6 +182,10 @@ impl Route {
                     report,
                 })
             }
+            "filters" => Ok(Route::Filters(match &path["filters".len()..] {
+                "" => "/".to_owned(),
+                rest => rest.to_owned(),
+            })),
             "about" => Ok(Route::About),
             "monitor" => Ok(Route::Monitor),
             "" => Ok(Route::Root),
@@ -392,6 +399,12 @@ mod tests {
             (
                 "/prediction/json/http://example.com/a//b?c=d/e",
                 Route::Prediction(target(uri)),
+            ),
+            ("/filters", Route::Filters("/".to_owned())),
+            ("/filters/lookup", Route::Filters("/lookup".to_owned())),
+            (
+                "/filters/a/http://example.com/?b=c",
+                Route::Filters("/a/http://example.com/?b=c".to_owned()),
             ),
             ("/about", Route::About),
             ("/about/x", Route::About),

@@ -14,7 +14,7 @@ use waypost_router::{
 };
 
 #[path = "../../../../tests/http.rs"]
-mod http;
+pub(crate) mod http;
 
 pub(crate) use http::{Reply, ask};
 

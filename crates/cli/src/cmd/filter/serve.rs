@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueHint};
-use tokio::sync::Notify;
 use waypost_archive::filters::live::LiveOptions;
 use waypost_archive::filters::{
-    FilterServer, Holdings, HoldingsOptions, Service, ServiceOptions, check_id,
+    Catalogue as _, FilterServer, Holdings, HoldingsOptions, ServiceOptions, check_id,
 };
 use waypost_net::server::Limits;
 use waypost_report::count;
@@ -18,8 +17,7 @@ use super::store;
 use crate::args::{ThreadArgs, number, size};
 use crate::exit::Exit;
 use crate::hint::Hint;
-use crate::interrupt;
-use crate::listening::{access_log, listen};
+use crate::listening::{Listeners, Threads, access_log, until_stopped};
 use crate::printer::Printer;
 
 /// Serve lookups in the summaries of many archives
@@ -119,54 +117,39 @@ impl Serve {
                 true => ", writable",
                 false => "",
             };
+            let rate = archive.rate().map_or("unknown".to_owned(), percent);
             out.note(format_args!(
-                "{}: {} keys, false positives {}{writable}",
+                "{}: {} keys, false positives {rate}{writable}",
                 archive.id(),
-                count(archive.keys()),
-                percent(archive.rate())
+                archive.keys().map_or("unknown".to_owned(), count),
             ));
         }
         let options = ServiceOptions {
             most_bytes: usize::try_from(self.max_batch)?,
             time_limit: Duration::from_secs(self.time_limit.into()),
             batches: self.max_batches.into(),
+            ..ServiceOptions::default()
         };
-        let service = Service::new(Arc::new(holdings), options);
         let limits = Limits {
             connections: self.max_connections as usize,
             ..Limits::default()
         };
         let log = access_log(self.access_log.as_deref())?;
-        let server = Arc::new(FilterServer::new(service, limits, log));
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(threads)
-            .enable_all()
-            .build()
-            .context("cannot start threads")?;
-        let stop = Arc::new(Notify::new());
-        let stopped = Arc::clone(&stop);
-        interrupt::instead(move || stopped.notify_one());
-        runtime.block_on(async {
-            let listener = listen(self.listen).await?;
-            let metrics = match self.metrics {
-                Some(address) => Some(listen(address).await?),
-                None => None,
-            };
-            if let Some(metrics) = &metrics {
-                let address = metrics.local_addr()?;
-                out.note(format_args!("metrics on http://{address}/metrics"));
-            }
-            let address = listener.local_addr()?;
-            out.note(format_args!("listening on http://{address}/"));
+        let server = Arc::new(FilterServer::new(Arc::new(holdings), options, limits, log));
+        let threads = Threads {
+            workers: Some(threads),
+            blocking: None,
+        };
+        until_stopped(threads, out, async |stop| {
+            let listeners = Listeners::open(self.listen, self.metrics).await?;
+            listeners.announce(self.max_connections as usize, out)?;
             let messages = out.messages();
             let report = move |message: String| messages.note(message);
+            let Listeners { requests, metrics } = listeners;
             server
-                .run(listener, metrics, report, stop.notified())
+                .run(requests, metrics, report, stop.notified())
                 .await?;
-            anyhow::Ok(())
-        })?;
-        runtime.shutdown_background();
-        out.note("stopped");
-        Ok(Exit::Yes)
+            Ok(())
+        })
     }
 }

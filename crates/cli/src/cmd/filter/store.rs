@@ -110,6 +110,7 @@ mod with_redis {
             let summary = RemoteSummary {
                 summary: Arc::clone(&filter) as Arc<dyn Summary>,
                 state: Arc::new(move || filter.state()),
+                waits: true,
             };
             all.push((id, summary));
         }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueHint};
-use tokio::sync::Notify;
 use waypost_archive::{Collection, Embargo, Options, Server, Source};
 use waypost_index::input;
 use waypost_index::lookup::{BlockCache, Index};
@@ -17,8 +16,7 @@ use super::keys::KeyArgs;
 use crate::args::{ThreadArgs, number, size};
 use crate::exit::Exit;
 use crate::hint::Hint;
-use crate::interrupt;
-use crate::listening::{access_log, listen};
+use crate::listening::{Listeners, Threads, access_log, until_stopped};
 use crate::plural;
 use crate::printer::Printer;
 
@@ -112,40 +110,20 @@ impl Serve {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let threads = self.threads.start()?;
         let server = self.open(out)?;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
+        let threads = Threads {
             // Some may wait for the disk.
-            .worker_threads(threads + 2)
-            .max_blocking_threads(usize::from(self.max_queries) + 4)
-            .enable_all()
-            .build()
-            .context("cannot start threads")?;
-        let stop = Arc::new(Notify::new());
-        let stopped = Arc::clone(&stop);
-        interrupt::instead(move || stopped.notify_one());
-        runtime.block_on(async {
-            let listener = listen(self.listen).await?;
-            let metrics = match self.metrics {
-                Some(address) => Some(listen(address).await?),
-                None => None,
-            };
-            if let Some(metrics) = &metrics {
-                out.note(format_args!(
-                    "metrics on http://{}/metrics",
-                    metrics.local_addr()?
-                ));
-            }
-            out.note(format_args!(
-                "listening on http://{}/",
-                listener.local_addr()?
-            ));
+            workers: Some(threads + 2),
+            blocking: Some(usize::from(self.max_queries) + 4),
+        };
+        until_stopped(threads, out, async |stop| {
+            let listeners = Listeners::open(self.listen, self.metrics).await?;
+            listeners.announce(self.max_connections as usize, out)?;
             let messages = out.messages();
             let report = move |message: String| messages.note(message);
-            server.run(listener, metrics, report, stop.notified()).await;
-            anyhow::Ok(())
-        })?;
-        runtime.shutdown_background();
-        out.note("stopped");
-        Ok(Exit::Yes)
+            let Listeners { requests, metrics } = listeners;
+            server.run(requests, metrics, report, stop.notified()).await;
+            Ok(())
+        })
     }
 
     /// Opens the indexes.
