@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 
 use super::inputs::signal;
 use super::run;
@@ -117,11 +117,14 @@ fn what_cannot_be_served_is_refused() {
     assert_eq!(fs::read_to_string(at("a.cdxj")).unwrap(), LINE);
 }
 
-/// Starts a server with limits on open files. Returns it, its address and what it said before.
+type Said = std::io::Lines<BufReader<ChildStderr>>;
+
+/// Starts a server with limits on open files. Returns it, its address, what it said before, and what it
+/// says from then on.
 #[expect(clippy::zombie_processes, reason = "the caller waits")]
-fn limited(folder: &Path, soft: u32, hard: u32) -> (Child, String, Vec<String>) {
+fn limited(folder: &Path, soft: u32, hard: u32) -> (Child, String, Vec<String>, Said) {
     let program = assert_cmd::cargo::cargo_bin!("waypost");
-    let limits = format!("ulimit -Hn {hard}; ulimit -Sn {soft}; exec \"$@\"");
+    let limits = format!("ulimit -Sn {soft} && ulimit -Hn {hard} && exec \"$@\"");
     let mut server = Command::new("sh")
         .args(["-c", &limits, "sh"])
         .arg(program)
@@ -140,14 +143,19 @@ fn limited(folder: &Path, soft: u32, hard: u32) -> (Child, String, Vec<String>) 
     }
     let address = said.pop().unwrap();
     let address = address.trim_start_matches("listening on http://");
-    (server, address.trim_end_matches('/').to_owned(), said)
+    (
+        server,
+        address.trim_end_matches('/').to_owned(),
+        said,
+        lines,
+    )
 }
 
 #[test]
 fn a_server_uses_all_open_files_that_it_may_have_and_never_more() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.cdxj"), LINE).unwrap();
-    let (mut server, _, said) = limited(folder.path(), 256, 16_384);
+    let (mut server, _, said, _lines) = limited(folder.path(), 256, 16_384);
     let limits = fs::read_to_string(format!("/proc/{}/limits", server.id())).unwrap();
     let line = limits
         .lines()
@@ -161,7 +169,7 @@ fn a_server_uses_all_open_files_that_it_may_have_and_never_more() {
     signal(&server, "-TERM");
     server.wait().unwrap();
 
-    let (mut server, address, said) = limited(folder.path(), 100, 100);
+    let (mut server, address, said, _lines) = limited(folder.path(), 100, 100);
     let note = "at most 50 connections, because the system allows 100 open files";
     assert!(said.iter().any(|line| line.starts_with(note)), "{said:?}");
     // More connections than it can have: those that it accepted are answered.
