@@ -121,7 +121,6 @@ type Said = std::io::Lines<BufReader<ChildStderr>>;
 
 /// Starts a server with limits on open files. Returns it, its address, what it said before, and what it
 /// says from then on.
-#[expect(clippy::zombie_processes, reason = "the caller waits")]
 fn limited(folder: &Path, soft: u32, hard: u32) -> (Child, String, Vec<String>, Said) {
     let program = assert_cmd::cargo::cargo_bin!("waypost");
     let limits = format!("ulimit -Sn {soft} && ulimit -Hn {hard} && exec \"$@\"");
