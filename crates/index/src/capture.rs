@@ -223,9 +223,19 @@ pub struct Capture<'a> {
     /// The offset of the JSON in the line, if there is any.
     json: Option<usize>,
     columns: Vec<(&'static str, &'a [u8])>,
+    /// The fields in the JSON of the lines before.
+    pub(crate) order: json::Order<Option<Field>>,
 }
 
 impl<'a> Capture<'a> {
+    /// Creates an empty capture that is used for many lines.
+    pub(crate) fn reused() -> Capture<'a> {
+        Capture {
+            order: json::Order::remembering(),
+            ..Capture::empty()
+        }
+    }
+
     /// Creates an empty capture.
     pub(crate) fn empty() -> Capture<'a> {
         Capture {
@@ -237,6 +247,7 @@ impl<'a> Capture<'a> {
             escaped: Fields::NONE,
             json: None,
             columns: Vec::new(),
+            order: json::Order::default(),
         }
     }
 

@@ -44,6 +44,90 @@ pub enum Next {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotJson;
 
+/// The members of the lines before, in their order.
+///
+/// All lines of an index were written by the same tool, so the members of a line are nearly always
+/// those of the line before. One comparison then recognises the name, its colon and the quote after
+/// it, and what the name means is already known.
+#[derive(Clone, Debug)]
+pub(crate) struct Order<T> {
+    expected: Vec<Expected<T>>,
+    /// The most members that are remembered.
+    most: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Expected<T> {
+    /// The first bytes of `"name": "`, and which of them there are.
+    word: u128,
+    mask: u128,
+    /// The others.
+    rest: [u8; 16],
+    length: usize,
+    meaning: T,
+}
+
+impl<T> Default for Order<T> {
+    /// Remembers nothing.
+    fn default() -> Order<T> {
+        Order {
+            expected: Vec::new(),
+            most: 0,
+        }
+    }
+}
+
+impl<T: Copy> Order<T> {
+    /// Remembers the members of lines.
+    pub(crate) fn remembering() -> Order<T> {
+        Order {
+            expected: Vec::new(),
+            most: 24,
+        }
+    }
+
+    /// If the string after the expected name starts here: what the name means, and the offset of the
+    /// string after its quote.
+    #[inline(always)]
+    fn find(&self, number: usize, object: &[u8], at: usize) -> Option<(T, usize)> {
+        let expected = self.expected.get(number)?;
+        let start = object.get(at..)?.first_chunk::<16>()?;
+        if (u128::from_le_bytes(*start) ^ expected.word) & expected.mask != 0 {
+            return None;
+        }
+        let after = at + expected.length;
+        if expected.length > 16
+            && object.get(at + 16..after) != Some(&expected.rest[..expected.length - 16])
+        {
+            return None;
+        }
+        Some((expected.meaning, after))
+    }
+
+    /// Remembers a name, its colon and the quote after it.
+    fn learn(&mut self, number: usize, text: &[u8], meaning: T) {
+        if number >= self.most || number > self.expected.len() || text.len() > 32 {
+            return;
+        }
+        let (mut start, mut mask, mut rest) = ([0; 16], [0; 16], [0; 16]);
+        let here = text.len().min(16);
+        start[..here].copy_from_slice(&text[..here]);
+        mask[..here].fill(0xff);
+        rest[..text.len() - here].copy_from_slice(&text[here..]);
+        let expected = Expected {
+            word: u128::from_le_bytes(start),
+            mask: u128::from_le_bytes(mask),
+            rest,
+            length: text.len(),
+            meaning,
+        };
+        match self.expected.get_mut(number) {
+            Some(known) => *known = expected,
+            None => self.expected.push(expected),
+        }
+    }
+}
+
 /// Visits the members of `object` in order. Names are passed as written, without their quotes. With
 /// `whole`, the object is checked to its end even after [`Next::Enough`], and accepted only if
 /// `serde_json` would accept it (except that strings may contain bytes that are not UTF-8, which
@@ -51,7 +135,20 @@ pub struct NotJson;
 pub fn members<'a>(
     object: &'a [u8],
     whole: bool,
-    mut visit: impl FnMut(&'a [u8], Raw<'a>) -> Next,
+    visit: impl FnMut(&'a [u8], Raw<'a>) -> Next,
+) -> Result<(), NotJson> {
+    members_in(object, whole, &mut Order::default(), |name| name, visit)
+}
+
+/// The same for objects whose members are usually in the same `order`. Instead of the names, what
+/// they mean is passed.
+#[inline]
+pub(crate) fn members_in<'a, T: Copy>(
+    object: &'a [u8],
+    whole: bool,
+    order: &mut Order<T>,
+    meaning: impl Fn(&'a [u8]) -> T,
+    mut visit: impl FnMut(T, Raw<'a>) -> Next,
 ) -> Result<(), NotJson> {
     let mut at = space(object, 0);
     if object.get(at) != Some(&b'{') {
@@ -63,28 +160,44 @@ pub fn members<'a>(
         slowly(object)?;
     }
     let mut wanted = true;
+    let mut number = 0;
     at = space(object, at + 1);
     if object.get(at) == Some(&b'}') {
         return end(object, at + 1);
     }
     loop {
-        if object.get(at) != Some(&b'"') {
-            return Err(NotJson);
-        }
-        let (name, name_kind, after) = string(object, at + 1)?;
-        if whole && name_kind == Kind::Escaped {
-            decode(name)?;
-        }
-        at = space(object, after);
-        if object.get(at) != Some(&b':') {
-            return Err(NotJson);
-        }
-        at = space(object, at + 1);
-        let (raw, after) = value(object, at)?;
+        let (meant, raw, after) = match order.find(number, object, at) {
+            Some((meant, at)) => {
+                let (bytes, kind, after) = string(object, at)?;
+                (meant, Raw { bytes, kind }, after)
+            }
+            None => {
+                let start = at;
+                if object.get(at) != Some(&b'"') {
+                    return Err(NotJson);
+                }
+                let (name, name_kind, after) = string(object, at + 1)?;
+                if whole && name_kind == Kind::Escaped {
+                    decode(name)?;
+                }
+                at = space(object, after);
+                if object.get(at) != Some(&b':') {
+                    return Err(NotJson);
+                }
+                at = space(object, at + 1);
+                let meant = meaning(name);
+                if object.get(at) == Some(&b'"') {
+                    order.learn(number, &object[start..=at], meant);
+                }
+                let (raw, after) = value(object, at)?;
+                (meant, raw, after)
+            }
+        };
+        number += 1;
         if whole {
             check(raw)?;
         }
-        if wanted && visit(name, raw) == Next::Enough {
+        if wanted && visit(meant, raw) == Next::Enough {
             if !whole {
                 return Ok(());
             }
@@ -369,6 +482,28 @@ mod tests {
             "{\"a\\x\":1}",
         ] {
             assert_eq!(scan(bad.as_bytes(), true), Err(NotJson), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn remembered_members_change_nothing(
+            lines in prop::collection::vec(
+                "\\{(\"(url|mime|mime-detected|a-name-that-is-too-long-to-be-remembered|n\\\\u00e9)\" ?: ?(\"[a-z]{0,20}\"|\"\\\\\"\"|200|null|\\{\\}|x), ?){0,4}\"end\": ?(\"[a-z]{0,30}\"|1)\\}?",
+                1..12,
+            ),
+            whole: bool,
+        ) {
+            let mut order = Order::remembering();
+            for line in &lines {
+                let mut found = Pairs::new();
+                let read = members_in(line.as_bytes(), whole, &mut order, |name| name, |name, raw| {
+                    found.push((name.to_vec(), text(raw).map(Cow::into_owned)));
+                    Next::More
+                });
+                let expected = scan(line.as_bytes(), whole);
+                prop_assert_eq!(read.map(|()| found), expected, "{}", line);
+            }
         }
     }
 

@@ -297,8 +297,9 @@ fn read_json(capture: &mut Capture<'_>, at: usize, wanted: Fields, whole: bool) 
         return Ok(());
     }
     let mut seen = Fields::NONE;
-    json::members(object, whole, |name, raw| {
-        if let Some(field) = Field::of_json(name)
+    let mut order = std::mem::take(&mut capture.order);
+    let read = json::members_in(object, whole, &mut order, Field::of_json, |field, raw| {
+        if let Some(field) = field
             && wanted.contains(field)
         {
             capture.set_raw(field, raw);
@@ -308,8 +309,9 @@ fn read_json(capture: &mut Capture<'_>, at: usize, wanted: Fields, whole: bool) 
             }
         }
         Next::More
-    })
-    .map_err(|_| Bad::Json)?;
+    });
+    capture.order = order;
+    read.map_err(|_| Bad::Json)?;
     match capture.raw(Field::Url) {
         Some(url) if !web::can_be_url(url) => Err(Bad::Url),
         _ => Ok(()),

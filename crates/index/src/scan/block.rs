@@ -70,7 +70,7 @@ pub(super) fn read<J: Job>(
     // NULs are searched together with newlines: another pass would double the cost.
     let mut nul = false;
     let mut shapes = ShapeCount::default();
-    let mut capture = Capture::empty();
+    let mut capture = Capture::reused();
     let mut start = 0;
     let mut number = 0;
     for end in memchr::memchr2_iter(b'\n', 0, bytes).chain(
