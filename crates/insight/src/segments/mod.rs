@@ -22,6 +22,8 @@
 //! | [`predict`](mod@predict) | how well the best segments of one property stand for another |
 //! | [`overlap`](mod@overlap) | what two crawls have in common |
 
+mod block;
+mod cells;
 pub mod counts;
 pub mod location;
 mod names;

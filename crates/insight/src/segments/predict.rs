@@ -67,56 +67,49 @@ pub struct Recommendation {
 /// Predicts each of the `targets` from each of the `bases` with 1 to `most` segments. A property does
 /// not predict itself.
 pub fn predict(bases: &[&Ranking], targets: &[&Ranking], most: usize, scale: Scale) -> Prediction {
-    let mut rows = Vec::new();
-    let mut means = Vec::new();
+    let (mut rows, mut means) = (Vec::new(), Vec::<Basis>::new());
+    let mut best: Option<(f64, Recommendation)> = None;
     for basis in bases {
-        let before = rows.len();
-        for target in targets {
-            if target.property == basis.property {
-                continue;
-            }
-            let cells = cells(basis, target, most, scale);
-            let (mean, deviation) = mean_and_deviation(&cells);
-            rows.push(PredictionRow {
-                basis: basis.property.clone(),
-                target: target.property.clone(),
-                cells,
-                mean,
-                deviation,
-            });
-        }
-        let all: Vec<f64> = rows[before..]
+        let others = targets
             .iter()
-            .flat_map(|row| row.cells.clone())
+            .filter(|target| target.property != basis.property);
+        let of_basis: Vec<PredictionRow> = others
+            .map(|target| row(basis, target, most, scale))
             .collect();
-        if !all.is_empty() {
-            let (mean, deviation) = mean_and_deviation(&all);
-            means.push(Basis {
-                property: basis.property.clone(),
-                mean,
-                deviation,
-            });
+        if of_basis.is_empty() {
+            continue;
         }
+        let cells: Vec<f64> = of_basis.iter().flat_map(|row| row.cells.clone()).collect();
+        let (mean, deviation) = mean_and_deviation(&cells);
+        // The first of equal ones.
+        if best.as_ref().map_or(!mean.is_nan(), |best| mean > best.0) {
+            best = recommend(basis, &column_means(&of_basis)).map(|advice| (mean, advice));
+        }
+        means.push(Basis {
+            property: basis.property.clone(),
+            mean,
+            deviation,
+        });
+        rows.extend(of_basis);
     }
-    let columns = column_means(&rows);
-    let recommendation = recommend(bases, &rows, &means);
     Prediction {
+        columns: column_means(&rows),
         rows,
         bases: means,
-        columns,
-        recommendation,
+        recommendation: best.map(|(_, advice)| advice),
     }
 }
 
-/// The percentile in `target` of the mean of its correlations over the best 1, 2, … segments of `basis`.
-fn cells(basis: &Ranking, target: &Ranking, most: usize, scale: Scale) -> Vec<f64> {
+/// The percentiles in `target` of the means of its correlations over the best 1, 2, … segments of
+/// `basis`.
+fn row(basis: &Ranking, target: &Ranking, most: usize, scale: Scale) -> PredictionRow {
     let all = target.coefficients();
     let of_target = |name: &String| -> Option<f64> {
         let at = target.segments.iter().position(|segment| segment == name)?;
         Some(target.with_whole[at].r).filter(|r| !r.is_nan())
     };
     let (mut sum, mut count) = (0.0, 0.0);
-    basis
+    let cells: Vec<f64> = basis
         .order
         .iter()
         .take(most)
@@ -125,60 +118,50 @@ fn cells(basis: &Ranking, target: &Ranking, most: usize, scale: Scale) -> Vec<f6
                 sum += r;
                 count += 1.0;
             }
-            let mean = sum / count;
             match scale {
-                Scale::Rank => percentile::rank_of(&all, mean),
-                Scale::Range => percentile::position_in_range(&all, mean),
+                Scale::Rank => percentile::rank_of(&all, sum / count),
+                Scale::Range => percentile::position_in_range(&all, sum / count),
             }
         })
-        .collect()
+        .collect();
+    let (mean, deviation) = mean_and_deviation(&cells);
+    PredictionRow {
+        basis: basis.property.clone(),
+        target: target.property.clone(),
+        cells,
+        mean,
+        deviation,
+    }
 }
 
+/// The mean of each column: of one number of segments.
 fn column_means(rows: &[PredictionRow]) -> Vec<f64> {
     let columns = rows.iter().map(|row| row.cells.len()).max().unwrap_or(0);
+    let column = |at: usize| {
+        rows.iter()
+            .filter_map(move |row| row.cells.get(at).copied())
+    };
     (0..columns)
-        .map(|column| {
-            let cells: Vec<f64> = rows
-                .iter()
-                .filter_map(|row| row.cells.get(column).copied())
-                .collect();
-            mean_and_deviation(&cells).0
-        })
+        .map(|at| mean_and_deviation(&column(at).collect::<Vec<f64>>()).0)
         .collect()
 }
 
-fn recommend(
-    bases: &[&Ranking],
-    rows: &[PredictionRow],
-    means: &[Basis],
-) -> Option<Recommendation> {
-    let best = means
-        .iter()
-        .filter(|basis| !basis.mean.is_nan())
-        // The first of equal ones.
-        .reduce(|best, basis| if basis.mean > best.mean { basis } else { best })?;
-    let ranking = bases
-        .iter()
-        .find(|ranking| ranking.property == best.property)?;
-    let rows: Vec<PredictionRow> = rows
-        .iter()
-        .filter(|row| row.basis == best.property)
-        .cloned()
-        .collect();
-    let columns = column_means(&rows);
-    let number = (0..columns.len()).reduce(|best, column| {
-        if columns[column] > columns[best] {
-            column
+/// What to download if this basis is trusted.
+fn recommend(basis: &Ranking, columns: &[f64]) -> Option<Recommendation> {
+    let better = |best: usize, at: usize| {
+        if columns[at] > columns[best] {
+            at
         } else {
             best
         }
-    })? + 1;
+    };
+    let number = (0..columns.len()).reduce(better)? + 1;
     // One segment may be bad by accident, so the second is named, too.
-    let segments = ranking.order.iter().take(number.max(2));
+    let segments = basis.order.iter().take(number.max(2));
     Some(Recommendation {
-        property: best.property.clone(),
+        property: basis.property.clone(),
         number,
-        segments: segments.map(|&at| ranking.segments[at].clone()).collect(),
+        segments: segments.map(|&at| basis.segments[at].clone()).collect(),
     })
 }
 
@@ -234,17 +217,18 @@ mod tests {
                 3.7,
             ),
         ];
-        for (cells, mean, deviation) in rows {
+        let check = |cells: &[f64], mean: f64, deviation: f64| {
             let ours = mean_and_deviation(cells);
             assert!((ours.0 - mean).abs() < 0.06, "{ours:?} {mean}");
             assert!((ours.1 - deviation).abs() < 0.06, "{ours:?} {deviation}");
+        };
+        for (cells, mean, deviation) in rows {
+            check(cells, mean, deviation);
         }
         for (pair, (mean, deviation)) in rows.chunks(2).zip([(54.6, 6.6), (51.3, 8.8), (66.1, 5.1)])
         {
             let cells: Vec<f64> = pair.iter().flat_map(|row| row.0.iter().copied()).collect();
-            let ours = mean_and_deviation(&cells);
-            assert!((ours.0 - mean).abs() < 0.06, "{ours:?} {mean}");
-            assert!((ours.1 - deviation).abs() < 0.06, "{ours:?} {deviation}");
+            check(&cells, mean, deviation);
         }
     }
 }

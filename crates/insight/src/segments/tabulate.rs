@@ -1,13 +1,13 @@
 //! Counts properties by segment, in one pass over an index.
 //!
-//! Partials number the segments and values that occur in them, so that a capture costs a lookup for
-//! each property; numbers are translated when partials merge. Counts that exceed the memory are
-//! spilled in sorted runs. The table is written from the runs, so its size is limited by nothing.
+//! The captures of a block become a list of numbers, which are counted when the block is merged: see
+//! [`Block`]. Counts that exceed the memory are spilled in sorted runs. The table is written from the
+//! runs, so its size is limited by nothing.
 
 use std::collections::{BTreeSet, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use waypost_index::rejects::RejectsFile;
 use waypost_index::scan::{self, At, Job, Outcome};
@@ -16,9 +16,11 @@ use waypost_io::partial::RowBlock;
 use waypost_io::partial::{Decoder, Encoder, Runs, Spill, push_number, take_number};
 use waypost_io::{Error, ErrorKind, Phase, Progress, Resources, Result, Source};
 
-use super::location::{Location, Subset, natural_order};
+use super::block::{Block, Memory, Whole};
+use super::cells::Cells;
+use super::location::{Subset, natural_order};
 use super::names::Names;
-use super::property::{Property, least_of_class, length_class};
+use super::property::{Property, least_of_class};
 use super::table::{Header, Segment, TableWriter};
 
 /// What to count.
@@ -204,26 +206,6 @@ fn split_key(key: &[u8]) -> Result<(&[u8], &[u8])> {
     Ok((&key[..nul], &key[nul + 1..]))
 }
 
-/// Hashes a number that is already well distributed.
-#[derive(Default)]
-struct NumberHasher(u64);
-
-impl Hasher for NumberHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _: &[u8]) {}
-
-    fn write_u64(&mut self, number: u64) {
-        let mixed = (number ^ (number >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = mixed ^ (mixed >> 29);
-    }
-}
-
-/// Counts by segment, in the upper half of the number, and value, in the lower.
-type Cells = HashMap<u64, u64, BuildHasherDefault<NumberHasher>>;
-
 /// The job of a scan that counts properties by segment.
 pub struct Tabulating {
     properties: Vec<Property>,
@@ -231,6 +213,10 @@ pub struct Tabulating {
     /// Bytes of counts of a property that stay in memory.
     share: usize,
     spill: Arc<Spill>,
+    /// What workers remember, while they do not use it.
+    memories: Mutex<Vec<Memory>>,
+    /// The number of the next whole: see [`Partial::number`].
+    next: AtomicU64,
 }
 
 /// The counts of some captures.
@@ -243,14 +229,48 @@ pub struct Partial {
     without: u64,
     counted: u64,
     tables: Vec<PropertyCells>,
-    buffer: Vec<u8>,
+    /// Identifies the numbers of names; they change when names are moved to runs.
+    number: u64,
+    /// Captures that are not in the counts yet.
+    block: Option<Block>,
 }
 
+#[derive(Default)]
 struct PropertyCells {
     values: Names,
     cells: Cells,
     /// What exceeded the memory.
     runs: Option<Runs>,
+}
+
+impl Whole for Partial {
+    fn segment(&mut self, name: &[u8], crawl: Option<&[u8]>) -> u32 {
+        if let Some(crawl) = crawl
+            && !self.crawls.contains(crawl)
+        {
+            self.crawls.insert(crawl.to_vec());
+        }
+        let number = self.segments.number(name);
+        if number as usize == self.subsets.len() {
+            self.subsets.push([0; Subset::COUNT]);
+        }
+        number
+    }
+
+    fn subsets(&mut self, segment: u32, counts: &[u64; Subset::COUNT]) {
+        for (sum, count) in self.subsets[segment as usize].iter_mut().zip(counts) {
+            *sum += count;
+        }
+    }
+
+    fn value(&mut self, property: usize, name: &[u8]) -> u32 {
+        self.tables[property].values.number(name)
+    }
+
+    #[inline]
+    fn count(&mut self, property: usize, value: u32, segment: u32) {
+        self.tables[property].cells.add(value, segment, 1);
+    }
 }
 
 impl Tabulating {
@@ -265,7 +285,54 @@ impl Tabulating {
             spill: Spill::new(&resources.temporary),
             properties,
             subset,
+            memories: Mutex::default(),
+            next: AtomicU64::new(1),
         }
+    }
+
+    fn next_number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn new_block(&self) -> Block {
+        let remembered = self.memories.lock().ok().and_then(|mut all| all.pop());
+        Block::new(remembered.unwrap_or_default(), self.properties.len())
+    }
+
+    fn new_table(&self) -> PropertyCells {
+        PropertyCells {
+            cells: Cells::new(self.share / 4),
+            ..PropertyCells::default()
+        }
+    }
+
+    /// Counts the captures of a block.
+    fn settle(&self, partial: &mut Partial, block: Option<Block>) -> Result<()> {
+        let Some(block) = block else {
+            return Ok(());
+        };
+        partial.counted += block.counted;
+        partial.without += block.without;
+        partial
+            .tables
+            .resize_with(self.properties.len(), || self.new_table());
+        let number = partial.number;
+        let memory = block.add_to(partial, number, &self.properties);
+        if let Ok(mut all) = self.memories.lock() {
+            all.push(memory);
+        }
+        self.spill_large(partial)
+    }
+
+    /// Moves the counts of properties that take too much memory to their runs.
+    fn spill_large(&self, partial: &mut Partial) -> Result<()> {
+        for at in 0..partial.tables.len() {
+            let table = &partial.tables[at];
+            if table.cells.size() + table.values.size() > self.share / 2 {
+                self.flush(at, partial)?;
+            }
+        }
+        Ok(())
     }
 
     /// Moves the counts of a property to its runs.
@@ -274,28 +341,65 @@ impl Tabulating {
         let is_length = self.properties[at] == Property::Length;
         let mut run = Runs::new(self.share / 2, &self.spill);
         let (mut key, mut payload) = (Vec::new(), Vec::new());
-        for (&cell, &count) in &table.cells {
+        for (value, segment, count) in table.cells.iter() {
             key.clear();
             payload.clear();
-            let value = cell as u32;
             if is_length {
                 key.extend_from_slice(least_of_class(value).to_string().as_bytes());
             } else {
                 key.extend_from_slice(table.values.get(value as usize));
             }
             key.push(0);
-            key.extend_from_slice(partial.segments.get((cell >> 32) as usize));
+            key.extend_from_slice(partial.segments.get(segment as usize));
             push_number(&mut payload, count);
             run.push(&key, &payload);
         }
         run.seal()?;
-        match &mut table.runs {
+        let mut empty = self.new_table();
+        empty.runs = table.runs.take();
+        match &mut empty.runs {
             Some(runs) => runs.merge(run)?,
             none => *none = Some(run),
         }
-        table.cells = Cells::default();
-        table.values = Names::default();
+        *table = empty;
+        partial.number = self.next_number();
         Ok(())
+    }
+
+    /// The bytes of a partial without its block.
+    fn encode(&self, partial: &Partial) -> Result<Vec<u8>> {
+        let mut out = Encoder::new("segments", 1);
+        out.number(partial.without);
+        out.number(partial.counted);
+        out.number(partial.crawls.len() as u64);
+        partial.crawls.iter().for_each(|crawl| out.text(crawl));
+        out.number(partial.segments.len() as u64);
+        for (name, counts) in partial.segments.iter().zip(&partial.subsets) {
+            out.text(name);
+            counts.iter().for_each(|count| out.number(*count));
+        }
+        let none = PropertyCells::default();
+        for at in 0..self.properties.len() {
+            let table = partial.tables.get(at).unwrap_or(&none);
+            out.number(table.values.len() as u64);
+            table.values.iter().for_each(|value| out.text(value));
+            let mut cells: Vec<(u64, u64)> = table
+                .cells
+                .iter()
+                .map(|(value, segment, n)| (u64::from(segment) << 32 | u64::from(value), n))
+                .collect();
+            cells.sort_unstable();
+            out.number(cells.len() as u64);
+            for (cell, count) in cells {
+                out.number(cell);
+                out.number(count);
+            }
+            out.number(u64::from(table.runs.is_some()));
+            if let Some(runs) = &table.runs {
+                runs.encode(&mut out)?;
+            }
+        }
+        Ok(out.finish())
     }
 
     /// The counts of a merged partial.
@@ -303,6 +407,11 @@ impl Tabulating {
     /// # Errors
     /// If a temporary file cannot be written.
     pub fn finish(&self, mut partial: Partial) -> Result<Counted> {
+        let block = partial.block.take();
+        self.settle(&mut partial, block)?;
+        partial
+            .tables
+            .resize_with(self.properties.len(), || self.new_table());
         let mut tables = Vec::new();
         for (at, property) in self.properties.iter().enumerate() {
             self.flush(at, &mut partial)?;
@@ -352,83 +461,41 @@ impl Job for Tabulating {
             subsets: Vec::new(),
             without: 0,
             counted: 0,
-            tables: self
-                .properties
-                .iter()
-                .map(|_| PropertyCells {
-                    values: Names::default(),
-                    cells: Cells::default(),
-                    runs: None,
-                })
-                .collect(),
-            buffer: Vec::new(),
+            tables: Vec::new(),
+            number: self.next_number(),
+            block: None,
         }
     }
 
+    #[inline]
     fn add(&self, partial: &mut Partial, capture: &Capture<'_>, _: At) {
-        let filename = capture.text(Field::Filename).unwrap_or_default();
-        let location = Location::of(&filename);
-        // The name is written to a text file that is read by lines and words.
-        let segment = location.segment.filter(|segment| {
-            std::str::from_utf8(segment)
-                .is_ok_and(|name| !name.contains(|c: char| c.is_whitespace() || c.is_control()))
-        });
-        let Some(segment) = segment else {
-            partial.without += 1;
-            return;
-        };
-        let segment = partial.segments.number(segment) as usize;
-        if segment == partial.subsets.len() {
-            partial.subsets.push([0; Subset::COUNT]);
-            let crawl = location.crawl.unwrap_or_default();
-            if !crawl.is_empty() && !crawl.iter().any(|byte| byte.is_ascii_whitespace()) {
-                partial.crawls.insert(crawl.to_vec());
-            }
-        }
-        // Where the name does not say, the status does.
-        let subset = location.subset.unwrap_or(match capture.status() {
-            Some(200) => Subset::Warc,
-            _ => Subset::CrawlDiagnostics,
-        });
-        partial.subsets[segment][subset as usize] += 1;
-        if self.subset.is_some_and(|wanted| wanted != subset) {
-            return;
-        }
-        partial.counted += 1;
-        for (property, table) in self.properties.iter().zip(&mut partial.tables) {
-            let value = if *property == Property::Length {
-                capture.number(Field::Length).map(length_class)
-            } else {
-                property
-                    .value(capture, &mut partial.buffer)
-                    .map(|value| table.values.number(value))
-            };
-            if let Some(value) = value {
-                let cell = (segment as u64) << 32 | u64::from(value);
-                *table.cells.entry(cell).or_default() += 1;
-            }
-        }
+        let block = partial.block.get_or_insert_with(|| self.new_block());
+        block.add(capture, &self.properties, self.subset);
     }
 
-    fn merge(&self, earlier: &mut Partial, later: Partial, _: At) -> Result<()> {
+    fn merge(&self, earlier: &mut Partial, mut later: Partial, _: At) -> Result<()> {
+        let (own, block) = (earlier.block.take(), later.block.take());
+        self.settle(earlier, own)?;
+        self.settle(earlier, block)?;
         earlier.without += later.without;
         earlier.counted += later.counted;
         earlier.crawls.extend(later.crawls);
-        let segments: Vec<u64> = later
+        let segments: Vec<u32> = later
             .segments
             .iter()
             .zip(&later.subsets)
             .map(|(name, counts)| {
-                let number = earlier.segments.number(name) as usize;
-                if number == earlier.subsets.len() {
-                    earlier.subsets.push([0; Subset::COUNT]);
-                }
-                for (sum, count) in earlier.subsets[number].iter_mut().zip(counts) {
-                    *sum += count;
-                }
-                number as u64
+                let number = earlier.segment(name, None);
+                earlier.subsets(number, counts);
+                number
             })
             .collect();
+        if later.tables.is_empty() {
+            return Ok(());
+        }
+        earlier
+            .tables
+            .resize_with(self.properties.len(), || self.new_table());
         for (at, table) in later.tables.into_iter().enumerate() {
             let into = &mut earlier.tables[at];
             let is_length = self.properties[at] == Property::Length;
@@ -437,15 +504,13 @@ impl Job for Tabulating {
                 .iter()
                 .map(|value| into.values.number(value))
                 .collect();
-            for (cell, count) in table.cells {
-                let value = cell as u32;
+            for (value, segment, count) in table.cells.iter() {
                 let value = if is_length {
                     value
                 } else {
                     values[value as usize]
                 };
-                let cell = segments[(cell >> 32) as usize] << 32 | u64::from(value);
-                *into.cells.entry(cell).or_default() += count;
+                into.cells.add(value, segments[segment as usize], count);
             }
             if let Some(runs) = table.runs {
                 match &mut into.runs {
@@ -453,41 +518,17 @@ impl Job for Tabulating {
                     none => *none = Some(runs),
                 }
             }
-            // Entries of the map, which is rarely more than half full.
-            if into.cells.capacity() * 17 + into.values.size() > self.share / 2 {
-                self.flush(at, earlier)?;
-            }
         }
-        Ok(())
+        self.spill_large(earlier)
     }
 
     fn to_bytes(&self, partial: &Partial) -> Result<Vec<u8>> {
-        let mut out = Encoder::new("segments", 1);
-        out.number(partial.without);
-        out.number(partial.counted);
-        out.number(partial.crawls.len() as u64);
-        partial.crawls.iter().for_each(|crawl| out.text(crawl));
-        out.number(partial.segments.len() as u64);
-        for (name, counts) in partial.segments.iter().zip(&partial.subsets) {
-            out.text(name);
-            counts.iter().for_each(|count| out.number(*count));
-        }
-        for table in &partial.tables {
-            out.number(table.values.len() as u64);
-            table.values.iter().for_each(|value| out.text(value));
-            let mut cells: Vec<(u64, u64)> = table.cells.iter().map(|(&c, &n)| (c, n)).collect();
-            cells.sort_unstable();
-            out.number(cells.len() as u64);
-            for (cell, count) in cells {
-                out.number(cell);
-                out.number(count);
-            }
-            out.number(u64::from(table.runs.is_some()));
-            if let Some(runs) = &table.runs {
-                runs.encode(&mut out)?;
-            }
-        }
-        Ok(out.finish())
+        let Some(block) = &partial.block else {
+            return self.encode(partial);
+        };
+        let mut whole = self.from_bytes(&self.encode(partial)?)?;
+        self.settle(&mut whole, Some(block.clone()))?;
+        self.encode(&whole)
     }
 
     fn from_bytes(&self, bytes: &[u8]) -> Result<Partial> {
@@ -508,7 +549,8 @@ impl Job for Tabulating {
             }
             partial.subsets.push(counts);
         }
-        for (table, property) in partial.tables.iter_mut().zip(&self.properties) {
+        for property in &self.properties {
+            let mut table = self.new_table();
             for number in 0..from.count()? {
                 if table.values.number(from.text()?) as usize != number {
                     return Err(damaged());
@@ -521,11 +563,12 @@ impl Job for Tabulating {
                 if !is_known || (cell >> 32) as usize >= partial.segments.len() {
                     return Err(damaged());
                 }
-                table.cells.insert(cell, count);
+                table.cells.add(cell as u32, (cell >> 32) as u32, count);
             }
             if from.number()? == 1 {
                 table.runs = Some(Runs::new(self.share / 2, &self.spill).decode(&mut from)?);
             }
+            partial.tables.push(table);
         }
         from.finish()?;
         Ok(partial)
