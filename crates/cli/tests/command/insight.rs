@@ -48,6 +48,37 @@ fn segments_of_an_index_on_the_web_give_the_same_table() {
 }
 
 #[test]
+fn a_report_of_the_best_segments_takes_existing_tables_instead_of_the_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("crawl.segments");
+    let table = table.to_str().unwrap();
+    let index = example("segments.cdxj");
+    let index = index.to_str().unwrap();
+    let made = run(&["segments", "tabulate", index, "-o", table], b"");
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    for by in ["language", "mime"] {
+        let words = [
+            "lastmod", "report", index, index, "--proxy", "2", "--by", by, "--format", "json",
+        ];
+        let tabulated = run(&words, b"");
+        let from_tables = run(&[&words[..], &["--tables", table, table]].concat(), b"");
+        assert_eq!(from_tables.code, 0, "{}", from_tables.stderr);
+        assert_eq!(from_tables.stdout, tabulated.stdout);
+    }
+    let lacking = [
+        "lastmod", "report", index, "--proxy", "2", "--by", "tld", "--tables", table,
+    ];
+    let lacking = run(&lacking, b"");
+    assert_eq!(lacking.code, 2);
+    assert!(
+        lacking.stderr.contains("no property tld in this table")
+            && lacking.stderr.contains("\nhint: make it with"),
+        "{}",
+        lacking.stderr
+    );
+}
+
+#[test]
 fn what_cannot_be_ranked_dated_or_reported_is_an_error_with_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
@@ -80,6 +111,18 @@ fn what_cannot_be_ranked_dated_or_reported_is_an_error_with_a_hint() {
         vec!["lastmod", "add", &small, "--from", &small, "-o", &at("y")],
         vec!["lastmod", "report", &small],
         vec!["lastmod", "report", &small, "--proxy", "2"],
+        vec![
+            "lastmod", "report", &small, &small, "--proxy", "2", "--tables", &counts,
+        ],
+        vec![
+            "lastmod",
+            "report",
+            &small,
+            "--proxy",
+            "2",
+            "--tables",
+            &at("none"),
+        ],
     ] {
         let failed = run(&words, b"");
         assert_eq!(failed.code, 2, "{words:?}: {}", failed.stdout);

@@ -72,6 +72,11 @@ impl Anomaly {
         self.count as f64 / self.of_year as f64
     }
 
+    /// Its year.
+    pub fn year(&self) -> i32 {
+        Date::of_unix(self.time).year
+    }
+
     /// The ratio to the next.
     pub fn ratio(&self) -> f64 {
         self.count as f64 / self.next.max(1) as f64

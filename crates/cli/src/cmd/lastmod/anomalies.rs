@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -19,7 +20,7 @@ use crate::remote::RemoteArgs;
 /// 10,000 seconds of the years concerned and of those around them.
 #[derive(Args)]
 #[command(after_help = "Example:\n\
-    \x20 waypost lastmod anomalies odd.cdxj\n\
+    \x20 waypost lastmod anomalies odd.cdxj --html odd.html\n\
     \n\
     Exit code 1: nothing was found.")]
 pub(crate) struct AnomaliesCommand {
@@ -35,6 +36,9 @@ pub(crate) struct AnomaliesCommand {
     /// The least number of captures
     #[arg(long, value_name = "N", default_value_t = 50)]
     least: u64,
+    /// Write a page with plots to this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    html: Option<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -65,6 +69,14 @@ impl AnomaliesCommand {
             Format::Table => {
                 write!(out.data(), "{}\n{}", table(&found), ranges(&found))?;
             }
+        }
+        if let Some(path) = &self.html {
+            let tables = [
+                ("Values and days that stand out", table(&found)),
+                ("Largest ranges of 10,000 seconds", ranges(&found)),
+            ];
+            let page = super::html::anomalies_page(&found, &years(&found), &tables);
+            crate::cmd::segments::html::write(path, &page)?;
         }
         report_outcome(&found.outcome, out);
         Ok(match found.found.is_empty() {
@@ -103,14 +115,15 @@ fn table(found: &Anomalies) -> Table {
     table
 }
 
+/// The years of what stands out, and those around them.
+fn years(found: &Anomalies) -> BTreeSet<i32> {
+    let years = found.found.iter().map(|anomaly| anomaly.year());
+    years.flat_map(|year| year - 1..=year + 1).collect()
+}
+
 /// Figure 14 and table 8: ranges of the same rank in the years around.
 fn ranges(found: &Anomalies) -> Table {
-    let years: std::collections::BTreeSet<i32> = found
-        .found
-        .iter()
-        .map(|anomaly| waypost_insight::calendar::Date::of_unix(anomaly.time).year)
-        .flat_map(|year| year - 1..=year + 1)
-        .collect();
+    let years = years(found);
     let names: Vec<String> = years.iter().map(ToString::to_string).collect();
     let mut header = vec![("rank of range", Align::Right)];
     header.extend(names.iter().map(|name| (name.as_str(), Align::Right)));

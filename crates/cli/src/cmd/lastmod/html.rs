@@ -1,5 +1,8 @@
-//! The page of `waypost lastmod report --html`.
+//! The pages of `waypost lastmod report --html` and `waypost lastmod anomalies --html`.
 
+use std::collections::BTreeSet;
+
+use waypost_insight::lastmod::anomalies::Anomalies;
 use waypost_insight::lastmod::uri::UriStats;
 use waypost_report::{Axis, BarSeries, Bars, LineSeries, Lines, Page, Table, count};
 
@@ -90,6 +93,67 @@ pub(super) fn report_page(
             }],
         };
         page.figure(&svg.svg(), "Whole hours are local times without a zone.");
+    }
+    page.section("Tables");
+    for (title, table) in tables {
+        page.table(title, table);
+    }
+    page
+}
+
+/// The most plots of ranges on a page.
+const MOST_PLOTS: usize = 10;
+
+/// What stands out: plots of the paper's figure 14, for each year with the two around it, and the tables.
+pub(super) fn anomalies_page(
+    found: &Anomalies,
+    years: &BTreeSet<i32>,
+    tables: &[(&str, Table)],
+) -> Page {
+    let mut page = Page::new("Last-Modified times that stand out");
+    page.subtitle(&format!(
+        "{} captures with a Last-Modified time",
+        count(found.captures)
+    ));
+    page.lead(&match found.found.first() {
+        None => "No value and no day holds an implausible share of its surroundings.".to_owned(),
+        Some(first) => format!(
+            "{} stand out. The first, {} {}, has {} captures, {:.0}% of its year and {:.1} times the next.",
+            count(found.found.len() as u64),
+            if first.is_day { "the day" } else { "the second" },
+            super::shown(first.time),
+            count(first.count),
+            100.0 * first.share(),
+            first.ratio()
+        ),
+    });
+    if found.found.is_empty() {
+        return page;
+    }
+    page.section("Ranges of 10,000 seconds");
+    page.text("The largest ranges of a year beside those of the same rank in the years around it. A range that lies far above the line of its rank holds times that are not those of pages.");
+    let odd: BTreeSet<i32> = found.found.iter().map(|anomaly| anomaly.year()).collect();
+    for &year in odd.iter().take(MOST_PLOTS) {
+        let around = years.range(year - 1..=year + 1);
+        let series = around
+            .filter_map(|around| Some((around, found.ranges.get(around)?)))
+            .map(|(around, ranges)| LineSeries {
+                name: around.to_string(),
+                points: ranges
+                    .iter()
+                    .enumerate()
+                    .map(|(rank, (_, count))| (rank as f64 + 1.0, *count as f64))
+                    .collect(),
+                dashed: *around != year,
+            })
+            .collect();
+        let plot = Lines {
+            title: format!("Captures in the largest ranges of {year} and of the years around it"),
+            x: Axis::years("rank of the range"),
+            y: Axis::log("captures"),
+            series,
+        };
+        page.figure(&plot.svg(), "The scale of captures is logarithmic.");
     }
     page.section("Tables");
     for (title, table) in tables {

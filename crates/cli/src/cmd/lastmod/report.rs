@@ -1,12 +1,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use serde_json::{Value, json};
 use waypost_insight::lastmod::report::{self, CLASSES, Report};
 use waypost_insight::lastmod::uri::UriStats;
-use waypost_insight::segments::counts;
+use waypost_insight::segments::counts::{self, Counts};
 use waypost_insight::segments::tabulate::{self, count};
 use waypost_insight::segments::{Property, rank};
 use waypost_io::Source;
@@ -16,6 +16,7 @@ use crate::args::ResourceArgs;
 use crate::cmd::segments::{TableFormat, report_outcome};
 use crate::exit::Exit;
 use crate::hint::Hint;
+use crate::plural;
 use crate::printer::Printer;
 use crate::remote::RemoteArgs;
 
@@ -28,6 +29,8 @@ use crate::remote::RemoteArgs;
 #[command(after_help = "Examples:\n\
     \x20 waypost lastmod report segments.cdxj --html lastmod.html\n\
     \x20 waypost lastmod report segments.cdxj segments.cdxj --proxy 2 --format csv\n\
+    \x20 waypost segments tabulate segments.cdxj -o crawl.segments\n\
+    \x20 waypost lastmod report segments.cdxj --proxy 2 --tables crawl.segments\n\
     \n\
     Exit code 1: an input was damaged; everything before the damage was counted.")]
 pub(crate) struct ReportCommand {
@@ -40,6 +43,16 @@ pub(crate) struct ReportCommand {
     /// Count only the N segments of each crawl that resemble the whole most
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     proxy: Option<u32>,
+    /// The tables of `segments tabulate` that --proxy ranks segments by, one for each INDEX in the same
+    /// order, so that no index is read for that [default: tabulate each index first]
+    #[arg(
+        long,
+        value_name = "TABLE",
+        num_args = 1..,
+        requires = "proxy",
+        value_hint = ValueHint::FilePath
+    )]
+    tables: Vec<PathBuf>,
     /// The property by which --proxy ranks segments
     #[arg(
         long,
@@ -86,6 +99,14 @@ pub(super) struct CrawlReport {
 impl ReportCommand {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let resources = self.resources.resources(None)?;
+        if !self.tables.is_empty() && self.tables.len() != self.inputs.len() {
+            return Err(anyhow::anyhow!(
+                "--tables: {} for {}",
+                plural::of(self.tables.len() as u64, "table"),
+                plural::of(self.inputs.len() as u64, "input")
+            ))
+            .hint("give one table for each INDEX, in the same order");
+        }
         let files = self.remote.files();
         let progress = out.progress();
         let mut crawls = Vec::new();
@@ -101,7 +122,11 @@ impl ReportCommand {
                         progress: progress.clone(),
                         ..tabulate::Options::default()
                     };
-                    self.proxies(&sources, number as usize, tabulating)?
+                    let counts = match self.tables.get(at) {
+                        Some(table) => self.tabulated(table)?,
+                        None => self.tabulate(&sources, tabulating)?,
+                    };
+                    best_segments(&counts, number as usize)?
                 }
                 None => Vec::new(),
             };
@@ -132,6 +157,15 @@ impl ReportCommand {
             });
         }
         drop(progress);
+        for crawl in &crawls {
+            if !crawl.proxies.is_empty() && crawl.report.captures == 0 {
+                out.warn(format_args!(
+                    "{}: no capture is in the segments {}; is the table one of this crawl?",
+                    crawl.name,
+                    crawl.proxies.join(", ")
+                ));
+            }
+        }
         if crawls.iter().all(|crawl| crawl.report.with_lastmod == 0) {
             return Err(anyhow::anyhow!("no capture has a Last-Modified time"))
                 .hint("add them with `waypost lastmod add`");
@@ -161,22 +195,28 @@ impl ReportCommand {
         Ok(exit)
     }
 
-    /// The best segments of a crawl.
-    fn proxies(
+    /// The counts of an index by segment.
+    fn tabulate(
         &self,
         sources: &[Source],
-        number: usize,
         options: tabulate::Options<'_>,
-    ) -> anyhow::Result<Vec<String>> {
+    ) -> anyhow::Result<Vec<Counts>> {
         let (mut counted, _) = count(sources, options)?;
-        let counts = counts::of_counted(&mut counted, counts::Options::default(), "")?;
-        let Some(counts) = counts.first().filter(|counts| counts.segments.len() > 1) else {
-            return Err(anyhow::anyhow!("--proxy: the captures are not in segments"))
-                .hint("the file names of Common Crawl's captures name their segments");
-        };
-        let ranking = rank::rank(counts);
-        let best = ranking.order.iter().take(number);
-        Ok(best.map(|&at| ranking.segments[at].clone()).collect())
+        Ok(counts::of_counted(
+            &mut counted,
+            counts::Options::default(),
+            "",
+        )?)
+    }
+
+    /// The same from a table.
+    fn tabulated(&self, table: &Path) -> anyhow::Result<Vec<Counts>> {
+        let wanted = [Property::parse(&self.by).name().to_owned()];
+        let read = counts::read(&Source::new(table), &wanted, counts::Options::default());
+        let (counts, _) = read.hint(
+            "make it with `waypost segments tabulate INDEX -o TABLE`, and choose one of its properties with --by",
+        )?;
+        Ok(counts)
     }
 
     fn month_shown(&self, crawls: &[CrawlReport]) -> (i32, u8) {
@@ -245,6 +285,17 @@ impl ReportCommand {
         }
         tables
     }
+}
+
+/// The segments that resemble the whole most.
+fn best_segments(counts: &[Counts], number: usize) -> anyhow::Result<Vec<String>> {
+    let Some(counts) = counts.first().filter(|counts| counts.segments.len() > 1) else {
+        return Err(anyhow::anyhow!("--proxy: the captures are not in segments"))
+            .hint("the file names of Common Crawl's captures name their segments");
+    };
+    let ranking = rank::rank(counts);
+    let best = ranking.order.iter().take(number);
+    Ok(best.map(|&at| ranking.segments[at].clone()).collect())
 }
 
 fn overview(crawls: &[CrawlReport]) -> Table {
@@ -394,7 +445,7 @@ fn offsets(report: &Report) -> Table {
 /// Table 7.
 fn zoom(report: &Report, year: i32) -> Table {
     let zoom = report.zoom(year);
-    let columns = ["", "-2", "-1", "peak", "+1", "+2"];
+    let columns = ["by", "-2", "-1", "peak", "+1", "+2"];
     let header: Vec<(&str, Align)> = columns
         .iter()
         .enumerate()
