@@ -35,7 +35,7 @@ fn pages_work_in_chromium() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
-    for name in ["small.cdxj", "lookups.txt", "classes.txt"] {
+    for name in ["small.cdxj", "lookups.txt", "classes.txt", "segments.cdxj"] {
         std::fs::copy(format!("{examples}/{name}"), here.join(name)).unwrap();
     }
     let stats = [
@@ -78,11 +78,37 @@ fn pages_work_in_chromium() {
         "evaluate.html",
     ];
     waypost(here, &[&summaries[..], &truth].concat());
+    let crawl = "segments.cdxj";
+    waypost(here, &["segments", "tabulate", crawl, "-o", "crawl"]);
+    for command in ["rank", "predict"] {
+        let page = format!("{command}.html");
+        waypost(here, &["segments", command, "crawl", "--html", &page]);
+    }
+    waypost(
+        here,
+        &["lastmod", "report", crawl, "--html", "lastmod.html"],
+    );
+    // One second holds most times.
+    let text = std::fs::read_to_string(here.join(crawl)).unwrap();
+    let lines = text.lines().map(|line| match line.strip_suffix('}') {
+        Some(start) if !line.contains("lastmod") => {
+            format!("{start}, \"lastmod\": \"1114316977\"}}\n")
+        }
+        _ => format!("{line}\n"),
+    });
+    std::fs::write(here.join("odd.cdxj"), lines.collect::<String>()).unwrap();
+    waypost(
+        here,
+        &["lastmod", "anomalies", "odd.cdxj", "--html", "odd.html"],
+    );
 
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/browser.mjs");
     let mut command = Command::new("node");
     command.arg(script).arg(packages).arg(chromium);
-    for page in ["stats", "compare", "map", "evaluate"] {
+    let pages = [
+        "stats", "compare", "map", "evaluate", "rank", "predict", "lastmod", "odd",
+    ];
+    for page in pages {
         command.arg(here.join(format!("{page}.html")));
     }
     // To look at them: WAYPOST_SHOTS=FOLDER.
@@ -97,7 +123,7 @@ fn pages_work_in_chromium() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    assert_eq!(reports.len(), 4);
+    assert_eq!(reports.len(), pages.len());
     for report in &reports {
         let name = &report["file"];
         for nothing in ["errors", "requests", "violations"] {
@@ -118,7 +144,14 @@ fn pages_work_in_chromium() {
             "What people look for"
         ])
     );
-    assert!(report["figures"].as_u64().unwrap() >= 10);
+    assert!(report["figures"].as_u64().unwrap() >= 20);
+    for (page, figures) in [(4, 4), (5, 1), (6, 6), (7, 1)] {
+        assert!(
+            reports[page]["figures"].as_u64().unwrap() >= figures,
+            "{}",
+            reports[page]
+        );
+    }
     assert!(report["tip"].is_string(), "no values on hover");
     let saved = &report["saved"][0];
     assert_eq!(saved["name"], "totals.csv");

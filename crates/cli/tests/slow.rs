@@ -96,6 +96,8 @@ fn every_scan_of_unsorted_input_keeps_to_64_megabytes() {
         "map build in.cdxj -o map.ukvs",
         "filter build in.cdxj -o in.filter",
         "index sort in.cdxj -o sorted.cdxj",
+        "stats in.cdxj --format json",
+        "stats in.cdxj --approximate --format json",
     ] {
         let (_, peak) = run(
             folder.path(),

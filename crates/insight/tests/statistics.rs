@@ -9,7 +9,7 @@ use waypost_index::Select;
 use waypost_index::scan::Ranges;
 use waypost_insight::numeric::histogram::Histogram;
 use waypost_insight::stats::model::Place;
-use waypost_insight::stats::{self, Counting, Options, Statistics, compare};
+use waypost_insight::stats::{self, Counting, Estimating, Options, Statistics, compare};
 use waypost_io::Source;
 use waypost_summary::evaluate::Lookups;
 use waypost_summary::holdings::{Input, Reading};
@@ -440,6 +440,110 @@ fn keys_and_laws_are_those_of_a_map_of_the_same_holdings() {
     }
 }
 
+/// Estimates of an index with more URI-Rs than a sample has, beside its exact statistics.
+#[test]
+fn estimates_are_as_good_as_their_error_says_in_any_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut lines = Vec::new();
+    for n in 0..240_000u64 {
+        let (tld, year) = (
+            ["com", "org", "net"][(n * n % 7 % 3) as usize],
+            2010 + n % 5,
+        );
+        let site = n % 3_000;
+        lines.push(format!(
+            "{tld},site{site},www)/a{}/{n} {year}0102030405 {{\"mime\": \"text/html\", \"status\": \"200\"}}\n",
+            n % 90
+        ));
+        // Every third is captured again, two years later.
+        if n % 3 == 0 {
+            let again =
+                lines[lines.len() - 1].replace(&format!(" {year}"), &format!(" {}", year + 2));
+            lines.push(again);
+        }
+    }
+    lines.sort();
+    let sorted = write(folder.path(), "sorted.cdxj", &lines.concat());
+    let exact = statistics(std::slice::from_ref(&sorted), &Options::default());
+    let estimating = Options {
+        approximate: true,
+        ..Options::default()
+    };
+    let estimates = statistics(&[sorted], &estimating);
+    let approximation = estimates.approximation.clone().unwrap();
+    assert!((0.008..0.0082).contains(&approximation.distinct_error));
+    assert!((20_000..=65_536).contains(&approximation.sampled_urirs));
+    let near = |what: &str, found: f64, exact: f64, error: f64| {
+        assert!(
+            (found / exact - 1.0).abs() < error,
+            "{what}: {found} instead of {exact}"
+        );
+    };
+    let (ours, true_ones) = (&estimates.totals, &exact.totals);
+    assert_eq!(ours.captures, true_ones.captures);
+    for (what, found, exact) in [
+        ("URI-Rs", ours.urirs, true_ones.urirs),
+        ("keys", ours.hxpx_keys, true_ones.hxpx_keys),
+        ("hosts", ours.hosts, true_ones.hosts),
+        ("domains", ours.domains, true_ones.domains),
+        ("TLDs", ours.tlds, true_ones.tlds),
+    ] {
+        near(
+            what,
+            found as f64,
+            exact as f64,
+            4.0 * approximation.distinct_error,
+        );
+    }
+    near(
+        "γ",
+        estimates.distribution.mean,
+        exact.distribution.mean,
+        0.04,
+    );
+    near(
+        "Gini",
+        estimates.distribution.gini,
+        exact.distribution.gini,
+        0.05,
+    );
+    assert_eq!(estimates.distribution.median, exact.distribution.median);
+    assert_eq!(estimates.years.len(), exact.years.len());
+    for (ours, exact) in estimates.years.iter().zip(&exact.years) {
+        assert_eq!((ours.year, ours.captures), (exact.year, exact.captures));
+        near(
+            "URI-Rs of a year",
+            ours.urirs as f64,
+            exact.urirs as f64,
+            0.06,
+        );
+        assert!((ours.seen_before - exact.seen_before).abs() < 0.03);
+    }
+    for (ours, exact) in estimates.tlds.iter().zip(&exact.tlds) {
+        assert_eq!(ours.key, exact.key);
+        near(
+            "captures of a TLD",
+            ours.captures as f64,
+            exact.captures as f64,
+            0.06,
+        );
+    }
+    assert!(estimates.top_urirs.is_empty() && estimates.path_tree.is_empty());
+    assert_eq!(estimates.media_types, exact.media_types);
+    assert!(stats::html(&estimates).contains("are estimates with a standard error of 0.8%"));
+
+    // The same in another order and from other files.
+    lines.reverse();
+    let (some, others) = lines.split_at(100_000);
+    let paths = [
+        write(folder.path(), "b.cdxj", &others.concat()),
+        write(folder.path(), "a.cdxj", &some.concat()),
+    ];
+    let mut other = statistics(&paths, &estimating);
+    other.totals.files = 1;
+    assert_eq!(other, estimates);
+}
+
 fn captures() -> impl Strategy<Value = Vec<(String, u32, usize)>> {
     let surt = "(com,(a|b|a,x)|org,a|1,2,3,4)(:81)?\\)/((a|b|a-b)(/(a|b)){0,2}(\\?[ab]=1)?)?";
     prop::collection::vec((surt, 1996u32..2006, 0usize..5), 0..120)
@@ -458,8 +562,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn statistics_do_not_depend_on_order_files_memory_or_ranges(
+    fn statistics_do_not_depend_on_threads_order_files_memory_or_ranges(
         captures in captures(),
+        threads in 1usize..5,
         files in 1usize..4,
         reverse: bool,
         memory in prop_oneof![Just(1usize), Just(1 << 30)],
@@ -486,9 +591,28 @@ proptest! {
         let mut input = Input::new(paths.iter().map(Source::new).collect());
         input.resources.memory = memory;
         let options = Options { memory, ..Options::default() };
-        let (mut found, _) = stats::statistics(&input, &options, None).unwrap();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let (mut found, _) = pool.install(|| stats::statistics(&input, &options, None)).unwrap();
         found.totals.files = 1;
         prop_assert_eq!(&found, &whole);
+
+        // A sample of everything has exact statistics.
+        let estimating = Options { approximate: true, ..options.clone() };
+        let (mut estimated, _) = stats::statistics(&input, &estimating, None).unwrap();
+        estimated.totals.files = 1;
+        let approximation = estimated.approximation.take().unwrap();
+        prop_assert_eq!(approximation.distinct_error, 0.0);
+        prop_assert_eq!(&estimated, &whole);
+        let job = Estimating::new(Dialect::Ia, &input.resources);
+        let scan = Ranges::new(&job, Select::default());
+        let (estimated, outcome) = scan.read_at_random(&paths, random).unwrap();
+        let mut reading = Reading::of_outcome(outcome, false);
+        let mut ranges = stats::of_estimated(estimated, &mut reading, &estimating).unwrap();
+        ranges.totals.files = 1;
+        ranges.totals.stored_bytes = whole.totals.stored_bytes;
+        ranges.approximation = None;
+        prop_assert_eq!(&ranges, &whole);
+
         let counting = Counting::new(Dialect::Ia, &input.resources);
         let scan = Ranges::new(&counting, Select::default());
         let (mut counted, outcome) = scan.read_at_random(&paths, random).unwrap();

@@ -16,7 +16,7 @@
 //! | [`Columns`] | a table whose rows are streamed, with widths from a sample |
 //! | [`count`], [`bytes`], [`short`] | human-readable numbers and sizes |
 //! | [`Page`] | a self-contained HTML page: sentences, key figures, sections with plots and tables |
-//! | [`Bars`], [`Lines`], [`Plot`], [`Heat`], [`Shape`] | plots for a page, as SVG elements |
+//! | [`Bars`], [`Ranked`], [`Lines`], [`Plot`], [`Heat`], [`Shape`] | plots for a page, as SVG elements |
 //! | [`Curve`], [`icicle`] | a plot as an SVG file; a tree as a page |
 //! | [`push_json_string`] | JSON strings, written straight into a buffer |
 
@@ -37,5 +37,5 @@ pub use html::{Page, STYLE};
 pub use icicle::{Piece, icicle};
 pub use json::push_json_string;
 pub use number::{bytes, count, short};
-pub use plot::{Axis, BarSeries, Bars, Heat, Layer, LineSeries, Lines, Plot, Point, Shape};
+pub use plot::{Axis, BarSeries, Bars, Heat, Layer, LineSeries, Lines, Plot, Point, Ranked, Shape};
 pub use table::{Align, Table};

@@ -61,6 +61,70 @@ fn statistics_are_tables_json_csv_and_a_page() {
 }
 
 #[test]
+fn statistics_do_not_depend_on_threads_memory_order_or_number_of_files() {
+    let folder = tempfile::tempdir().unwrap();
+    // Several blocks, in which URI-Rs recur.
+    let mut lines: Vec<String> = (0..12_000u64)
+        .map(|n| {
+            let (site, page) = (n * 7 % 97, n * 31 % 4);
+            let year = 2001 + n % 13;
+            format!("com,site{site})/a{}/p{page} {year}0203040506 {{\"url\": \"http://site{site}.com/a{}/p{page}\", \"mime\": \"text/html\", \"status\": \"200\", \"length\": \"{n}\"}}\n", n % 5, n % 5)
+        })
+        .collect();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fs::write(path("unsorted.cdxj"), lines.concat()).unwrap();
+    fs::write(path("odd.cdxj"), lines[6_000..].concat()).unwrap();
+    fs::write(path("even.cdxj"), lines[..6_000].concat()).unwrap();
+    lines.sort();
+    fs::write(path("sorted.cdxj"), lines.concat()).unwrap();
+    let statistics = |files: &[&str], options: &[&str]| {
+        let files: Vec<String> = files.iter().map(|name| path(name)).collect();
+        let files: Vec<&str> = files.iter().map(|name| &name[..]).collect();
+        let words = [
+            &["stats", "--format", "json", "--name", "x"],
+            &files[..],
+            options,
+        ]
+        .concat();
+        let found = run(&words, b"");
+        assert_eq!(found.code, 0, "{}", found.stderr);
+        let mut found: Value = serde_json::from_str(&found.stdout).unwrap();
+        found["totals"]["files"] = 1.into();
+        found
+    };
+    let whole = statistics(&["sorted.cdxj"], &["--threads", "1"]);
+    assert_eq!(whole["totals"]["captures"], 12_000);
+    for files in [
+        &["sorted.cdxj"][..],
+        &["unsorted.cdxj"],
+        &["odd.cdxj", "even.cdxj"],
+    ] {
+        for threads in ["1", "2", "5"] {
+            for memory in ["64M", "1G"] {
+                let options = ["--threads", threads, "--memory", memory];
+                let found = statistics(files, &options);
+                assert!(found == whole, "{files:?} {options:?}");
+            }
+        }
+        let mut estimated = statistics(files, &["--approximate", "--threads", "3"]);
+        let approximation = estimated.as_object_mut().unwrap().remove("approximation");
+        assert_eq!(approximation.unwrap()["distinct_error"], 0.0);
+        assert!(estimated == whole, "{files:?} --approximate");
+    }
+    let wrong = run(
+        &[
+            "stats",
+            &path("sorted.cdxj"),
+            "--approximate",
+            "--classes",
+            "x",
+        ],
+        b"",
+    );
+    assert_eq!(wrong.code, 2);
+}
+
+#[test]
 fn statistics_are_compared_and_other_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let index = example("small.cdxj");

@@ -1,6 +1,7 @@
 //! Statistics over slices of numbers: pure functions, compared with scipy in the tests.
 
 pub mod describe;
+pub mod distinct;
 pub mod histogram;
 pub mod normal;
 pub mod percentile;

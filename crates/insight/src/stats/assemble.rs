@@ -10,6 +10,7 @@ use waypost_summary::{PowerFit, Result};
 use super::Options;
 use super::collect::{Collected, MOST_SEGMENTS};
 use super::defects::{Evidence, defects};
+use super::estimate::{Estimates, Scale};
 use super::media;
 use super::model::*;
 use super::tallies::{CLASSES, Tallies, class_of};
@@ -30,12 +31,18 @@ struct Media {
     grid: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
+/// Puts the statistics together. With `estimates`, `found` is a sample of the URI-Rs.
 pub(super) fn assemble(
-    found: Collected<'_>,
+    mut found: Collected<'_>,
     tallies: Tallies,
     reading: &Reading,
     options: &Options<'_>,
+    estimates: Option<&Estimates>,
 ) -> Result<Statistics> {
+    if let Some(estimates) = estimates {
+        estimates.scale(&mut found);
+    }
+    let scale = estimates.map_or(Scale::default(), |estimates| estimates.scale);
     let mut media = Media::default();
     for group in media::GROUPS {
         let row = STATUS_GROUPS.map(|name| (name.to_owned(), 0));
@@ -135,7 +142,7 @@ pub(super) fn assemble(
             })
             .collect(),
         distribution: distribution(&found.captures),
-        top_urirs: places(found.top_urirs),
+        top_urirs: places(found.top_urirs, scale),
         depths: tree.depths(),
         laws: tree.laws(),
         growth: growth(&years, &months, &found.month_new, reading),
@@ -193,6 +200,9 @@ pub(super) fn assemble(
         totals,
         ..Statistics::default()
     };
+    if let Some(estimates) = estimates {
+        estimates.correct(&mut statistics);
+    }
     statistics.languages.sort_by(|a, b| {
         b.first
             .cmp(&a.first)
@@ -208,14 +218,17 @@ pub(super) fn assemble(
         malformed_captures,
         traps: found.traps,
         trap_examples: found.trap_examples.iter().map(|surt| text(surt)).collect(),
-        queries: queries.map(|(key, urirs, _)| (text(&key), urirs)).collect(),
+        queries: queries
+            .filter(|_| estimates.is_none())
+            .map(|(key, urirs, _)| (text(&key), urirs))
+            .collect(),
         bad_statuses: rejected(Bad::Status),
     };
-    statistics.tlds = places(tree.top_tlds);
-    statistics.domains = places(tree.top_domains);
-    statistics.hosts = places(tree.top_hosts);
-    statistics.top_subtrees = places(tree.top_subtrees);
-    let sites = places(tree.top_sites).into_iter();
+    statistics.tlds = places(tree.top_tlds, scale);
+    statistics.domains = places(tree.top_domains, scale);
+    statistics.hosts = places(tree.top_hosts, scale);
+    statistics.top_subtrees = places(tree.top_subtrees, scale);
+    let sites = places(tree.top_sites, scale).into_iter();
     statistics.cdx_summary.tophosts = sites.map(|site| (site.key, site.captures)).collect();
     statistics.lookups = found.join.map(super::lookups::Join::into_found);
     statistics.defects = defects(&statistics, &evidence);
@@ -266,13 +279,13 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn places(top: Top<u64>) -> Vec<Place> {
+fn places(top: Top<u64>, scale: Scale) -> Vec<Place> {
     top.finish()
         .into_iter()
         .map(|(key, captures, urirs)| Place {
             key: text(&key),
-            urirs,
-            captures,
+            urirs: scale.urirs(urirs),
+            captures: scale.captures(captures),
         })
         .collect()
 }

@@ -62,11 +62,31 @@ struct Row {
     /// Where its SURT and its months end.
     surt: usize,
     months: usize,
+    facts: Facts,
+}
+
+/// What is known of a URI-R besides its SURT and its months.
+struct Facts {
     captures: u64,
     path: u8,
     query: u8,
     trap: bool,
     class: usize,
+}
+
+impl Facts {
+    fn of(surt: &[u8], captures: u64, classes: Option<&Classes>) -> Facts {
+        let surt = Surt::new(surt);
+        let path = parts(surt.path(), b'/');
+        let query = surt.query().map_or(0, |query| parts(query, b'&'));
+        Facts {
+            captures,
+            path: path.min(MOST_SEGMENTS) as u8,
+            query: query.min(MOST_SEGMENTS) as u8,
+            trap: is_trap(&surt, path),
+            class: classes.map_or(0, |classes| classes.number(&surt)),
+        }
+    }
 }
 
 struct Prepare<'a> {
@@ -81,23 +101,16 @@ impl Reduce for Prepare<'_> {
     }
 
     fn run(&self, rows: &mut Rows, run: &Run) {
-        let surt = Surt::new(&run.surt);
         rows.bytes.extend_from_slice(&run.surt);
         let months = rows.months.len();
         for (month, _) in &run.seconds {
             rows.months.extend(month_number(month));
         }
         rows.months[months..].sort_unstable();
-        let path = parts(surt.path(), b'/');
-        let query = surt.query().map_or(0, |query| parts(query, b'&'));
         rows.rows.push(Row {
             surt: rows.bytes.len(),
             months: rows.months.len(),
-            captures: run.counts.captures,
-            path: path.min(MOST_SEGMENTS) as u8,
-            query: query.min(MOST_SEGMENTS) as u8,
-            trap: is_trap(&surt, path),
-            class: self.classes.map_or(0, |classes| classes.number(&surt)),
+            facts: Facts::of(&run.surt, run.counts.captures, self.classes),
         });
     }
 }
@@ -134,24 +147,7 @@ pub(super) fn collect<'a>(
     memory: usize,
     progress: &Progress,
 ) -> Result<Collected<'a>> {
-    let mut tree = Tree::new(options.top);
-    let join = options
-        .lookups
-        .map(|lookups| Join::new(lookups, options.top, &mut tree.asked));
-    let classes = options.classes.map_or(0, Classes::len);
-    let mut found = Collected {
-        tree,
-        captures: Histogram::default(),
-        top_urirs: Top::new(options.top),
-        year_urirs: vec![0; YEARS],
-        month_new: vec![0; YEARS * 12],
-        path_query: vec![0; (MOST_SEGMENTS + 1) * (MOST_SEGMENTS + 1)],
-        without_host: 0,
-        traps: 0,
-        trap_examples: Vec::new(),
-        join,
-        classes: vec![ClassCount::default(); classes],
-    };
+    let mut found = Collected::new(options);
     let mut walk = Walk::default();
     let pass = Pass {
         memory: memory / 4,
@@ -163,23 +159,64 @@ pub(super) fn collect<'a>(
         classes: options.classes,
     };
     reduce(held, &prepare, pass, |rows, _| {
-        let (mut surt, mut months) = (0, 0);
+        let (mut surt, mut months_from) = (0, 0);
         for row in &rows.rows {
             let text = &rows.bytes[surt..row.surt];
-            found.take(text, &rows.months[months..row.months], row, &mut walk);
-            (surt, months) = (row.surt, row.months);
+            let months = &rows.months[months_from..row.months];
+            found.take(text, months, &row.facts, &mut walk);
+            (surt, months_from) = (row.surt, row.months);
         }
         Ok(())
     })?;
-    walk.finish(&mut found.tree);
-    if let Some(join) = &mut found.join {
-        join.finish(&found.tree.asked);
-    }
+    found.finish(walk);
     Ok(found)
 }
 
-impl Collected<'_> {
-    fn take(&mut self, surt: &[u8], months: &[u32], row: &Row, walk: &mut Walk) {
+/// The same of URI-Rs in order, with their captures and months.
+pub(super) fn collect_some<'a>(
+    urirs: impl Iterator<Item = (Vec<u8>, u64, Vec<u32>)>,
+    options: &Options<'a>,
+) -> Collected<'a> {
+    let mut found = Collected::new(options);
+    let mut walk = Walk::default();
+    for (surt, captures, months) in urirs {
+        let facts = Facts::of(&surt, captures, options.classes);
+        found.take(&surt, &months, &facts, &mut walk);
+    }
+    found.finish(walk);
+    found
+}
+
+impl<'a> Collected<'a> {
+    fn new(options: &Options<'a>) -> Collected<'a> {
+        let mut tree = Tree::new(options.top);
+        let join = options
+            .lookups
+            .map(|lookups| Join::new(lookups, options.top, &mut tree.asked));
+        let classes = options.classes.map_or(0, Classes::len);
+        Collected {
+            tree,
+            captures: Histogram::default(),
+            top_urirs: Top::new(options.top),
+            year_urirs: vec![0; YEARS],
+            month_new: vec![0; YEARS * 12],
+            path_query: vec![0; (MOST_SEGMENTS + 1) * (MOST_SEGMENTS + 1)],
+            without_host: 0,
+            traps: 0,
+            trap_examples: Vec::new(),
+            join,
+            classes: vec![ClassCount::default(); classes],
+        }
+    }
+
+    fn finish(&mut self, walk: Walk) {
+        walk.finish(&mut self.tree);
+        if let Some(join) = &mut self.join {
+            join.finish(&self.tree.asked);
+        }
+    }
+
+    fn take(&mut self, surt: &[u8], months: &[u32], row: &Facts, walk: &mut Walk) {
         self.captures.add(row.captures);
         self.top_urirs.offer(row.captures, || (surt.to_vec(), 1));
         if let Some(new) = months

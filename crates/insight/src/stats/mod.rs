@@ -6,7 +6,8 @@
 //! ```
 //!
 //! The measures are those of the MementoMap paper (sections 5.1 to 5.3) and of the profiling paper
-//! (section 5.1). All counts are exact. Distributions are kept as [histograms](crate::numeric::histogram),
+//! (section 5.1). All counts are exact, unless estimates are asked for: [`Estimating`] needs little memory
+//! and no temporary files. Distributions are kept as [histograms](crate::numeric::histogram),
 //! whose size grows with the square root of the number of captures; lists keep the largest entries.
 
 mod assemble;
@@ -14,12 +15,15 @@ mod collect;
 pub mod compare;
 mod counter;
 mod defects;
+mod estimate;
+mod figures;
 mod lookups;
 mod media;
 pub mod memgator;
 pub mod model;
 mod partial;
 mod report;
+mod sample;
 mod tables;
 mod tallies;
 mod top;
@@ -33,6 +37,7 @@ use waypost_summary::evaluate::Lookups;
 use waypost_summary::holdings::{Input, Reading, scan_input};
 use waypost_summary::{By, Classes, Result};
 
+pub use estimate::{Estimated, Estimating, of_estimated};
 pub use model::Statistics;
 pub use partial::{Counted, Counting};
 pub use report::html;
@@ -51,6 +56,8 @@ pub struct Options<'a> {
     pub classes: Option<&'a Classes>,
     /// The memory limit, in bytes.
     pub memory: usize,
+    /// Whether to estimate, in little memory and without temporary files: see [`Estimating`].
+    pub approximate: bool,
     /// Where to report progress.
     pub progress: Progress,
 }
@@ -63,6 +70,7 @@ impl Default for Options<'_> {
             lookups: None,
             classes: None,
             memory: 1 << 30,
+            approximate: false,
             progress: Progress::default(),
         }
     }
@@ -81,11 +89,18 @@ pub fn statistics(
         by: Some(By::Month),
         ..input.clone()
     };
-    let job = |_| Counting::new(input.dialect, &input.resources);
-    let (mut counted, mut reading) = scan_input(&input, job, rejects)?;
-    input.progress.begin(Phase::Sorting, None);
-    reading.finish(counted.held())?;
-    let mut found = of_counted(counted, &reading, options)?;
+    let (mut found, reading) = if options.approximate {
+        let job = |_| Estimating::new(input.dialect, &input.resources);
+        let (estimated, mut reading) = scan_input(&input, job, rejects)?;
+        let found = of_estimated(estimated, &mut reading, options)?;
+        (found, reading)
+    } else {
+        let job = |_| Counting::new(input.dialect, &input.resources);
+        let (mut counted, mut reading) = scan_input(&input, job, rejects)?;
+        input.progress.begin(Phase::Sorting, None);
+        reading.finish(counted.held())?;
+        (of_counted(counted, &reading, options)?, reading)
+    };
     let sizes: Vec<Option<u64>> = input.sources.iter().map(|source| source.size()).collect();
     found.totals.stored_bytes = sizes.into_iter().sum();
     Ok((found, reading))
@@ -106,5 +121,5 @@ pub fn of_counted(
         options.memory,
         &options.progress,
     )?;
-    assemble::assemble(found, counted.tallies, reading, options)
+    assemble::assemble(found, counted.tallies, reading, options, None)
 }

@@ -16,6 +16,9 @@ pub struct Statistics {
     pub version: u32,
     /// The name of the archive or of the first input.
     pub name: String,
+    /// How exact the numbers are, if they are estimates.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub approximation: Option<Approximation>,
     /// Totals.
     pub totals: Totals,
     /// Lines that are not captures, by kind.
@@ -71,6 +74,17 @@ pub struct Statistics {
     pub classes: Vec<Class>,
     /// The same shape as cdx-summary's.
     pub cdx_summary: CdxSummary,
+}
+
+/// How exact estimates are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Approximation {
+    /// The standard error of the numbers of distinct things, as a share; 0 if they are exact.
+    pub distinct_error: f64,
+    /// URI-Rs in the sample that distributions and lists are estimated from.
+    pub sampled_urirs: u64,
+    /// Their share of all URI-Rs.
+    pub sampled_share: f64,
 }
 
 /// Totals.

@@ -207,6 +207,16 @@ fn totals_table(found: &Statistics) -> Table {
     if totals.without_host > 0 {
         row("URI-Rs without a host", Cell::count(totals.without_host));
     }
+    if let Some(approximation) = &found.approximation {
+        row(
+            "standard error of distinct counts",
+            Cell::percent(approximation.distinct_error),
+        );
+        row(
+            "URI-Rs in the sample",
+            Cell::count(approximation.sampled_urirs),
+        );
+    }
     table
 }
 

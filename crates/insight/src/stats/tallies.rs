@@ -273,7 +273,7 @@ fn decode_month(from: &mut Decoder<'_>) -> Result<Month> {
 
 /// The month of a capture. `None` if its timestamp is not valid.
 #[inline]
-fn month_of(capture: &Capture<'_>) -> Option<u32> {
+pub(super) fn month_of(capture: &Capture<'_>) -> Option<u32> {
     let raw = capture.timestamp();
     if let [a, b, c, d, e, f, ..] = raw
         && raw.len() == 14

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use super::scale::Scale;
 use crate::html::escape;
 
-pub(super) const WIDTH: f64 = 720.0;
-pub(super) const HEIGHT: f64 = 380.0;
+const WIDTH: f64 = 720.0;
+const HEIGHT: f64 = 380.0;
 const LEFT: f64 = 74.0;
 const RIGHT: f64 = 24.0;
 const BOTTOM: f64 = 52.0;
@@ -21,18 +21,23 @@ pub(super) struct Frame {
     right: f64,
     top: f64,
     bottom: f64,
+    height: f64,
+    title: String,
 }
 
 impl Frame {
     /// Starts a plot with the names of its series, if there are several.
     pub(super) fn new(title: &str, series: &[&str]) -> Frame {
-        Frame::with_left(title, series, LEFT)
+        let mut frame = Frame::with(title, series, LEFT, 0.0);
+        frame.height = HEIGHT;
+        frame.bottom = HEIGHT - BOTTOM;
+        frame
     }
 
-    /// The same with more room on the left.
-    pub(super) fn with_left(title: &str, series: &[&str], left: f64) -> Frame {
+    /// The same with other room on the left, and so much height between the axes.
+    pub(super) fn with(title: &str, series: &[&str], left: f64, inner: f64) -> Frame {
         let mut svg = format!(
-            "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{0}\">\n<text class=\"title\" x=\"4\" y=\"18\">{0}</text>\n",
+            "<text class=\"title\" x=\"4\" y=\"18\">{0}</text>\n",
             escape(title)
         );
         let mut top = 36.0;
@@ -61,7 +66,9 @@ impl Frame {
             left,
             right: WIDTH - RIGHT,
             top,
-            bottom: HEIGHT - BOTTOM,
+            bottom: top + inner,
+            height: top + inner + BOTTOM,
+            title: escape(title),
         }
     }
 
@@ -124,14 +131,16 @@ impl Frame {
             self.svg,
             "<text class=\"axis\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
             (self.left + self.right) / 2.0,
-            HEIGHT - 10.0,
+            self.height - 10.0,
             escape(label)
         );
     }
 
     /// The whole element.
-    pub(super) fn finish(mut self) -> String {
-        self.svg.push_str("</svg>\n");
-        self.svg
+    pub(super) fn finish(self) -> String {
+        format!(
+            "<svg viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" aria-label=\"{}\">\n{}</svg>\n",
+            self.height, self.title, self.svg
+        )
     }
 }

@@ -15,6 +15,7 @@ mod partial;
 mod reduce;
 mod run;
 mod sniff;
+mod surts;
 
 use std::sync::Arc;
 
@@ -38,10 +39,10 @@ pub use list::BadUri;
 pub(crate) use list::check_filters;
 pub use partial::{Gather, Held};
 pub use reduce::{Pass, Reduce, reduce};
-pub use run::Run;
-pub(crate) use run::Span;
+pub use run::{Run, Span};
 pub use sniff::Content;
 pub(crate) use sniff::{content_of, tell};
+pub use surts::Surts;
 
 /// What to read, and how.
 #[derive(Clone, Debug)]
@@ -229,6 +230,13 @@ impl Reading {
     /// # Errors
     /// When spilled rows cannot be merged.
     pub fn of_ranges(outcome: scan::Outcome, list: bool, held: &mut Held) -> Result<Reading> {
+        let mut reading = Reading::of_outcome(outcome, list);
+        reading.finish(held)?;
+        Ok(reading)
+    }
+
+    /// The same without what the holdings say.
+    pub fn of_outcome(outcome: scan::Outcome, list: bool) -> Reading {
         let content = |file: &scan::FileReport| match (list, file.layout.shape()) {
             (true, _) => Content::List,
             (false, Some(shape)) => Content::Index(shape.to_string()),
@@ -242,8 +250,7 @@ impl Reading {
             ..Reading::default()
         };
         reading.take(outcome, list);
-        reading.finish(held)?;
-        Ok(reading)
+        reading
     }
 
     /// What is known of holdings that were not read from files: see [`Gather::collect`].

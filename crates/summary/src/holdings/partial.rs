@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use waypost_index::key::{KeyCheck, Rekeyer};
+use waypost_index::key::KeyCheck;
 use waypost_index::scan::{At, Job};
 use waypost_index::timestamp::Time;
 use waypost_index::{Capture, Fields, Select};
@@ -17,9 +17,10 @@ use waypost_io::partial::{Decoder, Encoder, Runs, Spill, push_number, take_numbe
 use waypost_surt::{Dialect, Surt};
 
 use super::run::{Span, fields_of, second_key};
+use super::surts::Surts;
 use crate::about::By;
 use crate::classes::Classes;
-use crate::lookup::{SurtWriter, escaped, spelled};
+use crate::lookup::{escaped, spelled};
 use crate::profile::records::Counts;
 
 /// Gathers holdings: the scan job behind every profile, map and evaluation.
@@ -166,20 +167,16 @@ struct Tail {
 }
 
 struct Tools {
-    rekeyer: Rekeyer,
-    writer: SurtWriter,
+    surts: Surts,
     second: Vec<u8>,
-    surt: Vec<u8>,
     payload: Vec<u8>,
 }
 
 impl Tools {
     fn new(dialect: Dialect) -> Tools {
         Tools {
-            rekeyer: Rekeyer::new(dialect),
-            writer: SurtWriter::new(dialect),
+            surts: Surts::new(dialect),
             second: Vec::new(),
-            surt: Vec::new(),
             payload: Vec::new(),
         }
     }
@@ -300,7 +297,7 @@ impl Job for Gather {
             .unwrap_or_else(|| Tools::new(self.dialect));
         tools.second.clear();
         second_key(self.by, capture, &mut tools.second);
-        let surt = spelled(tools.rekeyer.surt(capture));
+        let surt = tools.surts.of(capture);
         if let Some(class) = self.class(&surt) {
             tools.second.clear();
             tools.second.extend_from_slice(&class);
@@ -320,16 +317,9 @@ impl Job for Gather {
             .tools
             .take()
             .unwrap_or_else(|| Tools::new(self.dialect));
-        let Tools {
-            writer,
-            surt,
-            payload,
-            ..
-        } = &mut tools;
-        surt.clear();
-        let wanted = writer.write(line, surt).map(|()| {
-            let wanted = select.accepts_uri(line, surt);
-            if wanted {
+        let Tools { surts, payload, .. } = &mut tools;
+        let wanted = surts.of_uri(line, select).map(|surt| {
+            if let Some(surt) = surt {
                 // A list has neither times nor languages nor types.
                 let class = self.class(surt);
                 let second: &[u8] = match &class {
@@ -339,7 +329,7 @@ impl Job for Gather {
                 };
                 held.add(surt, second, self.source, payload);
             }
-            wanted
+            surt.is_some()
         });
         held.tools = Some(tools);
         wanted
@@ -348,7 +338,7 @@ impl Job for Gather {
     fn seal(&self, held: &mut Held) -> waypost_io::Result<()> {
         let mut tools = held.tools.take();
         if let Some(tools) = &tools {
-            held.keys.merge(tools.rekeyer.check());
+            held.keys.merge(tools.surts.check());
         }
         let payload = tools.as_mut().map(|tools| &mut tools.payload);
         held.tail

@@ -64,17 +64,20 @@ impl Run {
 
 /// The oldest and the newest capture.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Span {
-    pub(crate) first: Option<Time>,
-    pub(crate) last: Option<Time>,
+pub struct Span {
+    /// The oldest capture.
+    pub first: Option<Time>,
+    /// The newest capture.
+    pub last: Option<Time>,
     /// The same as digits, so that few timestamps have to be parsed.
     low: [u8; 14],
     high: [u8; 14],
 }
 
 impl Span {
+    /// Adds a capture.
     #[inline]
-    pub(crate) fn add(&mut self, capture: &Capture<'_>) {
+    pub fn add(&mut self, capture: &Capture<'_>) {
         if let Ok(digits) = <&[u8; 14]>::try_from(capture.timestamp()) {
             if self.first.is_some() && *digits >= self.low && *digits <= self.high {
                 return;
@@ -90,7 +93,7 @@ impl Span {
     }
 
     /// The span between two 14-digit timestamps.
-    pub(crate) fn of(first: Option<u64>, last: Option<u64>) -> Span {
+    pub fn of(first: Option<u64>, last: Option<u64>) -> Span {
         let time = |digits: Option<u64>| {
             digits.and_then(|digits| Time::parse(format!("{digits:014}").as_bytes()))
         };
@@ -106,7 +109,8 @@ impl Span {
         self.last = [self.last, last].into_iter().flatten().max();
     }
 
-    pub(crate) fn merge(&mut self, other: &Span) {
+    /// Adds the captures of another span.
+    pub fn merge(&mut self, other: &Span) {
         self.extend(other.first, other.last);
     }
 }

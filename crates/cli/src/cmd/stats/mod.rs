@@ -11,7 +11,7 @@ mod report;
 
 /// Show what an archive holds: by year, place, type and depth, and what stands out
 ///
-/// Reads indexes or lists of URIs once, sorted or not, and counts exactly: captures per URI-R,
+/// Reads indexes or lists of URIs once, sorted or not, and counts exactly (unless --approximate): captures per URI-R,
 /// top-level and registered domains, hosts, years, statuses, media types, languages, the tree of
 /// keys by depth, growth, and likely defects.
 #[derive(Args)]
@@ -22,6 +22,7 @@ mod report;
     \x20 waypost stats small.cdxj --html small.html\n\
     \x20 waypost stats small.cdxj --lookups lookups.txt --classes classes.txt --top 5\n\
     \x20 waypost stats small.cdxj --format json > small.json\n\
+    \x20 waypost stats small.cdxj --approximate --top 5\n\
     \n\
     Exit code 1: an input was damaged, or nothing was counted."
 )]

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 use waypost_index::scan::Pieces;
-use waypost_insight::stats::{self, Counting, Section, Statistics, memgator};
+use waypost_insight::stats::{self, Counting, Estimating, Section, Statistics, memgator};
 use waypost_io::Source;
 use waypost_summary::evaluate::{Lookups, Shape};
 use waypost_summary::holdings::Input;
@@ -31,6 +31,10 @@ pub(crate) struct Report {
     /// Classes to count: a domain or SURT prefix and the name of its class per line
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     classes: Option<PathBuf>,
+    /// Estimate distinct counts and distributions in little memory and without temporary files; leaves
+    /// out the tree of keys and the most captured URI-Rs
+    #[arg(long, conflicts_with_all = ["lookups", "classes"])]
+    approximate: bool,
     /// The name of the archive, for the report [default: the name of the first input]
     #[arg(long)]
     name: Option<String>,
@@ -106,6 +110,7 @@ impl Report {
             lookups: lookups.as_ref(),
             classes: classes.as_ref(),
             memory: input.resources.memory,
+            approximate: self.approximate,
             progress: progress.clone(),
         };
         let mut rejects = self.bad_lines.file()?;
@@ -163,10 +168,14 @@ impl Divide for Report {
 
     fn read(&self, task: &Task) -> anyhow::Result<Vec<u8>> {
         let dialect = self.dialect.unwrap_or_default();
-        let job = Counting::new(dialect, &self.resources.limits(None)?);
+        let resources = self.resources.limits(None)?;
         let mut select = self.filters.select()?;
         select.dialect(dialect);
-        task.read(&job, select, &self.bad_lines)
+        if self.approximate {
+            let job = Estimating::new(dialect, &resources);
+            return task.read(&job, select, &self.bad_lines);
+        }
+        task.read(&Counting::new(dialect, &resources), select, &self.bad_lines)
     }
 }
 
