@@ -1,54 +1,28 @@
 // Opens pages in headless Chromium: node browser.mjs PACKAGES CHROMIUM PAGE… [--shots FOLDER]
 // Prints a JSON object for each page: console errors, requests, sections, accessibility violations, saved CSV files.
-import { createRequire } from "node:module";
 import fs from "node:fs";
-import os from "node:os";
 import path from "node:path";
+import { lookEverywhere, newReport, watch, withBrowser } from "./chromium.mjs";
 
 const [packages, chromium, ...rest] = process.argv.slice(2);
 const at = rest.indexOf("--shots");
 const shots = at < 0 ? null : rest[at + 1];
 const pages = at < 0 ? rest : rest.slice(0, at);
-const require = createRequire(path.join(packages, "node_modules", "x.js"));
-const puppeteer = require("puppeteer-core");
-const axe = fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
-const profile = fs.mkdtempSync(path.join(os.tmpdir(), "browser-"));
-const browser = await puppeteer.launch({
-  executablePath: chromium,
-  userDataDir: path.join(profile, "profile"),
-  args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"],
-  timeout: 120000,
-  protocolTimeout: 240000,
-});
-try {
+await withBrowser(packages, chromium, async (browser, folder) => {
   for (const file of pages) {
-    const report = { file, errors: [], requests: [], violations: [], saved: [] };
+    const report = { file, saved: [], ...newReport() };
     const page = await browser.newPage();
-    page.on("console", message => message.type() === "error" && report.errors.push(message.text()));
-    page.on("pageerror", error => report.errors.push(String(error)));
-    page.on("request", request => /^(file|blob|data):/.test(request.url()) || report.requests.push(request.url()));
-    const downloads = fs.mkdtempSync(path.join(profile, "saved-"));
+    watch(page, report, url => /^(file|blob|data):/.test(url));
+    const downloads = fs.mkdtempSync(path.join(folder, "saved-"));
     const client = await page.createCDPSession();
     await client.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: downloads });
-    for (const [name, width, height] of [["desktop", 1280, 900], ["phone", 390, 844]]) {
-      for (const scheme of ["light", "dark"]) {
-        await page.setViewport({ width, height, deviceScaleFactor: 1 });
-        await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
-        await page.goto("file://" + path.resolve(file), { waitUntil: "load" });
-        if (shots) {
-          const shot = path.join(shots, `${path.basename(file, ".html")}-${name}-${scheme}.png`);
-          await page.screenshot({ path: shot, fullPage: name === "desktop" });
-        }
-        // The page must not be wider than the screen.
-        const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-        if (wide > 0) report.errors.push(`${name}: ${wide} pixels wider than the screen`);
-        await page.evaluate(axe);
-        const found = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
-        for (const violation of found.violations)
-          report.violations.push(`${name} ${scheme}: ${violation.id}: ${violation.nodes[0].html.slice(0, 200)}`);
-      }
-    }
+    await lookEverywhere(page, packages, report, {
+      open: () => page.goto("file://" + path.resolve(file), { waitUntil: "load" }),
+      shots,
+      name: path.basename(file, ".html"),
+      whole: device => device === "desktop",
+    });
     report.sections = await page.evaluate(() => [...document.querySelectorAll("section > h2")].map(h => h.textContent));
     report.figures = await page.evaluate(() => document.querySelectorAll("figure svg").length);
     report.tables = await page.evaluate(() => [...document.querySelectorAll("table")].map(table => table.rows.length));
@@ -70,7 +44,4 @@ try {
     console.log(JSON.stringify(report));
     await page.close();
   }
-} finally {
-  await browser.close();
-  fs.rmSync(profile, { recursive: true, force: true });
-}
+});
