@@ -21,7 +21,7 @@ use crate::time;
 /// Which indexes to read.
 #[derive(Args)]
 pub(crate) struct Inputs {
-    /// Indexes: files, folders, or `-` for standard input; plain, gz, zst, bz2 or WACZ
+    /// Indexes: files, folders, URLs (http, https, s3, webhdfs), or `-` for standard input; plain, gz, zst, bz2 or WACZ
     #[arg(required = true, value_name = "INPUT", value_hint = ValueHint::AnyPath)]
     inputs: Vec<PathBuf>,
     /// What other machines have read of them, if they are not to be read here.

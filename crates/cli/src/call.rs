@@ -47,6 +47,7 @@ pub fn call<A: Into<OsString>>(
     args: impl IntoIterator<Item = A>,
     progress: Progress,
 ) -> Result<Called, Failure> {
+    crate::adapt_inputs();
     let words = std::iter::once(OsString::from("waypost"));
     let words = words.chain(args.into_iter().map(Into::into));
     let matches = Cli::command()
@@ -83,6 +84,7 @@ pub fn call<A: Into<OsString>>(
 /// # Errors
 /// If the line is not a range, or the range cannot be read.
 pub fn work(line: &str) -> Result<String, Failure> {
+    crate::adapt_inputs();
     cmd::read_range(line).map_err(|error| failure(&error))
 }
 

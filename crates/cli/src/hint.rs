@@ -216,6 +216,9 @@ fn of_wrong_kind(found: &str, wanted: &str) -> &'static str {
         ("a WACZ file", "a profile") => "build profiles with `waypost profile FILE -o FOLDER`",
         ("a WACZ file", "a filter") => "build a filter with `waypost filter build FILE -o FILTER`",
         ("a WACZ file", _) => "name the file itself: a WACZ file cannot be read from a pipe",
+        ("a Parquet file", _) => {
+            "use a build with `--features parquet`, or the Python package, which read Parquet"
+        }
         ("a zip archive", _) => {
             "WACZ files, which have the folders indexes/ and archive/, are read; unzip other archives"
         }

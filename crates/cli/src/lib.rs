@@ -32,9 +32,15 @@ pub use call::{Called, Failure, call, work};
 use exit::Exit;
 use printer::Printer;
 
+/// Lets inputs in this process be whatever the command reads: also remote files.
+pub fn adapt_inputs() {
+    remote::adapt_inputs();
+}
+
 /// Runs the command with the arguments of this process.
 pub fn main() -> ExitCode {
     let start = Instant::now();
+    adapt_inputs();
     let (cli, matches) = match cmd::Cli::command()
         .try_get_matches()
         .and_then(|matches| Ok((cmd::Cli::from_arg_matches(&matches)?, matches)))

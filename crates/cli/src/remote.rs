@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use clap::{Args, ValueHint};
+use waypost_index::input::is_idx;
 use waypost_index::lookup::Index;
 use waypost_index::zipnum::{Opener, Remote, ZipNum};
+use waypost_io::adapters::{self, UrlAdapter};
 use waypost_io::{RangeRead, Source};
-use waypost_net::{Cache, Client, ClientOptions, Stats, is_url};
+use waypost_net::{Cache, Client, ClientOptions, Stats, is_remote};
 
 use crate::hint::Hint;
 use crate::printer::Printer;
@@ -107,12 +109,6 @@ impl RemoteArgs {
     }
 }
 
-/// Whether a URL is that of the `.idx` file of a ZipNum index.
-fn is_idx(url: &str) -> bool {
-    let name = url.split(['?', '#']).next().unwrap_or(url);
-    name.ends_with(".idx") || name.ends_with(".summary")
-}
-
 impl RemoteFiles {
     /// The client.
     pub(crate) fn client(&self) -> waypost_io::Result<&Client> {
@@ -124,7 +120,7 @@ impl RemoteFiles {
     }
 
     pub(crate) fn open(&self, url: &str) -> waypost_io::Result<Arc<dyn RangeRead>> {
-        Ok(Arc::new(self.client()?.open(url)?))
+        self.client()?.open_any(url)
     }
 
     fn opener(&self) -> Opener {
@@ -139,7 +135,35 @@ impl RemoteFiles {
     }
 }
 
+/// Inputs of all commands may be remote from now on, and tables if this build can read them.
+pub(crate) fn adapt_inputs() {
+    adapters::open_urls(UrlAdapter {
+        is_url: is_remote,
+        open: open_input,
+        connections: ClientOptions::default().connections,
+    });
+    #[cfg(feature = "parquet")]
+    adapters::read_tables(adapters::TableAdapter {
+        magic: waypost_parquet::MAGIC,
+        extension: waypost_parquet::EXTENSION,
+        lines: waypost_parquet::lines,
+    });
+}
+
+/// Opens an input, with one client for all of them.
+fn open_input(url: &str) -> waypost_io::Result<Arc<dyn RangeRead>> {
+    static CLIENT: OnceLock<Client> = OnceLock::new();
+    let client = match CLIENT.get() {
+        Some(client) => client,
+        None => {
+            let client = Client::new(ClientOptions::default())?;
+            CLIENT.get_or_init(|| client)
+        }
+    };
+    client.open_any(url)
+}
+
 /// The URL, if an argument is one.
 pub(crate) fn as_url(argument: &Path) -> Option<&str> {
-    argument.to_str().filter(|name| is_url(name))
+    argument.to_str().filter(|name| is_remote(name))
 }

@@ -1,17 +1,19 @@
 //! Which files are indexes: [`expand`] turns the names given by a user into [`Source`]s.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use waypost_io::{Expanded, InputKind, Result, Source};
+use waypost_io::{Expanded, InputKind, Result, Source, adapters};
 
 use crate::kind::{self, FileKind};
 use crate::wacz::{self, Wacz};
-use crate::zipnum::ZipNum;
+use crate::zipnum::{Remote, ZipNum};
 
 /// Expands names to sources. Folders are searched recursively for files that are named like indexes:
 /// `*.cdx`, `*.cdxj`, `*.ndjson`, `*.jsonl`, `cdx-00000` and `part-00000`, each optionally with
-/// `.gz`, `.zst` or `.bz2`, and `*.wacz`. Hidden files are skipped. The `.idx` file of a ZipNum index
-/// stands for its data files, and a WACZ file for the indexes in it.
+/// `.gz`, `.zst` or `.bz2`, `*.wacz`, and tables for which there is an
+/// [adapter](waypost_io::adapters). Hidden files are skipped. The `.idx` file of a ZipNum index, which may
+/// be on the Web, stands for its data files, and a WACZ file for the indexes in it.
 ///
 /// # Errors
 /// If a name does not exist, a folder contains no index, or standard input is named twice.
@@ -20,7 +22,8 @@ where
     I: IntoIterator,
     I::Item: Into<PathBuf>,
 {
-    let is_wanted = |name: &str| is_index_name(name) || is_wacz_name(name);
+    let is_wanted =
+        |name: &str| is_index_name(name) || is_wacz_name(name) || adapters::is_table_name(name);
     let mut expanded = waypost_io::expand(names, is_wanted)?;
     let mut sources = Vec::new();
     for source in expanded.sources {
@@ -36,6 +39,18 @@ where
 /// The files that a source stands for, if it is the `.idx` file of a ZipNum index or a WACZ file.
 fn inner(source: &Source) -> Result<Option<Vec<Source>>> {
     let path = source.path();
+    if let Some((url, adapter)) = adapters::url_of(path) {
+        if !is_idx(url) {
+            return Ok(None);
+        }
+        let remote = Remote {
+            url,
+            copy: None,
+            open: Arc::new(adapter.open),
+            connections: adapter.connections,
+        };
+        return ZipNum::remote(remote)?.sources().map(Some);
+    }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if is_index_name(&name) || source.kind()? != InputKind::Regular {
         return Ok(None);
@@ -49,6 +64,12 @@ fn inner(source: &Source) -> Result<Option<Vec<Source>>> {
         // Other files and errors are reported when the source is read.
         _ => Ok(None),
     }
+}
+
+/// Whether a URL is that of the `.idx` file of a ZipNum index.
+pub fn is_idx(url: &str) -> bool {
+    let name = url.split(['?', '#']).next().unwrap_or(url);
+    name.ends_with(".idx") || name.ends_with(".summary")
 }
 
 /// Whether all of some sources are in WACZ files.

@@ -376,7 +376,7 @@ fn decode(bytes: &[u8]) -> Result<Vec<u8>, NotJson> {
 }
 
 /// Appends a string. Bytes that are not UTF-8 stay as they are, which [`members`] accepts.
-pub(crate) fn push_string(text: &[u8], out: &mut Vec<u8>) {
+pub fn push_string(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     for &byte in text {
         match byte {

@@ -34,6 +34,8 @@ pub enum FileKind {
     Wacz,
     /// Another zip archive.
     Zip,
+    /// A Parquet file that is not read as lines.
+    Parquet,
     /// HTML or XML.
     Html,
     /// Binary data.
@@ -55,6 +57,7 @@ impl FileKind {
             FileKind::Warc => "a WARC file",
             FileKind::Wacz => "a WACZ file",
             FileKind::Zip => "a zip archive",
+            FileKind::Parquet => "a Parquet file",
             FileKind::Html => "HTML or XML",
             FileKind::Binary => "a binary file",
             FileKind::Text => "text whose lines are mostly not URIs",
@@ -261,7 +264,7 @@ fn by_magic(start: &[u8]) -> Option<FileKind> {
         (b"%PDF-", FileKind::Binary),
         (b"GIF8", FileKind::Binary),
         (b"\xff\xd8\xff", FileKind::Binary),
-        (b"PAR1", FileKind::Binary),
+        (b"PAR1", FileKind::Parquet),
         (b"\x7fELF", FileKind::Binary),
     ];
     if let Some(kind) = wacz::kind_of_start(start) {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -253,6 +253,19 @@ impl RejectsFile {
             .write_all(line)
             .and_then(|()| self.file.write_all(b"\n"))
             .doing("write", &self.path)
+    }
+
+    /// Removes what was written, because the input is read again.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn restart(&mut self) -> Result<()> {
+        let clear = |file: &mut BufWriter<tempfile::NamedTempFile>| {
+            file.flush()?;
+            file.get_mut().as_file_mut().set_len(0)?;
+            file.get_mut().as_file_mut().rewind()
+        };
+        clear(&mut self.file).doing("write", &self.path)
     }
 
     /// Moves the file to its final name.

@@ -1,4 +1,4 @@
-//! Reads a remote file from its start to its end, in large ranges that are fetched concurrently.
+//! Reads a section of a remote file from its start to its end, in large ranges that are fetched concurrently.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -18,7 +18,7 @@ const RANGE: u64 = 4 << 20;
 pub(crate) struct AheadReader {
     bytes: Arc<dyn RangeRead>,
     connections: usize,
-    size: u64,
+    end: u64,
     /// Where the next range to be requested starts.
     next: u64,
     pending: VecDeque<Receiver<Result<Vec<u8>>>>,
@@ -28,21 +28,32 @@ pub(crate) struct AheadReader {
 
 impl AheadReader {
     pub(crate) fn new(bytes: Arc<dyn RangeRead>, connections: usize) -> Result<AheadReader> {
-        Ok(AheadReader {
-            size: bytes.size()?,
+        let size = bytes.size()?;
+        Ok(AheadReader::of_section(bytes, connections, 0, size))
+    }
+
+    /// Reads the bytes from `start` to `end`, which must be in the file.
+    pub(crate) fn of_section(
+        bytes: Arc<dyn RangeRead>,
+        connections: usize,
+        start: u64,
+        end: u64,
+    ) -> AheadReader {
+        AheadReader {
             bytes,
             connections: connections.max(1),
-            next: 0,
+            end,
+            next: start,
             pending: VecDeque::new(),
             current: Vec::new(),
             at: 0,
-        })
+        }
     }
 
     /// Requests ranges until enough are pending.
     fn request(&mut self) -> Result<()> {
-        while self.pending.len() < self.connections && self.next < self.size {
-            let (start, length) = (self.next, RANGE.min(self.size - self.next));
+        while self.pending.len() < self.connections && self.next < self.end {
+            let (start, length) = (self.next, RANGE.min(self.end - self.next));
             let (send, receive) = bounded(1);
             let bytes = Arc::clone(&self.bytes);
             let fetch = move || {

@@ -27,6 +27,7 @@
 //!
 //! | module | subject |
 //! |---|---|
+//! | [`adapters`] | URLs, and tables whose rows become lines, if the program can open them |
 //! | [`source`], [`opened`], [`stream`], [`compression`] | inputs, opened once and decompressed; damage is reported, and everything before it is kept |
 //! | [`ranged`] | files, sections of files and remote files, read at any offset |
 //! | [`zip`] | zip archives, whose entries are sources that are read in place |
@@ -45,6 +46,7 @@
 //! | [`quantity`] | sizes, numbers and durations as people write them |
 //! | [`error`] | errors with file, line and byte |
 
+pub mod adapters;
 mod ahead;
 pub mod atomic;
 pub mod compression;

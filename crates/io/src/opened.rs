@@ -28,10 +28,11 @@ use flate2::{Decompress, FlushDecompress, Status};
 use libdeflater::Crc;
 
 use crate::LONGEST_LINE;
+use crate::adapters::{self, TableAdapter};
 use crate::ahead::AheadReader;
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::meter;
-use crate::ranged::RangeRead;
+use crate::ranged::{FileRange, RangeRead};
 use crate::source::Source;
 
 /// How many bytes of a pipe are given back: enough for a first line of any length.
@@ -60,6 +61,8 @@ pub(crate) enum Opened {
     Pipe(PipeReader),
     Inflated(Inflater),
     Remote(AheadReader),
+    /// The lines of a table.
+    Table(Box<dyn Read + Send>),
 }
 
 /// A regular file, or a section of one, that is open.
@@ -106,6 +109,25 @@ pub(crate) enum Entry {
     Pipe(Arc<Pipe>),
     Part(Box<Part>),
     Remote(Remote),
+    Table(Table),
+}
+
+/// A table, which is read as lines.
+pub(crate) struct Table {
+    bytes: Arc<dyn RangeRead>,
+    adapter: &'static TableAdapter,
+    /// The temporary file that its lines were written to.
+    kept: Mutex<Option<FileSection>>,
+}
+
+impl Table {
+    fn open(&self) -> Result<Opened> {
+        if let Some(kept) = &*locked(&self.kept) {
+            return Ok(Opened::Regular(kept.clone()));
+        }
+        let lines = (self.adapter.lines)(Arc::clone(&self.bytes))?;
+        Ok(Opened::Table(lines))
+    }
 }
 
 /// A file that is not on this machine.
@@ -123,6 +145,19 @@ impl Remote {
             connections,
             kept: Mutex::default(),
         }
+    }
+
+    /// The bytes from `start` to `end`, or to the end of the file.
+    pub(crate) fn section(&self, start: u64, end: u64) -> Result<AheadReader> {
+        let end = end.min(self.bytes.size()?);
+        let bytes = Arc::clone(&self.bytes);
+        let connections = self.connections;
+        Ok(AheadReader::of_section(bytes, connections, start, end))
+    }
+
+    /// Its name for messages, without a password.
+    pub(crate) fn name(&self) -> &str {
+        self.bytes.name()
     }
 
     fn open(&self) -> Result<Opened> {
@@ -305,6 +340,13 @@ pub fn same_file(one: &Path, other: &Path) -> bool {
 impl Entry {
     /// Opens `path`, unless it is a pipe that is known. `-` is standard input.
     pub(crate) fn new(path: &Path) -> Result<Entry> {
+        if let Some((url, adapter)) = adapters::url_of(path) {
+            let bytes = (adapter.open)(url)?;
+            return Ok(match adapters::table() {
+                Some(table) if adapters::is_table_name(url) => Entry::of_table(bytes, table),
+                _ => Entry::Remote(Remote::new(bytes, adapter.connections)),
+            });
+        }
         if is_stdin(path) {
             if let Some(pipe) = known(Id::Stdin) {
                 return Ok(Entry::Pipe(pipe));
@@ -332,6 +374,12 @@ impl Entry {
             use std::io::Seek;
             // Another process may already have read the start of a redirected file.
             if !stdin || (&file).stream_position().is_ok_and(|at| at == 0) {
+                if let Some(table) = adapters::table()
+                    && starts_with(&file, table.magic)
+                {
+                    let bytes = FileRange::new(Arc::new(file), path);
+                    return Ok(Entry::of_table(Arc::new(bytes), table));
+                }
                 return Ok(Entry::Regular(Regular::new(file, &metadata, !stdin)));
             }
         }
@@ -354,6 +402,29 @@ impl Entry {
         Ok(Entry::Pipe(pipe))
     }
 
+    fn of_table(bytes: Arc<dyn RangeRead>, adapter: &'static TableAdapter) -> Entry {
+        Entry::Table(Table {
+            bytes,
+            adapter,
+            kept: Mutex::default(),
+        })
+    }
+
+    /// Whether it can be opened again by its name, as often as needed.
+    pub(crate) fn is_lasting(&self) -> bool {
+        matches!(self, Entry::Regular(_) | Entry::Remote(_) | Entry::Table(_))
+    }
+
+    /// The size of the file as it is stored, if it can be opened again.
+    pub(crate) fn stored(&self) -> Result<Option<u64>> {
+        Ok(match self {
+            Entry::Regular(file) => Some(file.length),
+            Entry::Remote(remote) => Some(remote.bytes.size()?),
+            Entry::Table(table) => Some(table.bytes.size()?),
+            Entry::Pipe(_) | Entry::Part(_) => None,
+        })
+    }
+
     /// The kind of the input. `path` is the one that it was opened with.
     pub(crate) fn kind(&self, path: &Path) -> InputKind {
         match self {
@@ -362,7 +433,7 @@ impl Entry {
                 Packing::Stored => InputKind::Regular,
                 Packing::Deflated { .. } => InputKind::Pipe,
             },
-            Entry::Remote(_) => InputKind::Pipe,
+            Entry::Remote(_) | Entry::Table(_) => InputKind::Pipe,
             Entry::Pipe(_) if is_stdin(path) => InputKind::Stdin,
             Entry::Pipe(_) => InputKind::Pipe,
         }
@@ -377,6 +448,8 @@ impl Entry {
                 Packing::Deflated { size, .. } => size,
             }),
             Entry::Remote(remote) => remote.bytes.size().ok(),
+            // That of its lines is not known before they are read.
+            Entry::Table(table) => locked(&table.kept).as_ref().map(|kept| kept.length),
             Entry::Pipe(pipe) => match &*locked(&pipe.state) {
                 State::Kept(_, length) => Some(*length),
                 _ => None,
@@ -388,7 +461,7 @@ impl Entry {
     pub(crate) fn container(&self) -> Option<&Source> {
         match self {
             Entry::Part(part) => Some(&part.container),
-            Entry::Regular(_) | Entry::Pipe(_) | Entry::Remote(_) => None,
+            Entry::Regular(_) | Entry::Pipe(_) | Entry::Remote(_) | Entry::Table(_) => None,
         }
     }
 
@@ -401,6 +474,7 @@ impl Entry {
             }
             Entry::Part(part) => return part.open(),
             Entry::Remote(remote) => return remote.open(),
+            Entry::Table(table) => return table.open(),
             Entry::Pipe(pipe) => pipe,
         };
         let mut state = locked(&pipe.state);
@@ -441,6 +515,13 @@ impl Entry {
                     *locked(&remote.kept) = Some(FileSection::whole(Arc::new(file), length));
                 }
             }
+            Opened::Table(mut lines) => {
+                let file = temporary_in(folder)?;
+                let length = copy(&mut lines, &file, path, folder)?;
+                if let Entry::Table(table) = self {
+                    *locked(&table.kept) = Some(FileSection::whole(Arc::new(file), length));
+                }
+            }
             Opened::Pipe(mut reader) => {
                 let mut file = temporary_in(folder)?;
                 // From here on, what was read is in the file only.
@@ -455,6 +536,12 @@ impl Entry {
         }
         Ok(())
     }
+}
+
+/// Whether a file starts with these bytes.
+fn starts_with(file: &File, magic: &[u8]) -> bool {
+    let mut start = vec![0; magic.len()];
+    file.read_exact_at(&mut start, 0).is_ok() && start == magic
 }
 
 fn temporary_in(folder: &Path) -> Result<File> {

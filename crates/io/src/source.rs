@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use crate::adapters;
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::opened::{Entry, FileSection, InputKind, Opened, Part, Remote};
 use crate::ranged::{FileRange, RangeRead, Section};
@@ -124,7 +125,43 @@ impl Source {
     pub fn file(&self) -> Result<Option<FileSection>> {
         Ok(match self.entry()?.open(&self.path)? {
             Opened::Regular(section) => Some(section),
-            Opened::Pipe(_) | Opened::Inflated(_) | Opened::Remote(_) => None,
+            Opened::Pipe(_) | Opened::Inflated(_) | Opened::Remote(_) | Opened::Table(_) => None,
+        })
+    }
+
+    /// Whether it can be opened again by its path, here or on another machine that has it: a file, a URL,
+    /// but not a pipe or a part of an archive.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn is_lasting(&self) -> Result<bool> {
+        Ok(self.entry()?.is_lasting())
+    }
+
+    /// The size of a [lasting](Source::is_lasting) input, as it is stored.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn stored(&self) -> Result<Option<u64>> {
+        self.entry()?.stored()
+    }
+
+    /// Reads the bytes from `start` to `end` as they are stored, or to the end of the file. `None` if it is
+    /// neither a regular file nor a remote one.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn section(&self, start: u64, end: u64) -> Result<Option<Box<dyn Read + Send>>> {
+        let entry = self.entry()?;
+        Ok(match entry.open(&self.path)? {
+            Opened::Regular(section) => Some(Box::new(
+                section.reader(start).take(end.saturating_sub(start)),
+            )),
+            Opened::Remote(_) => match entry {
+                Entry::Remote(remote) => Some(Box::new(remote.section(start, end)?)),
+                _ => None,
+            },
+            Opened::Pipe(_) | Opened::Inflated(_) | Opened::Table(_) => None,
         })
     }
 
@@ -162,6 +199,7 @@ impl Source {
             Opened::Pipe(reader) => Box::new(reader),
             Opened::Inflated(inflater) => Box::new(inflater),
             Opened::Remote(reader) => Box::new(reader),
+            Opened::Table(lines) => lines,
         };
         Ok(Stream::new(self.to_string(), source)?.text())
     }
@@ -182,15 +220,18 @@ impl fmt::Debug for Source {
     }
 }
 
-/// The name as the user gave it.
+/// The name as the user gave it; a URL without a password.
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.path.display().fmt(f)
+        match self.entry.get() {
+            Some(Entry::Remote(remote)) => remote.name().fmt(f),
+            _ => self.path.display().fmt(f),
+        }
     }
 }
 
-/// Turns names into sources. Folders are searched recursively for files whose names are `wanted`.
-/// Hidden files are skipped.
+/// Turns names into sources. Folders are searched recursively for files whose names are `wanted`. Hidden
+/// files are skipped. URLs are not opened yet.
 ///
 /// # Errors
 /// If a name does not exist, a folder has no such file, or standard input is named twice.
@@ -208,9 +249,10 @@ where
                     "standard input (`-`) can be read only once".to_owned(),
                 )));
             }
-        } else if fs::metadata(source.path())
-            .doing("open", source.path())?
-            .is_dir()
+        } else if adapters::url_of(source.path()).is_none()
+            && fs::metadata(source.path())
+                .doing("open", source.path())?
+                .is_dir()
         {
             let before = expanded.sources.len();
             walk(source.path(), &wanted, &mut expanded)?;

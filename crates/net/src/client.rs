@@ -10,11 +10,16 @@ use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue};
 use reqwest::{Response, StatusCode, Url, redirect};
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
-use waypost_io::{Error, ErrorKind, Progress, RemoteProblem, Result};
+use waypost_io::{Error, ErrorKind, Progress, RangeRead, RemoteProblem, Result};
 
 use crate::range::RemoteFile;
 use crate::response::retry_after;
 use crate::retry::{Failure, Pause, Waits};
+use crate::s3::Account;
+use crate::webhdfs::HdfsFile;
+
+/// The least number of bytes per second at which a range is received.
+const LEAST_RATE: u64 = 8 * 1024;
 
 /// The limits of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,13 +96,22 @@ impl Drop for Shared {
     }
 }
 
-/// Whether `name` is a URL that a client can open.
+/// Whether `name` is a URL of the Web.
 pub fn is_url(name: &str) -> bool {
-    let scheme = |scheme: &str| {
-        name.get(..scheme.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
-    };
-    scheme("http://") || scheme("https://")
+    matches!(scheme_of(name), Some("http" | "https"))
+}
+
+/// Whether `name` is that of a file that [`Client::open_any`] can open: on the Web, in S3 or in HDFS.
+pub fn is_remote(name: &str) -> bool {
+    scheme_of(name).is_some()
+}
+
+/// The scheme of a URL, if it is a known one.
+fn scheme_of(name: &str) -> Option<&'static str> {
+    let (scheme, _) = name.split_once("://")?;
+    ["http", "https", "s3", "webhdfs", "swebhdfs"]
+        .into_iter()
+        .find(|known| scheme.eq_ignore_ascii_case(known))
 }
 
 impl Client {
@@ -151,6 +165,21 @@ impl Client {
     /// If the URL is invalid.
     pub fn open(&self, url: &str) -> Result<RemoteFile> {
         RemoteFile::new(self.clone(), parse(url)?)
+    }
+
+    /// A remote file by any name that [is one](is_remote). No request is made yet.
+    ///
+    /// # Errors
+    /// If the name is invalid.
+    pub fn open_any(&self, name: &str) -> Result<Arc<dyn RangeRead>> {
+        Ok(match scheme_of(name) {
+            Some("s3") => {
+                let account = Account::of_environment();
+                Arc::new(RemoteFile::in_s3(self.clone(), name, account)?)
+            }
+            Some("webhdfs" | "swebhdfs") => Arc::new(HdfsFile::new(self.clone(), name)?),
+            _ => Arc::new(self.open(name)?),
+        })
     }
 
     /// The whole content of a small file.
@@ -248,6 +277,63 @@ impl Client {
                 }
             }
         })
+    }
+
+    /// Runs attempts to receive so many bytes, each for a limited time.
+    pub(crate) fn run_within<T>(
+        &self,
+        length: u64,
+        mut attempt: impl AsyncFnMut() -> Result<T, Failure>,
+    ) -> Result<T> {
+        let options = self.options();
+        let longest = options.connect_timeout
+            + 2 * options.stall_timeout
+            + Duration::from_secs(length / LEAST_RATE);
+        self.run(
+            async || match tokio::time::timeout(longest, attempt()).await {
+                Ok(done) => done,
+                Err(_) => Err(Failure::Again {
+                    error: problem(
+                        RemoteProblem::Unreachable,
+                        format!(
+                            "{length} bytes were not received in {} s",
+                            longest.as_secs()
+                        ),
+                    ),
+                    after: None,
+                }),
+            },
+        )
+    }
+
+    /// The body of an answer, which must have exactly so many bytes.
+    pub(crate) async fn body(
+        &self,
+        response: &mut Response,
+        expected: u64,
+    ) -> Result<Vec<u8>, Failure> {
+        let wrong = |got: &str| {
+            invalid(format!(
+                "the answer has {got} bytes instead of the {expected} requested"
+            ))
+        };
+        if let Some(said) = response.content_length().filter(|said| *said != expected) {
+            return Err(Failure::Final(wrong(&said.to_string())));
+        }
+        let mut body = Vec::with_capacity(expected as usize);
+        while let Some(chunk) = self.chunk(response).await? {
+            if body.len() as u64 + chunk.len() as u64 > expected {
+                return Err(Failure::Final(wrong("more")));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        if (body.len() as u64) < expected {
+            return Err(Failure::Again {
+                error: wrong(&body.len().to_string()),
+                after: None,
+            });
+        }
+        Ok(body)
     }
 
     /// Sends a request and waits for the head of the answer.

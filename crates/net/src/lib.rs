@@ -14,6 +14,9 @@
 //! # Ok::<(), waypost_io::Error>(())
 //! ```
 //!
+//! [`Client::open_any`] also opens files in S3 and compatible stores (`s3://BUCKET/KEY`) and in HDFS
+//! (`webhdfs://NAMENODE:PORT/PATH`).
+//!
 //! Nothing is taken on trust: an answer must be exactly the requested bytes, of the same version of the
 //! file as every answer before it. Requests that fail because of the network or the load of the server
 //! are repeated a bounded number of times.
@@ -34,10 +37,12 @@ pub mod open_files;
 pub mod range;
 mod response;
 mod retry;
+mod s3;
 mod sending;
 pub mod server;
+mod webhdfs;
 
 pub use cache::Cache;
-pub use client::{Client, ClientOptions, Stats, is_url};
+pub use client::{Client, ClientOptions, Stats, is_remote, is_url};
 pub use range::RemoteFile;
 pub use response::retry_after;

@@ -1,7 +1,6 @@
 //! A remote file, read by range requests.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderValue, RANGE};
 use reqwest::{StatusCode, Url};
@@ -10,9 +9,7 @@ use waypost_io::{Error, ErrorKind, RangeRead, RemoteProblem, Result, Stamp};
 use crate::client::{Client, invalid, problem, shown};
 use crate::response::{ContentRange, Version, check_encoding};
 use crate::retry::Failure;
-
-/// The least number of bytes per second at which a range is received.
-const LEAST_RATE: u64 = 8 * 1024;
+use crate::s3::Account;
 
 /// A file on a server. The first answer determines its version; an answer of another version is an
 /// error.
@@ -20,6 +17,8 @@ pub struct RemoteFile {
     client: Client,
     url: Url,
     name: String,
+    /// Who signs requests, if the file is in S3.
+    account: Option<Account>,
     version: Mutex<Option<Version>>,
 }
 
@@ -29,6 +28,18 @@ impl RemoteFile {
             client,
             name: shown(&url),
             url,
+            account: None,
+            version: Mutex::default(),
+        })
+    }
+
+    /// A file in S3, named `s3://BUCKET/KEY`.
+    pub(crate) fn in_s3(client: Client, name: &str, account: Account) -> Result<RemoteFile> {
+        Ok(RemoteFile {
+            client,
+            name: name.to_owned(),
+            url: account.url(name)?,
+            account: Some(account),
             version: Mutex::default(),
         })
     }
@@ -53,7 +64,10 @@ impl RemoteFile {
     /// Requests a range, and returns its bytes. They are fewer if the file ends before.
     async fn request(&self, offset: u64, length: u64) -> Result<Vec<u8>, Failure> {
         let end = offset + length;
-        let mut headers = HeaderMap::new();
+        let mut headers = match &self.account {
+            Some(account) => account.headers(&self.url).map_err(Failure::Final)?,
+            None => HeaderMap::new(),
+        };
         let range = format!("bytes={offset}-{}", end - 1);
         let range = HeaderValue::from_str(&range).map_err(|e| Failure::Final(invalid(e)))?;
         headers.insert(RANGE, range);
@@ -104,52 +118,14 @@ impl RemoteFile {
         if expected == 0 {
             return Ok(Vec::new());
         }
-        let wrong = |got: &str| {
-            invalid(format!(
-                "the answer has {got} bytes instead of the {expected} requested"
-            ))
-        };
-        if let Some(said) = response.content_length().filter(|said| *said != expected) {
-            return Err(Failure::Final(wrong(&said.to_string())));
-        }
-        let mut body = Vec::with_capacity(expected as usize);
-        while let Some(chunk) = self.client.chunk(&mut response).await? {
-            if body.len() as u64 + chunk.len() as u64 > expected {
-                return Err(Failure::Final(wrong("more")));
-            }
-            body.extend_from_slice(&chunk);
-        }
-        if (body.len() as u64) < expected {
-            return Err(Failure::Again {
-                error: wrong(&body.len().to_string()),
-                after: None,
-            });
-        }
-        Ok(body)
+        self.client.body(&mut response, expected).await
     }
 
     /// Requests a range until it is received, or fails for good.
     fn fetch(&self, offset: u64, length: u64) -> Result<Vec<u8>> {
-        let options = self.client.options();
-        let longest = options.connect_timeout
-            + 2 * options.stall_timeout
-            + Duration::from_secs(length / LEAST_RATE);
-        let done = self.client.run(async || {
-            let request = self.request(offset, length);
-            match tokio::time::timeout(longest, request).await {
-                Ok(done) => done,
-                Err(_) => Err(Failure::Again {
-                    error: problem(
-                        RemoteProblem::Unreachable,
-                        format!(
-                            "{length} bytes were not received in {} s",
-                            longest.as_secs()
-                        ),
-                    ),
-                    after: None,
-                }),
-            }
-        });
+        let done = self
+            .client
+            .run_within(length, async || self.request(offset, length).await);
         done.map_err(|error| error.in_file(&self.name))
     }
 }

@@ -280,6 +280,7 @@ impl Captures {
     ) -> PyResult<Captures> {
         let columns = fields.iter().map(|name| Column::of_name(name));
         let columns = columns.collect::<PyResult<Vec<_>>>()?;
+        waypost_cli::adapt_inputs();
         let expanded = py.detach(|| input::expand(paths));
         let sources = expanded.map_err(|error| errors::of_io(py, &error))?.sources;
         Ok(Captures {

@@ -22,6 +22,7 @@ import pytest
 import waypost
 import waypost.spark
 from conftest import EXAMPLES, contents
+from stores import KEYS, Web, hdfs, s3, serving
 
 pyspark = pytest.importorskip("pyspark")
 if shutil.which("java") is None:
@@ -39,7 +40,7 @@ def bare(tmp_path_factory):
     return str(folder / "bin" / "python")
 
 
-def session(bare, **settings):
+def session(bare, plain={}, **settings):
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = bare
@@ -49,6 +50,8 @@ def session(bare, **settings):
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
     for name, value in settings.items():
         builder = builder.config("spark." + name.replace("_", "."), value)
+    for name, value in plain.items():
+        builder = builder.config("spark." + name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     return spark
@@ -110,6 +113,18 @@ def test_profiles_filters_and_checks_have_the_same_bytes(spark, inputs, command)
     assert ours == json.loads(command("stats", inputs, "--format", "json"))
     ours = waypost.spark.check(spark, inputs, size="16K")
     assert ours == json.loads(command("index", "check", inputs, "--format", "json")) and not ours.ok
+
+
+@full
+def test_statistics_and_tables_of_segments_have_the_same_bytes(spark, inputs, command):
+    for size in ["4K", "64K", "1G"]:
+        waypost.spark.stats(spark, inputs, size=size, html=os.path.abspath("ours.html"))
+        command("stats", inputs, "--html", "theirs.html")
+        assert contents("ours.html") == contents("theirs.html"), size
+        index = EXAMPLES / "segments.cdxj"
+        waypost.spark.tabulate_segments(spark, index, "ours.segments", size=size, by=["mime", "tld", "length"])
+        command("segments", "tabulate", index, "-o", "theirs.segments", "--by", "mime,tld,length")
+        assert contents("ours.segments") == contents("theirs.segments"), size
 
 
 @full
@@ -200,6 +215,36 @@ def test_a_killed_task_changes_nothing(spark, folder, command):
     assert contents("ours.ukvs") == contents("theirs.ukvs")
     command("index", "sort", path, "--zipnum", "theirs.zipnum", "--shards", 20)
     assert contents("ours.zipnum") == contents("theirs.zipnum")
+
+
+@full
+def test_executors_read_the_web_s3_and_hdfs_by_themselves(bare, folder, inputs, command):
+    # A new cluster, whose executors know the keys; the one of the other tests is stopped.
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active:
+        active.stop()
+    command("map", "build", inputs, "-o", "theirs.ukvs")
+    command("index", "sort", inputs, "--zipnum", "theirs.zipnum", "--shards", 5, "--lines", 30)
+    files = sorted(inputs.iterdir())
+    with s3(files) as settings, serving(inputs, Web) as web, hdfs(inputs) as name_node:
+        environment = {f"executorEnv.{name}": value for name, value in settings.items()}
+        assert set(KEYS) < set(settings)
+        spark = session(bare, plain=environment)
+        try:
+            for name, base in [
+                ("web", f"http://127.0.0.1:{web.server_address[1]}"),
+                ("s3", "s3://crawl/cdx files"),
+                ("hdfs", f"webhdfs://127.0.0.1:{name_node.server_address[1]}"),
+            ]:
+                paths = [f"{base}/{file.name}" for file in files]
+                waypost.spark.build_map(spark, paths, f"{name}.ukvs", size="16K")
+                assert contents(f"{name}.ukvs") == contents("theirs.ukvs"), name
+                waypost.spark.sort_index(spark, paths, f"{name}.zipnum", shards=5, lines=30)
+                assert contents(f"{name}.zipnum") == contents("theirs.zipnum"), name
+        finally:
+            spark.stop()
 
 
 @full

@@ -1,43 +1,52 @@
 //! Splits a file into ranges: a plain file anywhere, a gzip file at its members.
 
-use std::fs::File;
-use std::io::Read;
+use std::io::{Cursor, Read};
 use std::path::Path;
-use std::sync::Arc;
 
-use waypost_io::{Compression, FileReader, IoContext, Result, Stream, members};
+use waypost_io::adapters;
+use waypost_io::{Compression, Error, Result, Source, Stream, members};
 
 use super::Range;
 
-/// How far to search for the next member.
+/// How much of a file is searched at a time for the next member.
 const WINDOW: usize = 4 << 20;
+/// The same of a remote file, where everything that is read takes time: a few ZipNum blocks.
+const REMOTE_WINDOW: usize = 512 << 10;
+/// How much of a member is read at most to see whether it can be inflated.
+const PROBE: u64 = 1 << 20;
 
-/// Splits a file into ranges of about `size` bytes.
+/// Splits a file, or a remote file if its path is a URL, into ranges of about `size` bytes.
 ///
 /// # Errors
 /// If the file cannot be read.
 pub fn ranges(path: &Path, size: u64) -> Result<Vec<Range>> {
-    let file = Arc::new(File::open(path).doing("open", path)?);
-    let length = file.metadata().doing("open", path)?.len();
-    let mut start = [0; 16];
-    let mut reader = FileReader::new(Arc::clone(&file), 0);
-    let filled = read_full(&mut reader, &mut start).doing("read", path)?;
+    let source = Source::new(path);
+    let length = match source.stored()? {
+        Some(length) => length,
+        None => return Err(not_seekable(path)),
+    };
     let mut cuts = vec![0];
     let size = size.max(1);
     let mut next = size;
-    while next < length {
-        match Compression::detect(&start[..filled]) {
-            Compression::Plain => cuts.push(next),
-            Compression::Gzip => match member_after(&file, path, next)? {
-                Some(cut) => {
-                    cuts.push(cut);
-                    next = cut;
-                }
-                None => break,
-            },
-            Compression::Zstd | Compression::Bzip2 => break,
+    // Tables have no sections: what is stored are not lines.
+    if let Some(mut reader) = source.section(0, length.min(16))? {
+        let mut start = [0; 16];
+        let filled = read_full(&mut reader, &mut start).map_err(|error| failed(error, &source))?;
+        let compression = Compression::detect(&start[..filled]);
+        while next < length {
+            match compression {
+                Compression::Plain => cuts.push(next),
+                Compression::Gzip => match member_after(&source, next, length)? {
+                    Some(cut) => {
+                        cuts.push(cut);
+                        next = cut;
+                    }
+                    None => break,
+                },
+                Compression::Zstd | Compression::Bzip2 => break,
+            }
+            next += size;
         }
-        next += size;
     }
     let ends = cuts[1..].iter().copied().chain([length]);
     Ok(cuts
@@ -53,19 +62,26 @@ pub fn ranges(path: &Path, size: u64) -> Result<Vec<Range>> {
 }
 
 /// The offset of the first member at `from` or later that can be inflated.
-fn member_after(file: &Arc<File>, path: &Path, from: u64) -> Result<Option<u64>> {
-    let mut window = vec![0; WINDOW];
+fn member_after(source: &Source, from: u64, length: u64) -> Result<Option<u64>> {
+    let section = |start: u64, end: u64| -> Result<Box<dyn Read + Send>> {
+        let reader = source.section(start, end.min(length))?;
+        reader.ok_or_else(|| not_seekable(source.path()))
+    };
+    let is_remote = adapters::url_of(source.path()).is_some();
+    let size = if is_remote { REMOTE_WINDOW } else { WINDOW };
+    let mut window = vec![0; size];
     let mut base = from;
     loop {
-        let mut reader = FileReader::new(Arc::clone(file), base);
-        let filled = read_full(&mut reader, &mut window).doing("read", path)?;
-        let bytes = &window[..filled];
+        let end = base + size as u64;
+        let filled = read_full(&mut section(base, end)?, &mut window)
+            .map_err(|error| failed(error, source))?;
         let mut at = 0;
-        while let Some(found) = members::next_start(bytes, at) {
+        while let Some(found) = members::next_start(&window[..filled], at) {
             let place = base + found as u64;
-            let member = FileReader::new(Arc::clone(file), place);
-            let name = path.display().to_string();
-            let opened = Stream::gzip_at(name, Box::new(member), place);
+            let rest = base + filled as u64;
+            let member = Cursor::new(window[found..filled].to_vec());
+            let member = member.chain(section(rest, rest + PROBE)?);
+            let opened = Stream::gzip_at(source.to_string(), Box::new(member), place);
             // Compressed data may look like the start of a member, but cannot be inflated.
             let inflates = opened.is_ok_and(|mut stream| {
                 let (length, error) = stream.read_full(&mut [0; 4096]);
@@ -76,11 +92,24 @@ fn member_after(file: &Arc<File>, path: &Path, from: u64) -> Result<Option<u64>>
             }
             at = found + 1;
         }
-        if filled < WINDOW {
+        if filled < size {
             return Ok(None);
         }
         // The magic number may cross the border.
-        base += (WINDOW - 8) as u64;
+        base += (size - 8) as u64;
+    }
+}
+
+fn not_seekable(path: &Path) -> Error {
+    let error = std::io::Error::from(std::io::ErrorKind::NotSeekable);
+    Error::io("read a range of", path, error)
+}
+
+/// The error of reading a section of a source.
+pub(super) fn failed(error: std::io::Error, source: &Source) -> Error {
+    match Error::from_read(error) {
+        error if error.place().file.is_some() => error,
+        error => error.in_file(source),
     }
 }
 

@@ -9,15 +9,14 @@
 //! header between the lines has changed the columns, or if revisits are resolved that may repeat
 //! captures before the range. Both are rare, but then the files must be there when pieces are merged.
 
-use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use waypost_io::{Compression, Error, ErrorKind, IoContext, Result, Source, Stream};
+use waypost_io::{Compression, Error, ErrorKind, Result, Source, Stream, adapters};
 
 use super::block::{self, Reading};
-use super::cut::read_full;
+use super::cut::{failed, read_full};
 use super::fold::{Context, Fold, Fragment};
 use super::{At, FileReport, Job, Outcome, Tally};
 use crate::layout::FileLayout;
@@ -28,10 +27,13 @@ use waypost_io::partial::{Decoder, Encoder};
 
 /// Number of bytes to read at a time.
 const BLOCK: usize = 256 * 1024;
+/// How much of a remote file is read to detect its layout: enough for a sample, also of a gzip file.
+const BEGINNING: u64 = 256 * 1024;
+
 /// A byte range of a file, as stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
-    /// The file.
+    /// The file, or its URL.
     pub path: PathBuf,
     /// Its start.
     pub start: u64,
@@ -143,7 +145,15 @@ impl<'a, J: Job> Ranges<'a, J> {
         mut resolver: Option<Resolver>,
     ) -> Result<Piece<J::Partial>> {
         let source = Source::new(range.path.clone());
-        let mut beginning = source.open()?;
+        // Of a remote file, no more than is needed.
+        let start = match adapters::url_of(&range.path) {
+            Some(_) => source.section(0, BEGINNING)?,
+            None => None,
+        };
+        let mut beginning = match start {
+            Some(start) => Stream::new(source.to_string(), start)?.text(),
+            None => source.open()?,
+        };
         let mut sample = vec![0; FileLayout::SAMPLE];
         let (length, _) = beginning.read_full(&mut sample);
         let detected = FileLayout::detect(&sample[..length]);
@@ -173,19 +183,20 @@ impl<'a, J: Job> Ranges<'a, J> {
             paths: vec![range.path.clone()],
             resolver: None,
         };
-        let Some(section) = source.file()? else {
+        let section = source.section(range.start, range.end)?;
+        if section.is_none() && (range.start > 0 || !range.last) {
             let error = std::io::Error::from(std::io::ErrorKind::NotSeekable);
             return Err(Error::io("read a range of", &range.path, error));
-        };
-        let mut limited = section.reader(range.start).take(range.end - range.start);
+        }
         // The first range of a file has the byte-order mark, if there is one.
         let mut marked = range.start == 0 && beginning.had_byte_order_mark();
         let mut buffer = vec![0; BLOCK];
         let reading = self.reading();
         let mut context = self.context(&reading, resolver.as_mut());
-        let mut stream = match compression {
-            Compression::Plain => loop {
-                let length = read_full(&mut limited, &mut buffer).doing("read", &range.path)?;
+        let mut stream = match (compression, section) {
+            (Compression::Plain, Some(mut section)) => loop {
+                let length =
+                    read_full(&mut section, &mut buffer).map_err(|error| failed(error, &source))?;
                 if length == 0 {
                     piece.resolver = resolver;
                     return Ok(piece);
@@ -193,8 +204,8 @@ impl<'a, J: Job> Ranges<'a, J> {
                 let mark = if std::mem::take(&mut marked) { 3 } else { 0 };
                 piece.take(&mut context, &buffer[mark.min(length)..length])?;
             },
-            Compression::Gzip => {
-                let stream = Stream::gzip_at(source.to_string(), Box::new(limited), range.start)?;
+            (Compression::Gzip, Some(section)) => {
+                let stream = Stream::gzip_at(source.to_string(), section, range.start)?;
                 match marked {
                     true => stream.text(),
                     false => stream.members_end_lines(),
@@ -236,7 +247,7 @@ impl<'a, J: Job> Ranges<'a, J> {
             let is_last = number + 1 == piece.paths.len();
             let end = match is_last {
                 true => piece.end.1,
-                false => std::fs::metadata(path).doing("read", path)?.len(),
+                false => Source::new(path).stored()?.unwrap_or_default(),
             };
             Ok(Range {
                 path: path.clone(),

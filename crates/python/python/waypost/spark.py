@@ -5,9 +5,9 @@
 >>> result["map"]
 'full.ukvs'
 
-The first argument is a ``SparkSession``. Inputs and outputs are files that the driver and all
-executors have under the same names. The unit of work is a range of a file; no line passes through the
-JVM. The package is shipped with the job, so executors need nothing but Python. The results have the
+The first argument is a ``SparkSession``. Inputs are files that the driver and all executors have under
+the same names, or URLs (``https:``, ``s3:``, ``webhdfs:``), which every executor reads by itself with range
+requests; outputs are files. The unit of work is a range of a file; no line passes through the JVM. The package is shipped with the job, so executors need nothing but Python. The results have the
 same bytes as those of the commands without Spark: tasks that fail, run twice or are killed change
 nothing.
 """
@@ -72,11 +72,16 @@ def tabulate_segments(spark, inputs, output, *, size="64MiB", **options):
     return Result({"table": options["output"]}, made.ok, made.messages)
 
 
+def _absolute(inputs):
+    """Names that mean the same on all machines: absolute paths, and URLs as they are."""
+    return [name if "://" in name else os.path.abspath(name) for name in _commands.names(inputs)]
+
+
 def _divide(spark, command, inputs, options, size):
     """Run a command whose ranges are read by executors."""
     import json
 
-    paths = [os.path.abspath(path) for path in _commands.names(inputs)]
+    paths = _absolute(inputs)
     words = ["worker", "plan", "--size", str(size)] + paths + ["--"]
     words += _commands.arguments(command, options)
     _, plan, notes = _commands.call(words, False)
@@ -150,7 +155,7 @@ def sort_index(spark, inputs, output, *, shards=1, lines=3000, level=6, unique=F
         raise FileExistsError(f"{output} exists and is not empty")
     from . import _sort
 
-    paths = _expanded([os.path.abspath(path) for path in _commands.names(inputs)])
+    paths = _expanded(_absolute(inputs))
     context = spark.sparkContext
     setup = _ship(context)
     folder = tempfile.mkdtemp(prefix=".waypost-sort-", dir=os.path.dirname(output))

@@ -15,10 +15,11 @@ use crate::hint::Hint;
 use crate::plural;
 use crate::printer::Printer;
 
-/// Write a sorted index as Parquet, in the schema of Common Crawl's columnar index
+/// Write an index as Parquet, in the schema of Common Crawl's columnar index
 ///
 /// The files are sorted by url_surtkey, in folders crawl=…/subset=…, which the names of Common
-/// Crawl's WARC files tell. Athena, DuckDB, Polars, pyarrow and Spark read them.
+/// Crawl's WARC files tell. Athena, DuckDB, Polars, pyarrow and Spark read them, and so do other
+/// commands of this build. An index that is not sorted is sorted first, in temporary files.
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost index parquet sorted.cdxj -o table\n\
@@ -82,6 +83,9 @@ impl Parquet {
         if let Some(rejects) = rejects {
             rejects.finish()?;
         }
+        if report.sorted {
+            out.note("the input is not sorted by SURT; sorted it first");
+        }
         report_bad_lines(&report.outcome.rejects, out);
         let damage = report.outcome.damage.iter();
         out.warn_some(damage.map(|error| format!("{error}; everything before it was written")));
@@ -99,6 +103,7 @@ impl Parquet {
                 json!({
                     "output": self.output.display().to_string(),
                     "rows": report.rows,
+                    "sorted_first": report.sorted,
                     "files": report.files,
                     "bytes": report.bytes,
                     "bad_lines": report.outcome.rejects.total(),

@@ -4,7 +4,7 @@ use anyhow::Context;
 use clap::Args;
 use waypost_index::kind::{self, FileKind};
 use waypost_index::scan;
-use waypost_io::{InputKind, Source};
+use waypost_io::Source;
 
 use super::Task;
 use super::task::{divided, parse};
@@ -84,7 +84,7 @@ fn kind(source: &Source) -> anyhow::Result<FileKind> {
         return Err(anyhow::anyhow!("{source} cannot be divided"))
             .hint("unpack the WACZ file, and name the index in it");
     }
-    if source.kind()? != InputKind::Regular {
+    if !source.is_lasting()? {
         return Err(anyhow::anyhow!("{source} cannot be divided")).hint("write it to a file first");
     }
     Ok(kind::detect(source)?.kind)
