@@ -2,7 +2,10 @@
 //!
 //! ```text
 //! sorted index ─► scan ─► rows of a block ─► joined in order, by crawl and subset ─► part files, on all cores
+//! part file ─► decoded columns of some rows ─► lines of CDXJ, which every scan reads
 //! ```
+//!
+//! An index that is not sorted is sorted first, in temporary files.
 //!
 //! The files have 30 columns, sorted by `url_surtkey`; the folders `crawl=…/subset=…` are two more.
 //! Athena, DuckDB, Polars, pyarrow and Spark read them. Pages have an index and `url_surtkey` a Bloom
@@ -25,8 +28,12 @@
 //! requests.
 
 mod host;
+mod line;
+mod read;
 mod row;
 mod schema;
+mod sort;
 mod write;
 
+pub use read::{EXTENSION, MAGIC, lines};
 pub use write::{Options, Report, write};

@@ -19,6 +19,7 @@ use waypost_surt::Dialect;
 
 use crate::row::{Rows, Values, place_of};
 use crate::schema::{self, COLUMNS, Kind};
+use crate::sort;
 
 /// Options of [`write`].
 #[derive(Default)]
@@ -43,6 +44,19 @@ pub struct Options<'a> {
     pub progress: Progress,
 }
 
+impl Options<'_> {
+    /// How the sources are read.
+    fn scan(&mut self) -> scan::Options<'_> {
+        scan::Options {
+            select: self.select.clone(),
+            strict: self.strict,
+            rejects: self.rejects.as_deref_mut(),
+            progress: self.progress.clone(),
+            ..scan::Options::default()
+        }
+    }
+}
+
 /// What was written.
 #[derive(Debug, Default)]
 pub struct Report {
@@ -54,6 +68,8 @@ pub struct Report {
     pub files: u64,
     /// Bytes of all files.
     pub bytes: u64,
+    /// Whether the input was not sorted, and was sorted first.
+    pub sorted: bool,
 }
 
 /// The subset of captures whose file name does not tell it.
@@ -61,12 +77,43 @@ const SUBSET: &[u8] = b"warc";
 /// The size of the rows of a file before they are encoded, if the memory allows it.
 const PART: usize = 256 << 20;
 
-/// Writes the captures of sorted indexes to a new folder.
+/// Writes the captures of indexes to a new folder. If they are not sorted by SURT, they are sorted first.
 ///
 /// # Errors
-/// If a source cannot be read, the captures are not sorted, a file cannot be written, or an offset has
-/// more than 31 bits and the columns are not [wide](Options::wide).
-pub fn write(sources: &[Source], options: Options<'_>, out: &Path) -> Result<Report> {
+/// If a source cannot be read, a file cannot be written, or an offset has more than 31 bits and the columns
+/// are not [wide](Options::wide).
+pub fn write(sources: &[Source], mut options: Options<'_>, out: &Path) -> Result<Report> {
+    let temporary = &options.resources.temporary.clone();
+    for source in sources {
+        // What is found to be out of order is read again.
+        if !source.is_lasting()? {
+            source.keep(temporary)?;
+        }
+    }
+    match attempt(sources, &mut options, out) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotSorted { .. }) => {}
+        done => return done,
+    }
+    if let Some(rejects) = &mut options.rejects {
+        rejects.restart()?;
+    }
+    let folder = waypost_io::temporary::folder_in(temporary)?;
+    let (dialect, resources) = (options.dialect, options.resources.clone());
+    let scanning = options.scan();
+    let (path, outcome) = sort::sorted(sources, dialect, scanning, &resources, folder.path())?;
+    // Only what passed the filters is in the file.
+    options.select = Select::new();
+    options.select.include_non_web(true);
+    options.rejects = None;
+    let sorted = [Source::new(path)];
+    let mut report = attempt(&sorted, &mut options, out)?;
+    report.outcome = outcome;
+    report.sorted = true;
+    Ok(report)
+}
+
+/// Writes captures that are expected to be sorted.
+fn attempt(sources: &[Source], options: &mut Options<'_>, out: &Path) -> Result<Report> {
     let folder = AtomicFolder::create(out)?;
     // Some parts are encoded while the next one is collected.
     let part = (options.resources.memory / 6).clamp(4 << 20, PART);
@@ -89,14 +136,7 @@ pub fn write(sources: &[Source], options: Options<'_>, out: &Path) -> Result<Rep
         }),
     };
     options.progress.read(sources);
-    let scan_options = scan::Options {
-        select: options.select,
-        strict: options.strict,
-        rejects: options.rejects,
-        progress: options.progress,
-        ..scan::Options::default()
-    };
-    let (_, outcome) = scan::scan(sources, &job, scan_options)?;
+    let (_, outcome) = scan::scan(sources, &job, options.scan())?;
     let output = job.output.into_inner();
     let mut report = output.unwrap_or_else(PoisonError::into_inner).finish()?;
     report.outcome = outcome;
@@ -181,7 +221,7 @@ impl Job for Writing {
 }
 
 /// Rows are written by the machine that reads them: there is nothing to merge.
-fn not_sent() -> Error {
+pub(crate) fn not_sent() -> Error {
     let message = "rows are written by the machine that reads them";
     Error::new(ErrorKind::Invalid(message.to_owned()))
 }

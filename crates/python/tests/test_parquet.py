@@ -12,6 +12,7 @@ import pyarrow.parquet
 import pytest
 
 import waypost
+from stores import Web, serving
 
 FILES = "table/crawl=small/subset=warc/"
 COLUMNS = """url_surtkey url url_host_name url_host_tld url_host_2nd_last_part url_host_3rd_last_part
@@ -112,12 +113,16 @@ def test_crawls_and_subsets_are_folders_and_large_offsets_need_wide_columns():
     ]
 
 
-def test_unsorted_captures_are_an_error_and_many_parts_keep_the_order():
+def test_unsorted_captures_are_sorted_first_and_many_parts_keep_the_order():
     lines = pathlib.Path("small.cdxj").read_bytes().splitlines(keepends=True)
     pathlib.Path("unsorted.cdxj").write_bytes(b"".join(reversed(lines)))
-    with pytest.raises(waypost.WaypostError, match="not sorted") as raised:
-        waypost.to_parquet("unsorted.cdxj", "table")
-    assert "waypost index sort" in raised.value.hint and not pathlib.Path("table").exists()
+    assert not waypost.to_parquet("small.cdxj", "table", crawl="x")["sorted_first"]
+    made = waypost.to_parquet("unsorted.cdxj", "other", crawl="x")
+    assert made["sorted_first"] and made["rows"] == len(lines) and "sorted it first" in " ".join(made.messages)
+    one, other = (pyarrow.dataset.dataset(name).to_table().sort_by([("url_surtkey", "ascending"), ("fetch_time", "ascending")]) for name in ("table", "other"))
+    assert one.num_rows == other.num_rows and one.column_names == other.column_names
+    assert pyarrow.dataset.dataset("other").to_table()["url_surtkey"].to_pylist() == sorted(line.split()[0].decode() for line in lines)
+    assert sorted(map(str, one.to_pylist())) == sorted(map(str, other.to_pylist()))
     with open("big.cdxj", "wb") as out:
         for line in lines:
             key, timestamp, rest = line.split(b" ", 2)
@@ -129,3 +134,66 @@ def test_unsorted_captures_are_an_error_and_many_parts_keep_the_order():
     files = sorted(pathlib.Path("table/crawl=sorted/subset=warc").iterdir())
     keys = [key for file in files for key in pyarrow.parquet.read_table(file, partitioning=None)["url_surtkey"].to_pylist()]
     assert keys == waypost.read("sorted.cdxj", ["urlkey"]).to_pyarrow()["urlkey"].to_pylist()
+
+
+def parquet_like_common_crawl(path, compression, time):
+    """The captures of small.cdxj as Common Crawl's own tools write them: other types, encodings and compression."""
+    columns = {name: [] for name in ("url_surtkey", "url", "fetch_time", "fetch_status", "content_digest", "content_mime_type",
+                                     "warc_filename", "warc_record_offset", "warc_record_length")}
+    for row in rows():
+        moment = datetime.datetime.strptime(row["timestamp"], "%Y%m%d%H%M%S")
+        status = row.get("status", "-")
+        values = (row["urlkey"], row["url"], moment, int(status) if status.isdigit() else -1, row.get("digest"), row.get("mime"),
+                  row["filename"], int(row["offset"]), int(row["length"]))
+        for column, value in zip(columns.values(), values):
+            column.append(value)
+    types = {"fetch_time": pyarrow.timestamp("us"), "fetch_status": pyarrow.int16(), "warc_record_offset": pyarrow.int32(), "warc_record_length": pyarrow.int64()}
+    table = pyarrow.table({name: pyarrow.array(values, types.get(name)) for name, values in columns.items()})
+    pyarrow.parquet.write_table(table, path, compression=compression, row_group_size=300, use_deprecated_int96_timestamps=time == "int96")
+
+
+def test_parquet_is_an_input_of_every_command(command):
+    waypost.to_parquet("small.cdxj", "table", rows=100)
+    for name, compression, time in [("gzip.parquet", "gzip", "micros"), ("snappy.parquet", "snappy", "int96")]:
+        parquet_like_common_crawl(name, compression, time)
+    for index in ["table", FILES + "part-00000.zstd.parquet", "gzip.parquet", "snappy.parquet"]:
+        waypost.build_map(index, "ours.ukvs")
+        waypost.build_map("small.cdxj", "theirs.ukvs")
+        assert pathlib.Path("ours.ukvs").read_text() == pathlib.Path("theirs.ukvs").read_text(), index
+        fields = ["urlkey", "timestamp", "url", "status", "digest", "offset"]
+        assert waypost.read(index, fields).to_pyarrow().equals(waypost.read("small.cdxj", fields).to_pyarrow()), index
+        waypost.build_filter(index, "ours.filter")
+        waypost.build_filter("small.cdxj", "theirs.filter")
+        assert pathlib.Path("ours.filter").read_bytes() == pathlib.Path("theirs.filter").read_bytes(), index
+    ours, theirs = waypost.stats("table"), waypost.stats("small.cdxj")
+    assert ours["totals"] == theirs["totals"]
+    # Back to lines, and to Parquet again: nothing is lost.
+    waypost.to_parquet("table", "again", crawl="small", rows=100)
+    one, other = (pyarrow.dataset.dataset(name).to_table() for name in ("table", "again"))
+    assert one.equals(other)
+    # In ranges, and through URLs.
+    from waypost import _commands, _waypost
+
+    plan = _commands.call(["worker", "plan", "table", "gzip.parquet", "--", "map", "build", "-o", "ranges.ukvs"], False)[1].decode()
+    pathlib.Path("partials").write_text("".join(_waypost.work(line) + "\n" for line in plan.splitlines()))
+    _commands.call(["worker", "merge", "partials"], False)
+    waypost.build_map(["small.cdxj", "small.cdxj"], "theirs.ukvs")
+    assert pathlib.Path("ranges.ukvs").read_text() == pathlib.Path("theirs.ukvs").read_text()
+    with serving(".", Web) as server:
+        waypost.build_map(f"http://127.0.0.1:{server.server_address[1]}/gzip.parquet", "web.ukvs")
+    waypost.build_map("small.cdxj", "theirs.ukvs")
+    assert pathlib.Path("web.ukvs").read_text() == pathlib.Path("theirs.ukvs").read_text()
+
+
+def test_damaged_and_other_tables_are_named():
+    parquet_like_common_crawl("whole.parquet", "gzip", "micros")
+    whole = pathlib.Path("whole.parquet").read_bytes()
+    pathlib.Path("cut.parquet").write_bytes(whole[: len(whole) // 2])
+    pyarrow.parquet.write_table(pyarrow.table({"a": [1]}), "other.parquet")
+    with pytest.raises(waypost.WaypostError, match="url_surtkey"):
+        waypost.build_map("other.parquet", "map.ukvs")
+    try:
+        result = waypost.build_map("cut.parquet", "map.ukvs")
+        assert not result.ok and any("cut.parquet" in message for message in result.messages), result.messages
+    except waypost.WaypostError as error:
+        assert "cut.parquet" in str(error)

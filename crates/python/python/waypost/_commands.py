@@ -172,7 +172,7 @@ def evaluate(summaries, holdings, lookups, *, progress=None, **options):
 
 
 def to_parquet(inputs, output, *, progress=None, **options):
-    """Write a sorted index as Parquet: ``waypost index parquet``, in Common Crawl's columnar schema.
+    """Write an index as Parquet: ``waypost index parquet``, in Common Crawl's columnar schema.
 
     >>> result = to_parquet("small.cdxj", "table")
     >>> result["rows"], result["files"]
