@@ -456,17 +456,19 @@ fn by_depth(layers: &[Layer], of: fn(&Layer) -> f64) -> Vec<(f64, f64)> {
 
 fn laws(found: &Statistics) -> Vec<Figure> {
     let mut series = Vec::new();
+    // The laws count depths from 1: those of hosts start with the children of H1, those of paths with
+    // the children of P0.
     let laws = [
-        ("hosts", &found.host_tree, found.laws.host),
-        ("paths", &found.path_tree, found.laws.path),
+        ("hosts", &found.host_tree, found.laws.host, 1.0),
+        ("paths", &found.path_tree, found.laws.path, 0.0),
     ];
-    for (name, layers, law) in laws {
+    for (name, layers, law, before) in laws {
         let Some(Law { a, k }) = law else {
             continue;
         };
-        // P0 is the sites themselves.
         let points: Vec<(f64, f64)> = by_depth(layers, |layer| layer.mean_children)
             .into_iter()
+            .map(|(depth, children)| (depth - before, children))
             .filter(|(depth, _)| *depth > 0.0)
             .collect();
         let fitted = points.iter().map(|(depth, _)| (*depth, a * depth.powf(-k)));

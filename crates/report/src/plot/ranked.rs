@@ -43,7 +43,7 @@ impl Ranked {
     pub fn svg(&self) -> String {
         let shown: Vec<String> = self.names.iter().map(|name| cut(name)).collect();
         let longest = shown.iter().map(|name| name.chars().count()).max();
-        let left = longest.unwrap_or(0) as f64 * CHARACTER + 18.0;
+        let left = longest.unwrap_or(0) as f64 * CHARACTER + 34.0;
         let series: Vec<&str> = self.series.iter().map(|series| &series.name[..]).collect();
         let inner = ROW * self.names.len().max(1) as f64;
         let mut frame = Frame::with(&self.title, &series, left, inner);

@@ -118,9 +118,16 @@ pub(super) fn anomalies_page(
     page.lead(&match found.found.first() {
         None => "No value and no day holds an implausible share of its surroundings.".to_owned(),
         Some(first) => format!(
-            "{} stand out. The first, {} {}, has {} captures, {:.0}% of its year and {:.1} times the next.",
-            count(found.found.len() as u64),
-            if first.is_day { "the day" } else { "the second" },
+            "{}. The first, {} {}, has {} captures, {:.0}% of its year and {:.1} times the next.",
+            match found.found.len() {
+                1 => "One value or day stands out".to_owned(),
+                many => format!("{many} values and days stand out"),
+            },
+            if first.is_day {
+                "the day"
+            } else {
+                "the second"
+            },
             super::shown(first.time),
             count(first.count),
             100.0 * first.share(),
@@ -144,7 +151,7 @@ pub(super) fn anomalies_page(
                     .enumerate()
                     .map(|(rank, (_, count))| (rank as f64 + 1.0, *count as f64))
                     .collect(),
-                dashed: *around != year,
+                dashed: false,
             })
             .collect();
         let plot = Lines {
