@@ -10,6 +10,7 @@ use waypost_surt::{Dialect, Policy};
 
 use crate::error::{Error, Result};
 use crate::frequency::Number;
+use crate::map::Span;
 use crate::scope::{Scope, Scopes};
 use crate::ukvs::{Header, Headers, Value};
 
@@ -301,6 +302,18 @@ impl About {
             captures: number("captures"),
             urirs: number("urirs"),
         })
+    }
+
+    /// How many seconds all captures are away from a time, at least. 0 if that is not known.
+    pub(crate) fn distance(&self, at: Time) -> u64 {
+        // A list has no times, and a summary of some captures says nothing about the others.
+        let from_indexes = self.source.0.iter().eq(["cdx"]);
+        match (self.first, self.last) {
+            (Some(first), Some(last)) if from_indexes && self.scopes.is_everything() => {
+                Span::of(Some(first), Some(last)).distance(at)
+            }
+            _ => 0,
+        }
     }
 
     /// Merges the metadata of two summaries. The order does not matter. Policy, second key and

@@ -11,6 +11,8 @@ use std::borrow::Cow;
 use waypost_index::key::{KeyForm, completed, usual_form};
 use waypost_surt::{Canonicalizer, Dialect, Error, Surt, is_surt};
 
+use crate::filter::{Hash, Hasher};
+use crate::map::{HashedKey, hashed_keys};
 use crate::scope::{EVERYTHING, Scope};
 
 /// Writes SURTs in the spelling of summaries. Reuse it: after the first few URIs, only the output
@@ -50,6 +52,22 @@ impl SurtWriter {
         self.canonicalizer.canonicalize(&line, out)?;
         spell(out, start);
         Ok(())
+    }
+
+    /// The SURT of a line that contains a URI or a SURT, with its hashes: for lookups in many
+    /// summaries.
+    ///
+    /// # Errors
+    /// If the URI has no SURT.
+    pub fn hashed(&mut self, line: &[u8]) -> Result<HashedSurt, Error> {
+        let mut surt = Vec::with_capacity(line.len() + 8);
+        self.write(line, &mut surt)?;
+        let parsed = Surt::new(&surt);
+        let hashes = Hashes {
+            whole: Hasher::Public.hash(&surt),
+            keys: hashed_keys(&parsed),
+        };
+        Ok(HashedSurt { surt, hashes })
     }
 
     /// Appends a string that is known to be a SURT, in the spelling of summaries.
@@ -104,6 +122,32 @@ fn is_escaped(byte: u8) -> bool {
     byte <= b' ' || byte == 0x7f
 }
 
+/// A SURT in the spelling of summaries, with the hashes that summaries of any kind need.
+#[derive(Clone, Debug)]
+pub struct HashedSurt {
+    surt: Vec<u8>,
+    hashes: Hashes,
+}
+
+impl HashedSurt {
+    /// A lookup, which may be repeated in any number of summaries of this dialect.
+    pub fn lookup(&self) -> Lookup<'_> {
+        Lookup {
+            hashes: Some(&self.hashes),
+            ..Lookup::spelled(&self.surt, &self.surt)
+        }
+    }
+}
+
+/// The hashes of a SURT.
+#[derive(Clone, Debug)]
+pub(crate) struct Hashes {
+    /// That of the SURT, for filters without a secret.
+    pub(crate) whole: Hash,
+    /// Those of the keys that match it, for maps.
+    pub(crate) keys: Vec<HashedKey>,
+}
+
 /// A URI to look up, with its SURT in the spelling of summaries.
 #[derive(Clone, Copy, Debug)]
 pub struct Lookup<'a> {
@@ -111,6 +155,8 @@ pub struct Lookup<'a> {
     surt: Surt<'a>,
     /// The captures to look for.
     wanted: &'a Scope,
+    /// The hashes of the SURT, if they were computed before.
+    hashes: Option<&'a Hashes>,
 }
 
 impl<'a> Lookup<'a> {
@@ -144,6 +190,7 @@ impl<'a> Lookup<'a> {
             uri,
             surt: Surt::new(surt),
             wanted: &EVERYTHING,
+            hashes: None,
         }
     }
 
@@ -157,6 +204,10 @@ impl<'a> Lookup<'a> {
     /// The captures to look for.
     pub fn wanted(&self) -> &'a Scope {
         self.wanted
+    }
+
+    pub(crate) fn hashes(&self) -> Option<&'a Hashes> {
+        self.hashes
     }
 
     /// The URI or SURT as given.

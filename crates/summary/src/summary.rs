@@ -9,6 +9,7 @@ use crate::about::About;
 use crate::error::Result;
 use crate::frequency::Frequency;
 use crate::lookup::Lookup;
+use crate::preference::Preference;
 
 /// The answer of a summary to a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,6 +144,28 @@ pub trait Summary: Send + Sync {
     /// # Errors
     /// When the summary cannot be read.
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer>;
+
+    /// How many seconds the captures of a URI are away from a time, at least. 0 if some may be of that
+    /// time, or if the summary can't tell.
+    ///
+    /// # Errors
+    /// When the summary cannot be read.
+    fn distance(&self, _lookup: &Lookup<'_>, _at: Time) -> Result<u64> {
+        Ok(0)
+    }
+
+    /// The share of the captures of a URI's key that are what a client prefers. `None` if the summary
+    /// does not count by that.
+    ///
+    /// # Errors
+    /// When the summary cannot be read.
+    fn share(&self, _lookup: &Lookup<'_>, _preference: &Preference) -> Result<Option<f64>> {
+        Ok(None)
+    }
+
+    /// Asks the processor to fetch what a lookup will read. Before lookups in many summaries, so that
+    /// their memory accesses overlap.
+    fn prefetch(&self, _lookup: &Lookup<'_>) {}
 
     /// Says that nobody else can change the files of this summary, because they are copies that were
     /// removed after they were opened. Lookups then do not check whether they were truncated.

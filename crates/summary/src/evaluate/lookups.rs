@@ -1,10 +1,11 @@
-//! Lookups: lists of URIs, access logs, MemGator logs.
+//! Lookups: lists of URIs, access logs, logs of MemGator and of Waypost.
 //!
 //! | shape | a line | the lookup |
 //! |---|---|---|
 //! | list | `http://example.com/` | all of it |
 //! | access log | `… "GET /web/2004/http://example.com/ HTTP/1.1" 200 …` | what follows the time |
 //! | MemGator | `INFO: … Aggregating Mementos for http://example.com/` | what follows `for` |
+//! | Waypost | `{"event":"lookup",…,"uri":"http://example.com/"}` | `uri` |
 //!
 //! The format is detected from the first lines. Lines that don't contain a URI (other requests,
 //! other log lines) are counted and skipped; URIs without a SURT are rejected lookups.
@@ -29,6 +30,8 @@ pub enum Shape {
     AccessLog,
     /// A MemGator log.
     MemGator,
+    /// The log of `waypost serve`.
+    Waypost,
 }
 
 /// Distinct lookups with their number of occurrences, sorted by SURT.
@@ -117,6 +120,7 @@ impl Tally {
 }
 
 const REQUEST: &[u8] = b" \"";
+const EVENT: &[u8] = b"\"event\":\"";
 const AGGREGATING: &[u8] = b"Aggregating Mementos for ";
 
 impl Lookups {
@@ -300,9 +304,10 @@ impl Entry {
 
 /// The format of most lines.
 fn shape_of<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Shape {
-    let (mut all, mut access, mut memgator) = (0, 0, 0);
+    let (mut all, mut access, mut memgator, mut waypost) = (0, 0, 0, 0);
     for line in lines.filter(|line| !line.is_empty()) {
         all += 1;
+        waypost += usize::from(line.starts_with(b"{") && value_of(line, EVENT).is_some());
         access += usize::from(request_path(line).is_some());
         let marked = [&b"INFO: "[..], b"BENCHMARK: ", b"ERROR: "]
             .iter()
@@ -311,6 +316,8 @@ fn shape_of<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Shape {
     }
     if memgator * 2 > all {
         Shape::MemGator
+    } else if waypost * 2 > all {
+        Shape::Waypost
     } else if access * 2 > all {
         Shape::AccessLog
     } else {
@@ -326,7 +333,19 @@ fn uri_of(shape: Shape, line: &[u8]) -> Option<&[u8]> {
             Some(line[at + AGGREGATING.len()..].trim_ascii()).filter(|uri| !uri.is_empty())
         }
         Shape::AccessLog => uri_in_path(request_path(line)?),
+        Shape::Waypost => {
+            // Lines about each archive repeat the URI of the lookup.
+            value_of(line, EVENT).filter(|event| *event == b"lookup")?;
+            value_of(line, b"\"uri\":\"").filter(|uri| !uri.is_empty())
+        }
     }
+}
+
+/// The string that follows a key in a line of JSON. URIs and events need no escapes.
+fn value_of<'a>(line: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    let start = memchr::memmem::find(line, key)? + key.len();
+    let end = start + memchr::memchr2(b'"', b'\\', &line[start..])?;
+    (line[end] == b'"').then(|| &line[start..end])
 }
 
 /// The path of a request in common log format: the part between the method and the version.
@@ -380,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uris_are_found_in_logs_of_both_kinds() {
+    fn uris_are_found_in_logs_of_all_kinds() {
         for (line, expected) in [
             (
                 r#"1.2.3.4 - - [01/Jan/2012:00:00:00 +0000] "GET /web/20040102030405im_/http://example.com/a?b HTTP/1.1" 200 5 "-" "x""#,
@@ -429,6 +448,20 @@ mod tests {
             uri_of(Shape::MemGator, b"INFO: d t ia => Success: 3 mementos"),
             None
         );
+        let line = br#"{"event":"lookup","level":"info","uri":"http://example.com/?a=b"}"#;
+        assert_eq!(shape_of([&line[..]].into_iter()), Shape::Waypost);
+        assert_eq!(
+            uri_of(Shape::Waypost, line),
+            Some(&b"http://example.com/?a=b"[..])
+        );
+        for other in [
+            &br#"{"archive":"a","event":"archive","uri":"http://example.com/"}"#[..],
+            br#"{"event":"lookup","uri":"cut off"#,
+            br#"{"event":"lookup","uri":"http://example.com/\u0022"}"#,
+            br#"{"event":"reload"}"#,
+        ] {
+            assert_eq!(uri_of(Shape::Waypost, other), None);
+        }
         assert_eq!(
             shape_of([&b"http://example.com/"[..]].into_iter()),
             Shape::List

@@ -42,6 +42,22 @@ impl Filter {
         Ok(found)
     }
 
+    /// Asks the processor to fetch what [`contains`](Filter::contains) will read.
+    pub(super) fn prefetch_hash(&self, hash: Hash) {
+        match self.way {
+            Way::Ribbon => self
+                .layout
+                .probe::<false>(&self.only, hash)
+                .prefetch(&self.bytes),
+            Way::Eight => self
+                .layout
+                .probe::<true>(&self.only, hash)
+                .prefetch(&self.bytes),
+            Way::Bloom => waypost_io::mapped::prefetch(&self.bytes, self.block_at(hash)),
+            Way::Other | Way::Several => {}
+        }
+    }
+
     #[inline(never)]
     fn contains_otherwise(&self, hash: Hash) -> Result<bool> {
         if self.way == Way::Several {

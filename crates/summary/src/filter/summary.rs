@@ -145,6 +145,22 @@ pub(super) fn about_of(metadata: &Metadata) -> About {
     about
 }
 
+impl Filter {
+    /// The hash of the key of a lookup.
+    fn hash_of(&self, lookup: &Lookup<'_>) -> Result<Hash> {
+        let (hasher, policy) = (self.hasher()?, self.head().policy);
+        Ok(match (policy, hasher, lookup.hashes()) {
+            (Policy::Whole, Hasher::Public, Some(hashes)) => hashes.whole,
+            (Policy::Whole, ..) => hasher.hash(lookup.surt().as_bytes()),
+            _ => {
+                let mut key = Vec::new();
+                policy.cut(lookup.surt(), &mut key);
+                hasher.hash(&key)
+            }
+        })
+    }
+}
+
 impl Summary for Filter {
     fn kind(&self) -> Kind {
         Kind::Filter
@@ -168,12 +184,18 @@ impl Summary for Filter {
         self.bytes.set_private();
     }
 
+    fn prefetch(&self, lookup: &Lookup<'_>) {
+        if let Ok(hash) = self.hash_of(lookup) {
+            self.prefetch_hash(hash);
+        }
+    }
+
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer> {
-        let mut key = Vec::new();
-        self.head().policy.cut(lookup.surt(), &mut key);
-        let present = self.contains(self.hasher()?.hash(&key))?;
+        let present = self.contains(self.hash_of(lookup)?)?;
         self.check_intact()?;
         let answer = if present {
+            let mut key = Vec::new();
+            self.head().policy.cut(lookup.surt(), &mut key);
             Answer::Present(Match {
                 key: Some(key),
                 frequency: Frequency::default(),

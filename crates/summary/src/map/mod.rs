@@ -41,6 +41,7 @@ pub use filtered::{
     Built, Filtered, FilteredBudget, Growth, compact_filtered, companion_of, growth,
 };
 pub use lookup::{Finder, Found, Map, Span, TableReport, index, is_indexed};
+pub(crate) use lookup::{HashedKey, hashed_keys};
 pub use merge::{Filters, Merged, merge};
 pub use solve::papers::{Papers, PowerLaw};
 pub use solve::prior::Prior;

@@ -10,14 +10,17 @@ use std::sync::OnceLock;
 
 use rayon::prelude::*;
 use waypost_index::kind::{self, FileKind};
+use waypost_index::timestamp::Time;
 use waypost_io::{Compression, InputKind, Lines, Mapped, Source, gzip};
 use waypost_surt::Policy;
 
 use super::row::Row;
-use crate::about::About;
+use crate::about::{About, By};
 use crate::error::{Error, ErrorKind, Result};
 use crate::frequency::Frequency;
 use crate::lookup::Lookup;
+use crate::map::Span;
+use crate::preference::{Preference, Share};
 use crate::summary::{Answer, Kind, Match, Size, Summary};
 use crate::ukvs::Reader;
 
@@ -161,23 +164,31 @@ impl Profile {
 
     /// The frequency of a key, over all its second keys.
     fn find(&self, key: &[u8]) -> Result<Option<Frequency>> {
-        let mut at = self.first_not_below(key)?;
-        let mut found_key = Vec::new();
         let mut sum: Option<Frequency> = None;
-        while let Some(line) = self.line_at(at) {
-            at += line.len() + 1;
-            let frequency = self.parse(line, &mut found_key)?;
-            if first_key(&found_key, self.fields) != key {
-                break;
-            }
+        self.each_row(key, |_, frequency| {
             sum = Some(match sum {
                 None => frequency,
                 // A URI-R may be under several second keys.
                 Some(sum) => at_most_urirs(sum.plus(frequency)),
             });
-        }
-        self.text.check()?;
+        })?;
         Ok(sum)
+    }
+
+    /// Passes on the second key, if any, and the frequency of each row with a key.
+    fn each_row(&self, key: &[u8], mut take: impl FnMut(Option<&[u8]>, Frequency)) -> Result<()> {
+        let mut at = self.first_not_below(key)?;
+        let mut found = Vec::new();
+        while let Some(line) = self.line_at(at) {
+            at += line.len() + 1;
+            let frequency = self.parse(line, &mut found)?;
+            let first = first_key(&found, self.fields);
+            if first != key {
+                break;
+            }
+            take(found.get(first.len() + 1..), frequency);
+        }
+        Ok(self.text.check()?)
     }
 
     /// The offset of the first row whose first key is not less than `key`.
@@ -280,6 +291,44 @@ impl Summary for Profile {
 
     fn set_private(&self) {
         self.text.set_private();
+    }
+
+    fn share(&self, lookup: &Lookup<'_>, preference: &Preference) -> Result<Option<f64>> {
+        let Some(by) = self
+            .about
+            .by
+            .filter(|by| preference.likes(*by, b"").is_some())
+        else {
+            return Ok(None);
+        };
+        let mut key = Vec::new();
+        self.policy.cut(lookup.surt(), &mut key);
+        let mut share = Share::default();
+        self.each_row(&key, |second, frequency| {
+            let captures = frequency.captures.map(|captures| captures.value);
+            let liked = preference.likes(by, second.unwrap_or_default());
+            share.add(captures, liked == Some(true));
+        })?;
+        Ok(share.get())
+    }
+
+    fn distance(&self, lookup: &Lookup<'_>, at: Time) -> Result<u64> {
+        let whole = self.about.distance(at);
+        let times = matches!(self.about.by, Some(By::Year | By::Month));
+        if !times || !self.about.scopes.is_everything() {
+            return Ok(whole);
+        }
+        let mut key = Vec::new();
+        self.policy.cut(lookup.surt(), &mut key);
+        let mut nearest: Option<u64> = None;
+        self.each_row(&key, |second, frequency| {
+            let span = second.and_then(Span::parse);
+            let distance = span.map_or(0, |span| span.distance(at));
+            if !frequency.is_void() {
+                nearest = Some(nearest.map_or(distance, |known| known.min(distance)));
+            }
+        })?;
+        Ok(whole.max(nearest.unwrap_or(0)))
     }
 
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer> {

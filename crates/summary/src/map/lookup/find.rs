@@ -3,7 +3,7 @@
 //! Several keys may match a SURT, each a prefix of the next. One scan over the SURT's bytes hashes
 //! all of them, skipping keys of a reach and depth that do not occur in the map. In a batch, first
 //! the slots of all keys are read, then the rows that their fingerprints point to, and only then
-//! are keys compared, so that memory accesses overlap.
+//! are keys compared, so that memory accesses overlap. A lookup in many maps hashes its keys only once.
 
 use std::borrow::Cow;
 use std::hint::black_box;
@@ -58,12 +58,27 @@ impl Found<'_> {
 /// A key that may match a lookup.
 #[derive(Clone, Copy)]
 struct Candidate {
-    hash: u64,
+    key: HashedKey,
     /// The content of its home slot.
     entry: u64,
+}
+
+/// The hash of a key that may match a SURT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HashedKey {
+    hash: u64,
+    /// A map without this level does not have the key.
+    level: Levels,
     /// The length of its stem in the SURT.
     end: u32,
     reach: Reach,
+}
+
+/// The hashes of all keys that may match a SURT in any map, the most specific last.
+pub(crate) fn hashed_keys(surt: &Surt<'_>) -> Vec<HashedKey> {
+    let mut keys = Vec::with_capacity(16);
+    each_key(surt, Levels::EVERY, |key| keys.push(key));
+    keys
 }
 
 /// The number of SURTs in a batch.
@@ -122,16 +137,19 @@ impl<'m> Finder<'m> {
         self.candidates.clear();
         self.ends.clear();
         for surt in surts {
-            push_candidates(surt, table, &mut self.candidates);
+            let candidates = &mut self.candidates;
+            each_key(surt, table.levels(), |key| {
+                candidates.push(Candidate { key, entry: 0 });
+            });
             self.ends.push(self.candidates.len());
         }
         for candidate in &mut self.candidates {
-            candidate.entry = table.home_entry(candidate.hash);
+            candidate.entry = table.home_entry(candidate.key.hash);
         }
         let text = self.map.text();
         let mut touched = 0;
         for candidate in &self.candidates {
-            if let Some(offset) = Table::leads_to(candidate.entry, candidate.hash) {
+            if let Some(offset) = Table::leads_to(candidate.entry, candidate.key.hash) {
                 touched |= text.get(offset).copied().unwrap_or(0);
             }
         }
@@ -144,14 +162,55 @@ impl<'m> Finder<'m> {
         candidates: &[Candidate],
         at: Option<&Span>,
     ) -> Option<Found<'m>> {
-        let table = self.map.table();
-        candidates.iter().rev().find_map(|candidate| {
-            let stem = &surt.as_bytes()[..candidate.end as usize];
-            let offset = table.find(candidate.hash, candidate.entry, |offset| {
-                self.map.is_key(offset, stem, candidate.reach)
-            })?;
+        let mut candidates = candidates.iter().rev();
+        candidates.find_map(|candidate| {
+            let offset = self.map.offset_of(surt, &candidate.key, candidate.entry)?;
             self.map.row(offset, at)
         })
+    }
+}
+
+impl Map {
+    /// The row that decides a SURT whose keys were hashed before.
+    pub(super) fn find_hashed(&self, surt: &Surt<'_>, keys: &[HashedKey]) -> Option<Found<'_>> {
+        let mut own = self.own(keys).rev();
+        own.find_map(|key| {
+            let entry = self.table().home_entry(key.hash);
+            self.row(self.offset_of(surt, key, entry)?, None)
+        })
+    }
+
+    /// Fetches the slots of keys that were hashed before.
+    pub(super) fn prefetch_hashed(&self, keys: &[HashedKey]) {
+        for key in self.own(keys) {
+            self.table().prefetch(key.hash);
+        }
+    }
+
+    /// Where the rows of all keys begin that match a SURT.
+    pub(super) fn offsets(
+        &self,
+        surt: &Surt<'_>,
+        keys: &[HashedKey],
+    ) -> impl Iterator<Item = usize> {
+        self.own(keys).filter_map(|key| {
+            let entry = self.table().home_entry(key.hash);
+            self.offset_of(surt, key, entry)
+        })
+    }
+
+    /// Those keys that may be in this map.
+    fn own<'k>(&self, keys: &'k [HashedKey]) -> impl DoubleEndedIterator<Item = &'k HashedKey> {
+        let levels = self.table().levels();
+        keys.iter().filter(move |key| levels.has(key.level))
+    }
+
+    /// The offset of the row with a key of a SURT, given the content of its home slot.
+    #[inline]
+    fn offset_of(&self, surt: &Surt<'_>, key: &HashedKey, entry: u64) -> Option<usize> {
+        let stem = &surt.as_bytes()[..key.end as usize];
+        let is_key = |offset| self.is_key(offset, stem, key.reach);
+        self.table().find(key.hash, entry, is_key)
     }
 }
 
@@ -165,22 +224,21 @@ fn bare_wildcard(stem: &[u8]) -> Option<u64> {
     (Key::new(&text).reach() == Reach::Exact).then(|| prefix.key(Reach::Exact))
 }
 
-/// Appends the keys that may match a SURT, the most specific last.
-fn push_candidates(surt: &Surt<'_>, table: &Table, out: &mut Vec<Candidate>) {
+/// Passes on the keys that may match a SURT in maps with these levels, the most specific last.
+fn each_key(surt: &Surt<'_>, levels: Levels, mut take: impl FnMut(HashedKey)) {
     let place = trim_slashes(surt.without_query());
-    let levels = table.levels();
     let mut prefix = Prefix::EMPTY;
-    let mut add = |end: usize, reach, hash: u64| {
-        out.push(Candidate {
-            hash,
-            entry: 0,
-            end: end as u32,
-            reach,
-        });
+    let mut add = |end: usize, reach, level: Levels, hash: u64| {
+        if levels.has(level) {
+            take(HashedKey {
+                hash,
+                level,
+                end: end as u32,
+                reach,
+            });
+        }
     };
-    if levels.has(Levels::ALL) {
-        add(0, Reach::All, prefix.key(Reach::All));
-    }
+    add(0, Reach::All, Levels::ALL, prefix.key(Reach::All));
     let authority = surt.authority().len();
     if authority > 0 || surt.as_bytes().first() == Some(&b')') {
         // A scheme comes before everything else.
@@ -190,50 +248,56 @@ fn push_candidates(surt: &Surt<'_>, table: &Table, out: &mut Vec<Candidate>) {
         for (at, &byte) in place.iter().enumerate().take(authority) {
             if byte == b',' || byte == b':' {
                 // The label may be empty: `,*` covers the hosts that start with `:`.
-                if levels.has(Levels::hosts(level)) {
-                    add(at, Reach::Hosts, prefix.key(Reach::Hosts));
-                }
+                add(
+                    at,
+                    Reach::Hosts,
+                    Levels::hosts(level),
+                    prefix.key(Reach::Hosts),
+                );
                 if let Some(hash) = may_be_bare.then(|| bare_wildcard(&place[..at])).flatten() {
-                    add(at, Reach::Hosts, hash);
+                    add(at, Reach::Hosts, Levels::EXACT, hash);
                 }
                 level += 1;
             }
             prefix.push(byte);
         }
-        if levels.has(Levels::hosts(level)) {
-            add(authority, Reach::Hosts, prefix.key(Reach::Hosts));
-        }
+        let hash = prefix.key(Reach::Hosts);
+        add(authority, Reach::Hosts, Levels::hosts(level), hash);
         if let Some(hash) = may_be_bare
             .then(|| bare_wildcard(&place[..authority]))
             .flatten()
         {
-            add(authority, Reach::Hosts, hash);
+            add(authority, Reach::Hosts, Levels::EXACT, hash);
         }
         let mut level = 0;
         for (at, &byte) in place.iter().enumerate().skip(authority) {
             if at > authority && (byte == b'/' || at == authority + 1) {
-                if levels.has(Levels::paths(level)) {
-                    add(at, Reach::Paths, prefix.key(Reach::Paths));
-                }
+                add(
+                    at,
+                    Reach::Paths,
+                    Levels::paths(level),
+                    prefix.key(Reach::Paths),
+                );
                 level += usize::from(byte == b'/');
             }
             prefix.push(byte);
         }
-        if levels.has(Levels::paths(level)) {
-            add(place.len(), Reach::Paths, prefix.key(Reach::Paths));
-        }
+        let hash = prefix.key(Reach::Paths);
+        add(place.len(), Reach::Paths, Levels::paths(level), hash);
     } else {
         for &byte in place {
             prefix.push(byte);
         }
     }
-    add(place.len(), Reach::Exact, prefix.key(Reach::Exact));
-    if table.has_queries() && surt.query().is_some() {
+    let hash = prefix.key(Reach::Exact);
+    add(place.len(), Reach::Exact, Levels::EXACT, hash);
+    if levels.has(Levels::QUERIES) && surt.query().is_some() {
         let whole = surt.as_bytes();
         let mut prefix = Prefix::EMPTY;
         for &byte in whole {
             prefix.push(byte);
         }
-        add(whole.len(), Reach::Exact, prefix.key(Reach::Exact));
+        let hash = prefix.key(Reach::Exact);
+        add(whole.len(), Reach::Exact, Levels::QUERIES, hash);
     }
 }

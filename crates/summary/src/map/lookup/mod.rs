@@ -6,5 +6,6 @@ mod store;
 mod table;
 
 pub use find::{Finder, Found};
+pub(crate) use find::{HashedKey, hashed_keys};
 pub use store::{Map, Span};
 pub use table::{TableReport, index, is_indexed};

@@ -13,7 +13,7 @@ use waypost_index::timestamp::Time;
 use waypost_io::{Compression, LONGEST_LINE, Mapped, Resources, Source, gzip};
 use waypost_surt::{Key, Reach, Surt};
 
-use super::find::{Finder, Found};
+use super::find::{Finder, Found, hashed_keys};
 use super::table::{self, Table, Tidiness};
 use crate::about::{About, By};
 use crate::error::{Error, ErrorKind, Result};
@@ -24,6 +24,7 @@ use crate::map::filtered::{Companion, identity_in};
 use crate::map::tree::row::Row;
 use crate::map::tree::rows::key_fields;
 use crate::map::tree::tidy::{joined, joined_filter, tidied};
+use crate::preference::{Preference, Share};
 use crate::summary::{Answer, Kind, Match, Presence, Size, Summary};
 use crate::ukvs::{Headers, Line};
 
@@ -39,6 +40,8 @@ pub struct Map {
     gzip_bytes: OnceLock<u64>,
     /// The companion filter, if rows have filters and they are not ignored.
     companion: Option<Companion>,
+    /// Whether rows have times.
+    times: bool,
     _temporary: Option<TempPath>,
 }
 
@@ -170,9 +173,13 @@ impl Map {
         temporary: Option<TempPath>,
     ) -> Result<Map> {
         let headers = headers_of(&text)?;
+        let about = About::from_headers(&headers)?;
+        let second = crate::map::tree::rows::second_key(&headers)?;
+        let times = matches!(about.by, Some(By::Year | By::Month));
         Ok(Map {
             keys: key_fields(&headers)?,
-            about: About::from_headers(&headers)?,
+            times: times || second.as_deref() == Some("datetime"),
+            about,
             headers,
             file_bytes,
             text,
@@ -269,10 +276,7 @@ impl Map {
 
     /// Whether rows have times, so that times can be looked up.
     pub fn has_times(&self) -> bool {
-        let second = crate::map::tree::rows::second_key(&self.headers)
-            .ok()
-            .flatten();
-        matches!(self.about.by, Some(By::Year | By::Month)) || second.as_deref() == Some("datetime")
+        self.times
     }
 
     /// Whether the map calls a SURT present.
@@ -366,15 +370,7 @@ impl Map {
             });
         }
         let mut found: Option<(Frequency, Option<u8>)> = None;
-        let mut start = offset;
-        while let Some(rest) = self.text.get(start..) {
-            let line = line_at(rest);
-            let Ok(row) = Row::parse(line, self.keys) else {
-                break;
-            };
-            if row.key != first.key {
-                break;
-            }
+        self.each_row(offset, |row| {
             let second = row.second.as_deref().unwrap_or(b":");
             if at.is_none_or(|at| at.meets(second)) {
                 let said = (row.frequency, row.filter);
@@ -383,14 +379,41 @@ impl Map {
                     None => said,
                 });
             }
-            start += line.len() + 1;
-        }
+        });
         let (frequency, filter) = found?;
         Some(Found {
             key: first.key,
             frequency,
             filter,
         })
+    }
+}
+
+impl Map {
+    /// Where the rows of all keys begin that match a lookup, the most specific last.
+    fn offsets_of(&self, lookup: &Lookup<'_>) -> Vec<usize> {
+        let surt = lookup.surt();
+        match lookup.hashes() {
+            Some(hashes) => self.offsets(surt, &hashes.keys).collect(),
+            None => self.offsets(surt, &hashed_keys(surt)).collect(),
+        }
+    }
+
+    /// Passes on the rows with the key of the row at this offset, which are adjacent.
+    fn each_row(&self, offset: usize, mut take: impl FnMut(&Row<'_>)) {
+        let mut start = offset;
+        let mut key: Option<Vec<u8>> = None;
+        while let Some(rest) = self.text.get(start..) {
+            let line = line_at(rest);
+            let Ok(row) = Row::parse(line, self.keys) else {
+                break;
+            };
+            if *key.get_or_insert_with(|| row.key.to_vec()) != *row.key {
+                break;
+            }
+            take(&row);
+            start += line.len() + 1;
+        }
     }
 }
 
@@ -477,6 +500,21 @@ impl Span {
         self.to
     }
 
+    /// From one time to another.
+    pub(crate) fn of(from: Option<Time>, to: Option<Time>) -> Span {
+        Span { from, to }
+    }
+
+    /// How many seconds a time is away from this time span; 0 if it is within.
+    pub(crate) fn distance(&self, at: Time) -> u64 {
+        let between = |early: Time, late: Time| {
+            let seconds = late.unix().saturating_sub(early.unix());
+            u64::try_from(seconds).unwrap_or(0)
+        };
+        let before = self.from.map_or(0, |from| between(at, from));
+        before.max(self.to.map_or(0, |to| between(to, at)))
+    }
+
     /// Whether a row's second key overlaps this time span. A second key that is not a time, such as
     /// a language, matches all times.
     fn meets(&self, second: &[u8]) -> bool {
@@ -516,8 +554,59 @@ impl Summary for Map {
         }
     }
 
+    fn share(&self, lookup: &Lookup<'_>, preference: &Preference) -> Result<Option<f64>> {
+        let Some(by) = self
+            .about
+            .by
+            .filter(|by| preference.likes(*by, b"").is_some())
+        else {
+            return Ok(None);
+        };
+        let mut share = Share::default();
+        // The last is that of the most specific key.
+        if let Some(offset) = self.offsets_of(lookup).last() {
+            self.each_row(*offset, |row| {
+                let second = row.second.as_deref().unwrap_or_default();
+                let captures = row.frequency.captures.map(|captures| captures.value);
+                share.add(captures, preference.likes(by, second) == Some(true));
+            });
+        }
+        self.check_intact()?;
+        Ok(share.get())
+    }
+
+    fn distance(&self, lookup: &Lookup<'_>, at: Time) -> Result<u64> {
+        let whole = self.about.distance(at);
+        if !self.times || !self.about.scopes.is_everything() {
+            return Ok(whole);
+        }
+        let mut nearest: Option<u64> = None;
+        // Whatever row decides at that time, it has one of these keys.
+        for offset in self.offsets_of(lookup) {
+            self.each_row(offset, |row| {
+                let span = row.second.as_deref().and_then(Span::parse);
+                let distance = span.map_or(0, |span| span.distance(at));
+                if !row.frequency.is_void() {
+                    nearest = Some(nearest.map_or(distance, |known| known.min(distance)));
+                }
+            });
+        }
+        self.check_intact()?;
+        Ok(whole.max(nearest.unwrap_or(0)))
+    }
+
+    fn prefetch(&self, lookup: &Lookup<'_>) {
+        if let Some(hashes) = lookup.hashes() {
+            self.prefetch_hashed(&hashes.keys);
+        }
+    }
+
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer> {
-        let answer = match self.find(lookup.surt(), None) {
+        let found = match lookup.hashes() {
+            Some(hashes) => self.find_hashed(lookup.surt(), &hashes.keys),
+            None => self.find(lookup.surt(), None),
+        };
+        let answer = match found {
             Some(found) if self.confirms(&found, lookup.surt())? => Answer::Present(Match {
                 key: Some(found.key.into_owned()),
                 frequency: found.frequency,

@@ -85,6 +85,12 @@ pub(crate) struct Levels(u64);
 impl Levels {
     /// `*`.
     pub(crate) const ALL: Levels = Levels(1 << 32);
+    /// Keys with a query.
+    pub(crate) const QUERIES: Levels = Levels(1 << 33);
+    /// Other exact keys, which any map may have.
+    pub(crate) const EXACT: Levels = Levels(1 << 34);
+    /// All levels.
+    pub(crate) const EVERY: Levels = Levels(u64::MAX);
 
     /// Host wildcards with this many label separators.
     #[inline]
@@ -237,16 +243,22 @@ impl Table {
             && small(8)? == VERSION
             && slots > 0
             && Some(bytes.len() as u64) == slots.checked_mul(8)?.checked_add(HEADER as u64);
+        let queries = match flags & HAS_QUERIES {
+            0 => 0,
+            _ => Levels::QUERIES.0,
+        };
+        // The file has the levels of wildcards only.
+        let wildcards = levels & !(Levels::QUERIES.0 | Levels::EXACT.0);
         whole.then_some(Table {
             bytes,
             slots,
             rows,
             flags,
-            levels: Levels(levels),
+            levels: Levels(wildcards | queries | Levels::EXACT.0),
         })
     }
 
-    /// The kinds of wildcards in the map.
+    /// The kinds of keys in the map.
     #[inline]
     pub(crate) fn levels(&self) -> Levels {
         self.levels
@@ -257,9 +269,11 @@ impl Table {
         (self.flags >> (WIDTHS + 1)) << 1
     }
 
-    /// Whether some keys have a query.
-    pub(crate) fn has_queries(&self) -> bool {
-        self.flags & HAS_QUERIES != 0
+    /// Fetches the home slot of a key.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        let at = HEADER + 8 * home(hash, self.slots) as usize;
+        waypost_io::mapped::prefetch(&self.bytes, at);
     }
 
     /// The content of the home slot of a key.
@@ -522,7 +536,8 @@ mod tests {
         let kept = std::fs::read(TABLE).unwrap();
         assert!(made == kept, "the table is not what it was");
         let table = Table::verified(Mapped::from(kept), MAP).unwrap();
-        assert_eq!((table.rows, table.has_queries()), (8, true));
+        assert_eq!(table.rows, 8);
+        assert!(table.levels().has(Levels::QUERIES));
         let mut at = 0;
         for line in MAP.split_inclusive(|&byte| byte == b'\n') {
             if is_row(line) {
