@@ -1,6 +1,7 @@
 //! What is asked.
 
 use waypost_memento::Datetime;
+use waypost_summary::Preference;
 
 /// What is asked of the archives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub struct Lookup {
     pub archives: Selection,
     /// The page that it belongs to, if it is a resource of one.
     pub page: Option<String>,
+    /// What mementos should be like, if there is a choice: such archives come first.
+    pub preference: Preference,
 }
 
 impl Lookup {
@@ -23,6 +26,7 @@ impl Lookup {
             wanted,
             archives: Selection::All,
             page: None,
+            preference: Preference::default(),
         }
     }
 }

@@ -53,6 +53,8 @@ pub struct Archive {
     pub sources: Vec<String>,
     /// Summaries that are older than this say nothing; by default as in the rest of the configuration.
     pub max_age: Option<Duration>,
+    /// How long it usually takes to answer; used until that was learned.
+    pub latency: Option<Duration>,
     /// Which URIs and datetimes it is asked for.
     pub rules: Rules,
 }
@@ -76,6 +78,7 @@ impl Archive {
             report: None,
             sources: Vec::new(),
             max_age: None,
+            latency: None,
             rules: Rules::default(),
         }
     }

@@ -5,14 +5,14 @@ use std::time::{Duration, SystemTime};
 
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
-use waypost_memento::Memento;
+use waypost_memento::{Datetime, Memento};
 
 use crate::ask::{Asked, Client, NamedHosts};
-use crate::decide::{Decider, Decision, Seat};
+use crate::decide::{Choice, Decider, Decision, Seats};
 use crate::manners::{Change, Manners};
 use crate::merge::{merge, sort};
 use crate::tally::Tallies;
-use crate::{Aggregate, Lookup, Outcome, Registry, Reply};
+use crate::{Aggregate, Lookup, Outcome, Registry, Reply, Wanted};
 
 /// How long the last answers may still be parsed after the deadline.
 const GRACE: Duration = Duration::from_millis(200);
@@ -27,7 +27,7 @@ pub struct Router {
     decider: Arc<Decider>,
     tallies: Arc<Tallies>,
     /// The archives as the decider knows them, in the order of the registry.
-    seats: Arc<[Seat]>,
+    seats: Arc<Seats>,
 }
 
 /// How a lookup is to be answered.
@@ -118,7 +118,7 @@ impl Router {
         let decider = Arc::<Decider>::default();
         Router {
             hosts: NamedHosts::new(&registry),
-            seats: decider.seats(&registry).into(),
+            seats: Arc::new(decider.seats(&registry)),
             registry: Arc::new(registry),
             client,
             manners,
@@ -130,7 +130,7 @@ impl Router {
     /// The same router with another decider.
     #[must_use]
     pub fn with_decider(mut self, decider: Arc<Decider>) -> Router {
-        self.seats = decider.seats(&self.registry).into();
+        self.seats = Arc::new(decider.seats(&self.registry));
         self.decider = decider;
         self
     }
@@ -182,13 +182,12 @@ impl Router {
         let decision = self.decide(lookup);
         let lookup = Arc::new(lookup.clone());
         let first = decision.asked().map(|choice| choice.archive);
-        let later: Vec<usize> = decision.asked_later().map(|c| c.archive).collect();
         let mut lists: Vec<(usize, Vec<Memento>)> = Vec::new();
         let mut outcomes = self
             .ask_all(first.collect(), &lookup, deadline, options, &mut lists)
             .await;
-        let nothing = lists.iter().all(|(_, mementos)| mementos.is_empty());
-        if nothing && !later.is_empty() && Instant::now() < deadline {
+        let later = still_needed(&decision, lookup.wanted, &lists);
+        if !later.is_empty() && Instant::now() < deadline {
             let more = self.ask_all(later, &lookup, deadline, options, &mut lists);
             outcomes.extend(more.await);
         }
@@ -330,4 +329,29 @@ impl Router {
         }
         asked
     }
+}
+
+/// Which archives that were to be asked later are asked now that the first have answered: all if those
+/// had nothing; else those that may have a memento closer to the datetime than all that was found.
+pub(crate) fn still_needed(
+    decision: &Decision,
+    wanted: Wanted,
+    lists: &[(usize, Vec<Memento>)],
+) -> Vec<usize> {
+    let found = lists.iter().flat_map(|(_, mementos)| mementos);
+    let best = match wanted {
+        Wanted::All => None,
+        Wanted::Closest(datetime) => {
+            let seconds = |datetime: Datetime| datetime.to_jiff().as_second();
+            let away = |memento: &Memento| seconds(memento.datetime).abs_diff(seconds(datetime));
+            found.clone().map(away).min()
+        }
+    };
+    let nothing = found.count() == 0;
+    let closer = |choice: &&Choice| {
+        let away = choice.away.as_secs();
+        nothing || (away > 0 && best.is_some_and(|best| away < best))
+    };
+    let later = decision.asked_later().filter(closer);
+    later.map(|choice| choice.archive).collect()
 }

@@ -4,6 +4,7 @@
 //! Each table has one function that lists its keys. It is used to read the table, to describe it, and
 //! to test that the documentation names every key.
 
+mod install;
 mod section;
 
 use std::collections::HashMap;
@@ -341,6 +342,7 @@ impl Archive {
         visitor.visit("sources", &mut self.sources, ADDRESSES);
         visitor.visit("report", &mut self.report, PATH);
         visitor.visit("max_age", &mut self.max_age, OPTIONAL_DURATION);
+        visitor.visit("latency", &mut self.latency, OPTIONAL_DURATION);
         self.rules.visit(visitor);
         self.limits.visit(visitor);
     }

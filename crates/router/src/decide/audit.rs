@@ -40,12 +40,11 @@ pub struct AuditedRecall {
 }
 
 impl Audit {
-    /// Whether to probe this time.
-    pub(crate) fn draws(&self, share: f64) -> bool {
+    /// Dice for the archives of one decision. `None` if nothing is probed.
+    pub(crate) fn dice(&self, share: f64) -> Option<Dice> {
         if share <= 0.0 {
-            return false;
+            return None;
         }
-        // splitmix64 over a counter that starts at the time.
         let start = || {
             let since = SystemTime::now().duration_since(UNIX_EPOCH);
             since.map_or(1, |since| since.as_nanos() as u64 | 1)
@@ -55,14 +54,11 @@ impl Audit {
                 .chance
                 .compare_exchange(0, start(), Ordering::Relaxed, Ordering::Relaxed);
         }
-        let state = self
-            .chance
-            .fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^= z >> 31;
-        ((z >> 11) as f64) / ((1u64 << 53) as f64) < share
+        let number = self.chance.fetch_add(GOLDEN, Ordering::Relaxed);
+        Some(Dice {
+            state: mixed(number),
+            share,
+        })
     }
 
     /// An archive that the decision selected has answered.
@@ -92,6 +88,29 @@ impl Audit {
             get(&self.missed),
         )
     }
+}
+
+/// Decides at random which excluded archives are asked anyway.
+pub(crate) struct Dice {
+    state: u64,
+    share: f64,
+}
+
+impl Dice {
+    /// Whether to probe the next archive.
+    pub(crate) fn draws(&mut self) -> bool {
+        self.state = self.state.wrapping_add(GOLDEN);
+        ((mixed(self.state) >> 11) as f64) / ((1u64 << 53) as f64) < self.share
+    }
+}
+
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The output function of splitmix64.
+fn mixed(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
 }
 
 impl AuditedRecall {
@@ -175,9 +194,17 @@ mod tests {
     #[test]
     fn probes_are_drawn_as_often_as_wanted() {
         let audit = Audit::default();
-        let drawn = (0..100_000).filter(|_| audit.draws(0.01)).count();
-        assert!((700..1300).contains(&drawn), "{drawn}");
-        assert!(!(0..1000).any(|_| audit.draws(0.0)));
-        assert!((0..1000).all(|_| audit.draws(1.0)));
+        // Of each archive of each decision.
+        for place in 0..3 {
+            let drawn = (0..100_000)
+                .filter_map(|_| audit.dice(0.01))
+                .filter_map(|mut dice| (0..3).map(|_| dice.draws()).nth(place))
+                .filter(|drawn| *drawn)
+                .count();
+            assert!((700..1300).contains(&drawn), "{drawn}");
+        }
+        assert!(audit.dice(0.0).is_none());
+        let mut always = audit.dice(1.0).unwrap();
+        assert!((0..1000).all(|_| always.draws()));
     }
 }

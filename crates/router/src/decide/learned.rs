@@ -9,18 +9,24 @@
 //! then, in one transaction. The file has hashes instead of hosts.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use waypost_io::{Error, ErrorKind, IoContext};
 use waypost_surt::Surt;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use xxhash_rust::xxh3::xxh3_64;
 
-/// Hash of archive and part → hits, misses, mementos and seconds, all decayed, and when.
-const TALLIES: TableDefinition<u64, (f32, f32, f32, f32, u64)> = TableDefinition::new("tallies");
+use super::seats::Seats;
+
+/// Hits, misses, mementos and seconds, all decayed, and when.
+type Stored = (f32, f32, f32, f32, u64);
+
+/// By the hashes of part and archive.
+const TALLIES: TableDefinition<(u64, u64), Stored> = TableDefinition::new("tallies by part");
 
 /// How many parts are remembered. The ones that count least go first.
 const MOST: usize = 1 << 20;
@@ -31,16 +37,57 @@ const PRIOR: f64 = 4.0;
 /// What was learned from traffic.
 pub(crate) struct Learned {
     half_life: Duration,
-    state: Mutex<State>,
+    state: RwLock<State>,
     database: Option<(PathBuf, Mutex<Option<Database>>)>,
     /// Seconds since 1970.
     clock: fn() -> u64,
 }
 
+/// The counts. A decision needs those of all archives for a few parts: so they are side by side.
 #[derive(Default)]
 struct State {
-    tallies: HashMap<u64, Tally>,
-    changed: HashSet<u64>,
+    /// By the hash of the part; in the order of archives.
+    parts: HashMap<u64, Vec<(Seed, Tally)>, Mixing>,
+    /// How many tallies there are.
+    count: usize,
+    changed: HashSet<(u64, Seed)>,
+}
+
+/// Hashes what is a hash already, in a way that nobody can foresee: hosts are chosen by others.
+#[derive(Clone)]
+struct Mixing(u64);
+
+impl Default for Mixing {
+    fn default() -> Mixing {
+        Mixing(RandomState::new().hash_one(0))
+    }
+}
+
+impl BuildHasher for Mixing {
+    type Hasher = Mixed;
+
+    fn build_hasher(&self) -> Mixed {
+        Mixed(self.0)
+    }
+}
+
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        let product = u128::from(self.0 ^ number) * 0x9E37_79B9_7F4A_7C15;
+        self.0 = (product >> 64) as u64 ^ product as u64;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// What happened when an archive was asked for URIs of one part.
@@ -97,7 +144,7 @@ impl Learned {
     pub(crate) fn new(half_life: Duration) -> Learned {
         Learned {
             half_life,
-            state: Mutex::default(),
+            state: RwLock::default(),
             database: None,
             clock: seconds_since_1970,
         }
@@ -113,7 +160,7 @@ impl Learned {
         report: &mut dyn FnMut(String),
     ) -> waypost_io::Result<Learned> {
         let opened = try_open(path);
-        let (database, tallies) = match opened {
+        let (database, state) = match opened {
             Ok(opened) => opened,
             Err(Problem::InUse) => {
                 let text = "another process uses this file".to_owned();
@@ -133,10 +180,7 @@ impl Learned {
             Err(problem) => return Err(problem.at(path)),
         };
         Ok(Learned {
-            state: Mutex::new(State {
-                tallies,
-                ..State::default()
-            }),
+            state: RwLock::new(state),
             database: Some((path.to_owned(), Mutex::new(Some(database)))),
             ..Learned::new(half_life)
         })
@@ -153,8 +197,8 @@ impl Learned {
     ) {
         let now = (self.clock)();
         let mut state = self.state();
-        for key in parts.keys(archive) {
-            let tally = state.tallies.entry(key).or_default();
+        for part in parts.hashes() {
+            let tally = state.tally(part, archive);
             let mut counted = tally.decayed(now, self.half_life);
             match mementos {
                 0 => counted.misses += 1.0,
@@ -164,26 +208,53 @@ impl Learned {
             let usual = counted.seconds / (counted.hits + counted.misses - 1.0).max(1.0);
             counted.seconds += took.map_or(usual, |took| took.as_secs_f32());
             *tally = counted;
-            state.changed.insert(key);
+            state.changed.insert((part, archive));
         }
-        if state.tallies.len() > MOST {
+        if state.count > MOST {
             state.forget(now, self.half_life);
         }
     }
 
-    /// What is known now, for the expectations of one lookup. `None` if nothing is.
-    pub(crate) fn view(&self) -> Option<View<'_>> {
+    /// What is expected of each archive, in the order of the registry. Empty if nothing is known.
+    pub(crate) fn expect_all(&self, seats: &Seats, parts: &Parts<'_>) -> Vec<Expectation> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        if state.count == 0 {
+            return Vec::new();
+        }
+        let now = (self.clock)();
+        let mut expected = vec![Expectation::default(); seats.len()];
+        for part in parts.hashes() {
+            // Both lists are in the order of archives.
+            let mut tallies = state.parts.get(&part).into_iter().flatten().peekable();
+            for &(seed, place) in seats.by_seed() {
+                while tallies.next_if(|(known, _)| *known < seed).is_some() {}
+                if let Some((known, tally)) = tallies.peek()
+                    && *known == seed
+                {
+                    expected[place].refine(&tally.decayed(now, self.half_life));
+                }
+            }
+        }
+        expected
+    }
+
+    /// What is expected of an archive.
+    #[cfg(test)]
+    pub(crate) fn expect(&self, archive: Seed, parts: &Parts<'_>) -> Expectation {
         let state = self.state();
-        (!state.tallies.is_empty()).then(|| View {
-            now: (self.clock)(),
-            half_life: self.half_life,
-            state,
-        })
+        let mut expected = Expectation::default();
+        for part in parts.hashes() {
+            let tallies = state.parts.get(&part).into_iter().flatten();
+            for (_, tally) in tallies.filter(|(seed, _)| *seed == archive) {
+                expected.refine(&tally.decayed((self.clock)(), self.half_life));
+            }
+        }
+        expected
     }
 
     #[cfg(test)]
     fn is_empty(&self) -> bool {
-        self.state().tallies.is_empty()
+        self.state().count == 0
     }
 
     /// Writes what changed.
@@ -194,10 +265,10 @@ impl Learned {
         let Some((path, database)) = &self.database else {
             return Ok(());
         };
-        let changed: Vec<(u64, Option<Tally>)> = {
+        let changed: Vec<((u64, Seed), Option<Tally>)> = {
             let mut state = self.state();
             let changed = std::mem::take(&mut state.changed);
-            let tally = |key: u64| (key, state.tallies.get(&key).copied());
+            let tally = |key: (u64, Seed)| (key, state.get(key.0, key.1));
             changed.into_iter().map(tally).collect()
         };
         if changed.is_empty() {
@@ -211,7 +282,8 @@ impl Learned {
             let transaction = database.begin_write()?;
             {
                 let mut table = transaction.open_table(TALLIES)?;
-                for (key, tally) in &changed {
+                for ((part, seed), tally) in &changed {
+                    let key = (*part, seed.0);
                     match tally {
                         Some(t) => drop(
                             table.insert(key, (t.hits, t.misses, t.mementos, t.seconds, t.at))?,
@@ -236,61 +308,74 @@ impl Learned {
         Err(Error::new(ErrorKind::Format(format!("cannot write: {why}"))).in_file(path.display()))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What is known at one time.
-pub(crate) struct View<'a> {
-    now: u64,
-    half_life: Duration,
-    state: MutexGuard<'a, State>,
-}
-
-impl View<'_> {
-    /// What is expected of an archive.
-    pub(crate) fn expect(&self, archive: Seed, parts: &Parts<'_>) -> Expectation {
-        let mut expected = Expectation::default();
-        for key in parts.keys(archive) {
-            let Some(tally) = self.state.tallies.get(&key) else {
-                break;
-            };
-            let tally = tally.decayed(self.now, self.half_life);
-            let lookups = tally.lookups();
-            let above = expected.chance.unwrap_or(0.5);
-            let chance = (f64::from(tally.hits) + PRIOR * above) / (lookups + PRIOR);
-            expected.chance = Some(chance);
-            if tally.hits > 0.0 {
-                expected.mementos = Some(f64::from(tally.mementos / tally.hits));
-            }
-            if lookups > 0.0 {
-                expected.seconds = Some(f64::from(tally.seconds) / lookups);
-            }
-            expected.lookups = lookups;
+impl Expectation {
+    /// Takes what happened in a more specific part into account.
+    fn refine(&mut self, tally: &Tally) {
+        let lookups = tally.lookups();
+        let above = self.chance.unwrap_or(0.5);
+        self.chance = Some((f64::from(tally.hits) + PRIOR * above) / (lookups + PRIOR));
+        if tally.hits > 0.0 {
+            self.mementos = Some(f64::from(tally.mementos / tally.hits));
         }
-        expected
+        if lookups > 0.0 {
+            self.seconds = Some(f64::from(tally.seconds) / lookups);
+        }
+        self.lookups = lookups;
     }
 }
 
 impl State {
+    /// The tally of a part and an archive, which is there afterwards.
+    fn tally(&mut self, part: u64, archive: Seed) -> &mut Tally {
+        let tallies = self.parts.entry(part).or_default();
+        let at = match tallies.binary_search_by_key(&archive, |(seed, _)| *seed) {
+            Ok(at) => at,
+            Err(at) => {
+                self.count += 1;
+                tallies.insert(at, (archive, Tally::default()));
+                at
+            }
+        };
+        &mut tallies[at].1
+    }
+
+    fn get(&self, part: u64, archive: Seed) -> Option<Tally> {
+        let tallies = self.parts.get(&part)?;
+        let at = tallies.binary_search_by_key(&archive, |(seed, _)| *seed);
+        at.ok().map(|at| tallies[at].1)
+    }
+
     /// Forgets the half that counts least.
     fn forget(&mut self, now: u64, half_life: Duration) {
         let weight = |tally: &Tally| tally.decayed(now, half_life).lookups();
-        let mut weights: Vec<f64> = self.tallies.values().map(weight).collect();
+        let all = self.parts.values().flatten();
+        let mut weights: Vec<f64> = all.map(|(_, tally)| weight(tally)).collect();
         let middle = weights.len() / 2;
         let (_, least, _) = weights.select_nth_unstable_by(middle, f64::total_cmp);
         let least = *least;
-        let mut spare = self.tallies.len() - middle;
-        let State { tallies, changed } = self;
-        tallies.retain(|key, tally| {
-            // Many weigh the same, above all 1.
-            let forget = weight(tally) <= least && spare > 0;
-            if forget {
-                spare -= 1;
-                changed.insert(*key);
-            }
-            !forget
+        let mut spare = self.count - middle;
+        let State {
+            parts,
+            count,
+            changed,
+        } = self;
+        parts.retain(|part, tallies| {
+            tallies.retain(|(seed, tally)| {
+                // Many weigh the same, above all 1.
+                let forget = weight(tally) <= least && spare > 0;
+                if forget {
+                    spare -= 1;
+                    *count -= 1;
+                    changed.insert((*part, *seed));
+                }
+                !forget
+            });
+            !tallies.is_empty()
         });
     }
 }
@@ -311,31 +396,31 @@ impl Problem {
     }
 }
 
-fn try_open(path: &Path) -> Result<(Database, HashMap<u64, Tally>), Problem> {
-    let read = || -> Result<(Database, HashMap<u64, Tally>), redb::Error> {
+fn try_open(path: &Path) -> Result<(Database, State), Problem> {
+    let read = || -> Result<(Database, State), redb::Error> {
         let database = Database::create(path)?;
         let transaction = database.begin_write()?;
         transaction.open_table(TALLIES)?;
         transaction.commit()?;
-        let mut tallies = HashMap::new();
+        let mut state = State::default();
         let table = database.begin_read()?.open_table(TALLIES)?;
         for row in table.iter()?.take(2 * MOST) {
             let (key, value) = row?;
             let (hits, misses, mementos, seconds, at) = value.value();
             let numbers = [hits, misses, mementos, seconds];
             if numbers.iter().all(|n| n.is_finite() && *n >= 0.0) {
-                let tally = Tally {
+                let (part, seed) = key.value();
+                *state.tally(part, Seed(seed)) = Tally {
                     hits,
                     misses,
                     mementos,
                     seconds,
                     at,
                 };
-                tallies.insert(key.value(), tally);
             }
         }
         drop(table);
-        Ok((database, tallies))
+        Ok((database, state))
     };
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(Ok(opened)) => Ok(opened),
@@ -362,24 +447,24 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// The hashes of the parts, for one archive.
-    fn keys(&self, archive: Seed) -> impl Iterator<Item = u64> {
+    /// The hashes of the parts.
+    fn hashes(&self) -> impl Iterator<Item = u64> {
         let Parts { authority, lengths } = *self;
         let mut before = usize::MAX;
         lengths
             .into_iter()
             .filter(move |length| std::mem::replace(&mut before, *length) != *length)
-            .map(move |length| xxh3_64_with_seed(&authority[..length], archive.0))
+            .map(move |length| xxh3_64(&authority[..length]))
     }
 }
 
 /// The hash of an archive's id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Seed(u64);
 
 impl Seed {
     pub(crate) fn of(archive: &str) -> Seed {
-        Seed(xxh3_64_with_seed(archive.as_bytes(), 0))
+        Seed(xxh3_64(archive.as_bytes()))
     }
 }
 
@@ -394,9 +479,7 @@ mod tests {
     }
 
     fn expect(learned: &Learned, archive: &str, surt: &str) -> Expectation {
-        let view = learned.view();
-        view.map(|view| view.expect(Seed::of(archive), &parts(surt)))
-            .unwrap_or_default()
+        learned.expect(Seed::of(archive), &parts(surt))
     }
 
     #[test]
@@ -473,15 +556,17 @@ mod tests {
     fn memory_is_bounded() {
         let mut state = State::default();
         for key in 0..1000 {
-            let hits = (key % 7) as f32;
-            let tally = Tally {
-                hits,
-                ..Tally::default()
-            };
-            state.tallies.insert(key, tally);
+            state.tally(key / 3, Seed(key % 3)).hits = (key % 7) as f32;
         }
         state.forget(0, DAY);
-        assert!(state.tallies.len() <= 501, "{}", state.tallies.len());
-        assert!(state.tallies.values().any(|tally| tally.hits == 6.0));
+        assert!(state.count <= 501, "{}", state.count);
+        let left: Vec<Tally> = state
+            .parts
+            .values()
+            .flatten()
+            .map(|(_, tally)| *tally)
+            .collect();
+        assert_eq!(left.len(), state.count);
+        assert!(left.iter().any(|tally| tally.hits == 6.0));
     }
 }

@@ -18,10 +18,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 use waypost_io::{Lines, Source};
-use waypost_surt::{Dialect, Surt};
+use waypost_surt::Surt;
 
 use super::learned::{Parts, Seed};
-use super::{Decider, Spellings};
+use super::{Decider, usual_surt};
 
 /// What was learned from a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -214,7 +214,7 @@ impl LogReader<'_> {
     }
 
     fn learn(&mut self, uri: &str, said: &Said<'_>) {
-        let Some(surt) = Spellings::new(uri).get(Dialect::default()) else {
+        let Some(surt) = usual_surt(uri) else {
             self.report.rejected += 1;
             return;
         };
@@ -267,9 +267,8 @@ mod tests {
     }
 
     fn chance(decider: &Decider, archive: &str, surt: &str) -> Option<f64> {
-        let view = decider.learned.view()?;
         let parts = Parts::of(&Surt::new(surt.as_bytes()));
-        view.expect(Seed::of(archive), &parts).chance
+        decider.learned.expect(Seed::of(archive), &parts).chance
     }
 
     #[test]

@@ -143,23 +143,30 @@ impl Rules {
         !self.include.is_empty() || !self.exclude.is_empty()
     }
 
-    /// Whether the archive has nothing near a datetime that is asked for.
-    pub(super) fn outside(&self, wanted: Wanted, now: Datetime) -> Option<Hindrance> {
+    /// Whether the archive has nothing of a datetime that is asked for, and how far away what it has is
+    /// at least.
+    pub(super) fn outside(&self, wanted: Wanted, now: Datetime) -> Option<(Hindrance, Duration)> {
         let Wanted::Closest(datetime) = wanted else {
             return None;
         };
         let wanted = datetime.to_jiff().as_second();
-        let too_early = self.from.is_some_and(|from| wanted < from.first.unix());
-        let too_late = self.until.is_some_and(|until| wanted > until.last.unix());
-        if too_early || too_late {
-            return Some(Hindrance::Period);
+        let after = |time: i64, other: i64| {
+            let seconds = u64::try_from(time.saturating_sub(other)).ok()?;
+            (seconds > 0).then(|| Duration::from_secs(seconds))
+        };
+        let early = self.from.and_then(|from| after(from.first.unix(), wanted));
+        let late = self
+            .until
+            .and_then(|until| after(wanted, until.last.unix()));
+        if let Some(away) = early.max(late) {
+            return Some((Hindrance::Period, away));
         }
         let shown = self.embargo.map(|embargo| {
             let seconds = i64::try_from(embargo.as_secs()).unwrap_or(i64::MAX);
             now.to_jiff().as_second().saturating_sub(seconds)
         });
-        let hidden = shown.is_some_and(|shown| wanted > shown);
-        hidden.then_some(Hindrance::Embargo)
+        let away = shown.and_then(|shown| after(wanted, shown))?;
+        Some((Hindrance::Embargo, away))
     }
 }
 
@@ -206,6 +213,9 @@ mod tests {
         };
         let now = at("20150601000000");
         assert_eq!(rules.outside(Wanted::All, now), None);
+        let day = Duration::from_secs(86_400);
+        let early = rules.outside(Wanted::Closest(at("20101231")), now);
+        assert_eq!(early, Some((Hindrance::Period, day)));
         for (datetime, expected) in [
             ("1998", Some(Hindrance::Period)),
             ("20110101", None),
@@ -213,11 +223,9 @@ mod tests {
             ("20150529", None),
             ("20160101", Some(Hindrance::Period)),
         ] {
-            assert_eq!(
-                rules.outside(Wanted::Closest(at(datetime)), now),
-                expected,
-                "{datetime}"
-            );
+            let outside = rules.outside(Wanted::Closest(at(datetime)), now);
+            let hindrance = outside.map(|(hindrance, _)| hindrance);
+            assert_eq!(hindrance, expected, "{datetime}");
         }
     }
 }

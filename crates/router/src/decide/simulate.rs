@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rayon::prelude::*;
 
-use super::Decision;
+use super::{Choice, Decision};
 use crate::{Lookup, Router, Wanted};
 
 /// What archives hold of a list of lookups.
@@ -23,12 +23,15 @@ pub struct Simulation {
     pub lookups: u64,
     /// Each archive of the registry, in its order.
     pub archives: Vec<ArchiveTally>,
-    /// Mean time until the last archive has answered, if those that are selected are asked.
+    /// Mean time until the last archive has answered, if those that are selected are asked. Archives
+    /// that are asked later are asked after the others have answered.
     pub routed_seconds: f64,
     /// The same if all are asked.
     pub broadcast_seconds: f64,
-    /// Time to decide, per lookup.
+    /// Mean time to decide about a lookup.
     pub decision_seconds: f64,
+    /// The median of that time, which other work on the same machine hardly changes.
+    pub median_decision_seconds: f64,
     /// The share of all mementos that the best archives have, for 1, 2, 3 … of them.
     pub completeness: Vec<Completeness>,
     /// The place of the archive with the most mementos.
@@ -116,15 +119,17 @@ struct Part {
     lookups: u64,
     archives: Vec<ArchiveTally>,
     routed_seconds: f64,
-    deciding: Duration,
+    broadcast_seconds: f64,
+    deciding: Vec<Duration>,
     /// URIs that have mementos with and without the largest archive, and the sums of shares.
     known: [u64; 2],
     shares: [Vec<f64>; 2],
 }
 
-/// Decides all lookups and compares the decisions with the truth. `latencies` are those of the
-/// archives; those that were learned take precedence.
-pub fn simulate(router: &Router, truth: &Truth, latencies: &[Duration]) -> Simulation {
+/// Decides all lookups and compares the decisions with the truth. The time that an archive takes to
+/// answer is what was learned about it for such URIs, or else what the registry says, or else
+/// `latency`.
+pub fn simulate(router: &Router, truth: &Truth, latency: Duration) -> Simulation {
     let count = router.registry().archives.len();
     let sums: Vec<u64> = truth
         .mementos
@@ -145,7 +150,7 @@ pub fn simulate(router: &Router, truth: &Truth, latencies: &[Duration]) -> Simul
             };
             for (at, (uri, times)) in lookups.iter().enumerate() {
                 let mementos = |archive: usize| truth.mementos[archive][chunk * 1024 + at];
-                part.add(router, uri, *times, latencies, largest, &mementos);
+                part.add(router, uri, *times, latency, largest, &mementos);
             }
             part
         })
@@ -158,7 +163,8 @@ pub fn simulate(router: &Router, truth: &Truth, latencies: &[Duration]) -> Simul
     for part in parts {
         all.lookups += part.lookups;
         all.routed_seconds += part.routed_seconds;
-        all.deciding += part.deciding;
+        all.broadcast_seconds += part.broadcast_seconds;
+        all.deciding.extend(part.deciding);
         for (sum, tally) in all.archives.iter_mut().zip(part.archives) {
             *sum = sum.plus(tally);
         }
@@ -176,12 +182,18 @@ pub fn simulate(router: &Router, truth: &Truth, latencies: &[Duration]) -> Simul
             sum / number as f64
         }
     };
-    let slowest = latencies.iter().max().copied().unwrap_or_default();
+    let decided = all.deciding.len();
+    let deciding: Duration = all.deciding.iter().sum();
+    let median = match decided {
+        0 => Duration::ZERO,
+        _ => *all.deciding.select_nth_unstable(decided / 2).1,
+    };
     Simulation {
         lookups: all.lookups,
         routed_seconds: per(all.routed_seconds, all.lookups),
-        broadcast_seconds: slowest.as_secs_f64(),
-        decision_seconds: per(all.deciding.as_secs_f64(), truth.lookups.len() as u64),
+        broadcast_seconds: per(all.broadcast_seconds, all.lookups),
+        decision_seconds: per(deciding.as_secs_f64(), decided as u64),
+        median_decision_seconds: median.as_secs_f64(),
         completeness: (0..count)
             .map(|top| Completeness {
                 top: top + 1,
@@ -200,29 +212,28 @@ impl Part {
         router: &Router,
         uri: &str,
         times: u64,
-        latencies: &[Duration],
+        latency: Duration,
         largest: Option<usize>,
         mementos: &dyn Fn(usize) -> u64,
     ) {
         let lookup = Lookup::new(uri, Wanted::All);
         let start = std::time::Instant::now();
         let decision = router.decide(&lookup);
-        self.deciding += start.elapsed();
+        self.deciding.push(start.elapsed());
         self.lookups += times;
-        let first: Vec<usize> = decision.asked().map(|choice| choice.archive).collect();
-        let latency = |archives: &[usize]| {
-            let each = archives.iter().filter_map(|&at| latencies.get(at));
-            each.max().copied().unwrap_or_default().as_secs_f64()
+        let seconds = |choices: &mut dyn Iterator<Item = &Choice>| {
+            let each = choices.map(|choice| choice.latency.unwrap_or(latency));
+            each.max().unwrap_or_default().as_secs_f64()
         };
-        let mut seconds = latency(&first);
+        let mut routed = seconds(&mut decision.asked());
         let mut asked = vec![false; self.archives.len()];
-        first.iter().for_each(|&at| asked[at] = true);
-        if first.iter().all(|&at| mementos(at) == 0) {
-            let later: Vec<usize> = decision.asked_later().map(|c| c.archive).collect();
-            seconds += latency(&later);
-            later.iter().for_each(|&at| asked[at] = true);
+        decision.asked().for_each(|c| asked[c.archive] = true);
+        if decision.asked().all(|choice| mementos(choice.archive) == 0) {
+            routed += seconds(&mut decision.asked_later());
+            decision.asked_later().for_each(|c| asked[c.archive] = true);
         }
-        self.routed_seconds += seconds * times as f64;
+        self.routed_seconds += routed * times as f64;
+        self.broadcast_seconds += seconds(&mut decision.choices.iter()) * times as f64;
         for (at, tally) in self.archives.iter_mut().enumerate() {
             let (held, asked) = (mementos(at) > 0, asked[at]);
             tally.held += u64::from(held) * times;

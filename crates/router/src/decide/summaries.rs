@@ -11,19 +11,22 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use waypost_io::Stamp;
 use waypost_summary::{Kind, Summary};
+use waypost_surt::Dialect;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::snapshot::{self, Refusal, Snapshot};
 
 /// The summaries of an archive.
-#[derive(Default)]
 pub(crate) struct Shelf {
     current: RwLock<Arc<SummarySet>>,
+    /// Grows whenever what is on a shelf changes.
+    changes: Arc<AtomicU64>,
     /// Held while files are compared and opened.
     refreshing: Mutex<()>,
 }
@@ -55,6 +58,7 @@ pub(crate) enum State {
 /// A summary that answers.
 pub(crate) struct OpenSummary {
     pub(crate) summary: Box<dyn Summary>,
+    pub(crate) dialect: Dialect,
     stamps: Vec<(PathBuf, Stamp)>,
     copy: fs::File,
     /// Its false positive rate, if it is a filter.
@@ -96,6 +100,7 @@ impl OpenSummary {
         OpenSummary {
             age: SystemTime::now().duration_since(built).ok(),
             opened: Instant::now(),
+            dialect: about.dialect,
             summary,
             stamps,
             copy,
@@ -195,6 +200,15 @@ impl Entry {
 pub(crate) type Warning = String;
 
 impl Shelf {
+    /// An empty shelf, which counts its changes.
+    pub(crate) fn new(changes: Arc<AtomicU64>) -> Shelf {
+        Shelf {
+            current: RwLock::default(),
+            changes,
+            refreshing: Mutex::default(),
+        }
+    }
+
     /// What answers now.
     pub(crate) fn current(&self) -> Arc<SummarySet> {
         let current = self.current.read();
@@ -210,8 +224,12 @@ impl Shelf {
     }
 
     fn put(&self, set: SummarySet) {
-        let current = self.current.write();
-        *current.unwrap_or_else(PoisonError::into_inner) = Arc::new(set);
+        {
+            let current = self.current.write();
+            *current.unwrap_or_else(PoisonError::into_inner) = Arc::new(set);
+        }
+        // Afterwards: whoever sees the number sees the set.
+        self.changes.fetch_add(1, Ordering::Release);
     }
 
     /// Compares the files with what was opened, and opens what is new. If `settle` is set, a file that
@@ -376,15 +394,25 @@ fn may_be_summary(path: &Path) -> bool {
         .iter()
         .find_map(|suffix| name.strip_suffix(suffix))
         .unwrap_or(name);
-    let companion = plain
-        .strip_suffix(".filter")
-        .and_then(|stem| stem.rsplit_once('.'))
-        .is_some_and(|(_, identity)| {
-            identity.len() == 16 && identity.bytes().all(|byte| byte.is_ascii_hexdigit())
-        });
     !name.starts_with('.')
-        && !companion
+        && !is_companion(path)
         && [".ukvs", ".cdxj", ".filter", "mementomap"]
             .iter()
             .any(|suffix| plain.ends_with(suffix))
+}
+
+/// Whether a file goes with a map and is not a summary of its own, by its name.
+pub fn is_companion(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let plain = name.map(|name| {
+        let mut packed = [".gz", ".zst", ".bz2"].iter();
+        let stripped = packed.find_map(|suffix| name.strip_suffix(suffix));
+        stripped.unwrap_or(name)
+    });
+    plain
+        .and_then(|name| name.strip_suffix(".filter"))
+        .and_then(|stem| stem.rsplit_once('.'))
+        .is_some_and(|(_, identity)| {
+            identity.len() == 16 && identity.bytes().all(|byte| byte.is_ascii_hexdigit())
+        })
 }

@@ -6,9 +6,10 @@ use std::sync::Mutex;
 use proptest::prelude::*;
 use tempfile::TempDir;
 use waypost_io::{Resources, Source};
+use waypost_memento::Memento;
 use waypost_summary::filter::{self, Recipe};
 use waypost_summary::holdings::Input;
-use waypost_summary::{map, profile};
+use waypost_summary::{By, Preference, Presence, map, profile};
 
 use super::*;
 use crate::{Archive, Selection, Wanted};
@@ -498,4 +499,191 @@ fn the_resources_of_a_page_go_first_to_where_the_page_was_found() {
         ..Lookup::new("http://cdn.example/logo.png", Wanted::All)
     };
     assert_eq!(world.decide_lookup(&lookup).choices[0].archive, 2);
+}
+
+/// A map or profile by a second key, of captures with a URI, a time, a language and a media type.
+fn build_by(
+    folder: &Path,
+    name: &str,
+    kind: &str,
+    by: By,
+    captures: &[(&str, &str, &str, &str)],
+) -> PathBuf {
+    let mut lines: Vec<String> = captures
+        .iter()
+        .map(|(uri, time, language, mime)| {
+            let surt = String::from_utf8(consult::usual_surt(uri).unwrap()).unwrap();
+            format!(
+                "{surt} {time} {{\"url\": \"{uri}\", \"mime\": \"{mime}\", \"status\": \"200\", \"languages\": \"{language}\"}}\n"
+            )
+        })
+        .collect();
+    lines.sort();
+    let index = folder.join(format!("{name}.cdxj"));
+    fs::write(&index, lines.concat()).unwrap();
+    let input = Input {
+        by: Some(by),
+        ..Input::new(vec![Source::new(&index)])
+    };
+    if kind == "map" {
+        let path = folder.join(format!("{name}.ukvs"));
+        map::build(&input, &Default::default(), None, &path).unwrap();
+        return path;
+    }
+    let options = profile::Options {
+        policies: vec!["H3P0".parse().unwrap()],
+        archive: Default::default(),
+        date: None,
+        folder: Some(folder.to_owned()),
+        name: name.into(),
+        gzip: false,
+    };
+    profile::build(&input, &options, None).unwrap();
+    let files = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let own = |path: &PathBuf| {
+        let file = path.file_name().unwrap().to_string_lossy().into_owned();
+        file.starts_with(&format!("{name}.H3P0"))
+    };
+    { files }.find(own).unwrap()
+}
+
+#[test]
+fn an_archive_without_captures_of_that_time_is_asked_later() {
+    let mut world = World::new(&["early", "late", "profile"]);
+    let uri = "http://a.example/";
+    for (place, kind, year) in [
+        (0, "map", "1997"),
+        (1, "map", "2011"),
+        (2, "profile", "2012"),
+    ] {
+        let time = format!("{year}0601000000");
+        let captures = [
+            (uri, &time[..], "eng", "text/html"),
+            ("http://b.example/", "19980101000000", "eng", "text/html"),
+        ];
+        let folder = world.folder.path();
+        let path = build_by(folder, &place.to_string(), kind, By::Year, &captures);
+        world.registry.archives[place].summaries.push(path);
+    }
+    world.refresh();
+    assert_eq!(world.warnings(), Vec::<String>::new());
+    let at = |uri: &str, year: &str| {
+        let datetime = Datetime::parse_timestamp(year).unwrap();
+        let decision = world.decide_lookup(&Lookup::new(uri, Wanted::Closest(datetime)));
+        let mut asked: Vec<usize> = decision.asked().map(|choice| choice.archive).collect();
+        asked.sort_unstable();
+        let later = decision
+            .asked_later()
+            .map(|choice| (choice.archive, choice.reason));
+        let mut later: Vec<(usize, Reason)> = later.collect();
+        later.sort_unstable_by_key(|(place, _)| *place);
+        (asked, later)
+    };
+    let late = vec![(1, Reason::Time), (2, Reason::Time)];
+    assert_eq!(at(uri, "19980201"), (vec![0], late));
+    assert_eq!(at(uri, "20110201"), (vec![1, 2], vec![(0, Reason::Time)]));
+    // Everybody is far away: nobody is left out.
+    assert_eq!(at(uri, "20250101"), (vec![0, 1, 2], vec![]));
+    assert_eq!(at("http://b.example/", "19980201"), (vec![0, 1, 2], vec![]));
+    assert_eq!(
+        world.decide(uri).asked().count(),
+        3,
+        "a TimeMap has all times"
+    );
+}
+
+#[test]
+fn what_a_client_prefers_orders_archives_and_excludes_none() {
+    let mut world = World::new(&["english", "german", "images"]);
+    let uri = "http://a.example/";
+    let summaries = [
+        ("map", By::Language, "eng", "text/html"),
+        ("profile", By::Language, "deu", "text/html"),
+        ("map", By::Mime, "eng", "image/png"),
+    ];
+    for (place, (kind, by, language, mime)) in summaries.into_iter().enumerate() {
+        let captures = [(uri, "20100101000000", language, mime)];
+        let folder = world.folder.path();
+        let path = build_by(folder, &place.to_string(), kind, by, &captures);
+        world.registry.archives[place].summaries.push(path);
+    }
+    world.refresh();
+    let order = |language: Option<&str>, media_type: Option<&str>| {
+        let lookup = Lookup {
+            preference: Preference {
+                language: language.map(str::to_owned),
+                media_type: media_type.map(str::to_owned),
+            },
+            ..Lookup::new(uri, Wanted::All)
+        };
+        let decision = world.decide_lookup(&lookup);
+        let asked: Vec<usize> = decision.asked().map(|choice| choice.archive).collect();
+        asked
+    };
+    assert_eq!(order(None, None), [0, 1, 2]);
+    assert_eq!(order(Some("de"), None), [1, 2, 0]);
+    assert_eq!(order(Some("en-GB"), None), [0, 2, 1]);
+    assert_eq!(order(None, Some("text/*")), [0, 1, 2]);
+    assert_eq!(order(Some("deu"), Some("text/html")), [1, 0, 2]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Whatever is postponed: what is found in the end is as close as anything that is held.
+    #[test]
+    fn the_closest_memento_is_always_found(
+        archives in prop::collection::vec(
+            (
+                prop::collection::btree_set(1996..2026u16, 0..4),
+                prop::sample::select(vec!["map", "profile", "none"]),
+                prop::bool::ANY,
+                prop::option::of(1996..2026u16),
+            ),
+            1..5,
+        ),
+        wanted in 1990..2030u16,
+    ) {
+        let names: Vec<String> = (0..archives.len()).map(|n| n.to_string()).collect();
+        let ids: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut world = World::new(&ids);
+        let uri = "http://a.example/";
+        for (place, (years, kind, by_month, from)) in archives.iter().enumerate() {
+            let times: Vec<String> = years.iter().map(|year| format!("{year}0615120000")).collect();
+            let mut captures: Vec<_> = times.iter().map(|time| (uri, &time[..], "eng", "text/html")).collect();
+            captures.push(("http://other.example/", "20000101000000", "eng", "text/html"));
+            if *kind != "none" {
+                let by = if *by_month { By::Month } else { By::Year };
+                let path = build_by(world.folder.path(), &names[place], kind, by, &captures);
+                world.registry.archives[place].summaries.push(path);
+            }
+            // A rule that is true.
+            if from.is_some_and(|from| years.iter().all(|year| *year >= from)) {
+                world.registry.archives[place].rules.from = from.and_then(|from| Period::parse(&from.to_string()));
+            }
+        }
+        world.refresh();
+        let datetime = Datetime::parse_timestamp(&format!("{wanted}0301")).unwrap();
+        let wanted = Wanted::Closest(datetime);
+        let decision = world.decide_lookup(&Lookup::new(uri, wanted));
+        let mementos = |place: usize| -> Vec<Memento> {
+            let years = archives[place].0.iter();
+            years.map(|year| {
+                let datetime = Datetime::parse_timestamp(&format!("{year}0615120000")).unwrap();
+                Memento::new(format!("http://{place}.example/{year}"), datetime)
+            }).collect()
+        };
+        let away = |memento: &Memento| {
+            let seconds = |datetime: Datetime| datetime.to_jiff().as_second();
+            seconds(memento.datetime).abs_diff(seconds(datetime))
+        };
+        let mut lists: Vec<(usize, Vec<Memento>)> = decision.asked().map(|c| (c.archive, mementos(c.archive))).collect();
+        let later = crate::router::still_needed(&decision, wanted, &lists);
+        lists.extend(later.into_iter().map(|place| (place, mementos(place))));
+        let found = lists.iter().flat_map(|(_, mementos)| mementos).map(away).min();
+        let held: Vec<Memento> = (0..archives.len()).flat_map(mementos).collect();
+        prop_assert_eq!(found, held.iter().map(away).min());
+    }
 }

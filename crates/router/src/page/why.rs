@@ -122,6 +122,9 @@ fn because(choice: &Choice) -> String {
         Reason::Embargo => {
             "it does not show captures of that time yet, according to the configuration".to_owned()
         }
+        Reason::Time => {
+            format!("its summary {name}{aged} says that it has this, but not from about that time")
+        }
         Reason::Unlikely => "it seldom had anything similar".to_owned(),
         Reason::Rest => "others were more promising, and had it".to_owned(),
         Reason::NotSelected => "it was not selected".to_owned(),

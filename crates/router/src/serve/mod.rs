@@ -44,6 +44,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use waypost_memento::Datetime;
 use waypost_net::server::{Limits, serve};
+use waypost_summary::Preference;
 
 pub use about::About;
 
@@ -461,8 +462,27 @@ fn lookup(
     Ok(Lookup {
         archives,
         page: referer.and_then(explain::page_of),
+        preference: preference(headers, wanted),
         ..Lookup::new(&target.uri[..], wanted)
     })
+}
+
+/// What the client of a TimeGate would like to get: the first language and the first media type that
+/// it names. A client of a TimeMap names formats of TimeMaps.
+fn preference(headers: &HeaderMap, wanted: Wanted) -> Preference {
+    if wanted == Wanted::All {
+        return Preference::default();
+    }
+    let first = |name: HeaderName| {
+        let value = headers.get(name)?.to_str().ok()?;
+        let first = value.split([',', ';']).next()?.trim();
+        let specific = !first.is_empty() && !first.starts_with('*') && first.len() <= 64;
+        specific.then(|| first.to_owned())
+    };
+    Preference {
+        language: first(header::ACCEPT_LANGUAGE),
+        media_type: first(header::ACCEPT),
+    }
 }
 
 /// The datetime that a TimeGate is asked for: now, if the request does not say.
