@@ -209,30 +209,45 @@ fn only_holders_are_asked_and_nothing_is_missed() {
         fs::write(place.join("config.yaml"), config).unwrap();
         if summary == "map" {
             // The recipe of docs/routing.md.
-            fs::create_dir(place.join("static")).unwrap();
+            fs::create_dir_all(place.join("static")).unwrap();
             fs::create_dir(place.join("templates")).unwrap();
             fs::copy(place.join("a.ukvs"), place.join("static/mementomap.ukvs")).unwrap();
             let link = "<link rel=\"mementomap\" href=\"/static/mementomap.ukvs\">\n";
             fs::write(place.join("templates/head.html"), link).unwrap();
         }
+        let published = place.join("static/summaries");
+        fs::create_dir_all(&published).unwrap();
+        fs::copy(place.join(file), published.join(file)).unwrap();
         let peer = Peer::start(&python, "wayback", &place);
         let table = format!(
             "[[archive]]\nid = \"{summary}\"\ntimemap = \"http://{}/coll/timemap/link/\"\n",
             peer.address
         );
         broadcast += &table;
+        fs::write(path.join("routed.toml"), routed + &table).unwrap();
+        let url = format!("http://{}/static/summaries/", peer.address);
+        waypost(&place, &["publish", "static/summaries", "--url", &url]);
         if summary == "map" {
+            // The recipe has the same effect, without a sitemap.
             let home = format!("http://{}/", peer.address);
-            let found = waypost(path, &["discover", &home, "-o", "copies"]);
+            let found = waypost(path, &["discover", &home, "-o", "recipe"]);
             assert!(found.contains("static/mementomap.ukvs"), "{found}");
-            routed += &format!("{table}summaries = [\"copies\"]\n");
-        } else {
-            routed += &format!("{table}summaries = [\"{summary}/{file}\"]\n");
         }
+        let copies = format!("copies/{summary}");
+        let words = ["discover", &url, "-o", &copies, "--config", "routed.toml"];
+        let found = waypost(path, &[&words[..], &["--archive", summary]].concat());
+        assert!(
+            found.contains(&format!("static/summaries/{file}")),
+            "{found}"
+        );
+        routed = fs::read_to_string(path.join("routed.toml")).unwrap();
+        assert!(
+            routed.contains(&format!("static/summaries/{file}\"]")),
+            "{routed}"
+        );
         archives.push(peer);
     }
     assert!(predicted[2] > 0, "something is predicted: {predicted:?}");
-    fs::write(path.join("routed.toml"), &routed).unwrap();
     fs::write(path.join("broadcast.toml"), &broadcast).unwrap();
     let server = Served::start(path, "routed.toml");
     let answers: Vec<Vec<String>> = uris.iter().map(|uri| server.mementos(uri)).collect();

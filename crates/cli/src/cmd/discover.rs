@@ -1,12 +1,13 @@
+use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use waypost_archive::discover::{self, DiscoverOptions, Found, Outcome};
 use waypost_archive::sitemap::Entry;
 use waypost_net::{Client, ClientOptions};
 use waypost_report::{Align, Table, bytes, count};
-use waypost_router::published_map;
+use waypost_router::{Config, is_companion, published_map};
 
 use crate::args::{number, size};
 use crate::exit::Exit;
@@ -19,14 +20,17 @@ use crate::printer::Printer;
 /// Takes the URL of a sitemap, of a folder or a host that has one, or a sitemap file; or of a host or
 /// page that names its map, in a Link header, a `<link>` or at /.well-known/mementomap. Downloads what
 /// is new or has changed, resumes interrupted downloads, and verifies sizes and checksums. The copies
-/// mirror the servers: DIR/archive.example/summaries/small.filter. Exit code 1: nothing was found, or
-/// a file was refused.
+/// mirror the servers: DIR/archive.example/summaries/small.filter. With --config and --archive, the
+/// copies that are sound summaries are added to that archive of the configuration file, which a running
+/// `waypost serve` reads again. Exit code 1: nothing was found, or a file was refused.
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost discover published/sitemap.xml --list\n\
     \n\
     From the Web:\n\
-    \x20 waypost discover https://archive.example/summaries/ -o copies --max-size 500M")]
+    \x20 waypost discover https://archive.example/summaries/ -o copies --max-size 500M\n\
+    \x20 waypost discover https://archive.example/ -o copies --config waypost.toml \\\n\
+    \x20   --archive archive.example")]
 pub(crate) struct Discover {
     /// Sitemaps, or folders and hosts that have one
     #[arg(required = true, value_name = "URL")]
@@ -37,6 +41,12 @@ pub(crate) struct Discover {
     /// Only list what there is
     #[arg(long)]
     list: bool,
+    /// A configuration file, to which the copies are added
+    #[arg(short, long, value_name = "FILE", requires = "archive", conflicts_with = "list", value_hint = ValueHint::FilePath)]
+    config: Option<PathBuf>,
+    /// The id of the archive in that file that they describe
+    #[arg(long, value_name = "ID", requires = "config")]
+    archive: Option<String>,
     /// Maximum size of a file
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = size)]
     max_size: u64,
@@ -71,6 +81,7 @@ impl Discover {
             ("copy", Align::Left),
         ]);
         let (mut all, mut refused, mut total) = (0, 0, 0);
+        let mut copies: Vec<PathBuf> = Vec::new();
         let bar = out.progress();
         client.report_to(&bar);
         for url in &self.urls {
@@ -102,6 +113,9 @@ impl Discover {
                     Some(folder) if !self.list => {
                         let fetched =
                             discover::fetch(&client, folder, url, file, &options, &mut total);
+                        if let Outcome::Downloaded(path) | Outcome::Unchanged(path) = &fetched {
+                            copies.push(path.clone());
+                        }
                         match fetched {
                             Outcome::Downloaded(path) => format!("new: {}", path.display()),
                             Outcome::Unchanged(path) => format!("unchanged: {}", path.display()),
@@ -133,11 +147,48 @@ impl Discover {
         if refused > 0 {
             out.warn(format_args!("refused {}", plural::of(refused, "file")));
         }
+        if let (Some(config), Some(archive)) = (&self.config, &self.archive) {
+            install(config, archive, &copies, out)?;
+        }
         Ok(match all > 0 && refused == 0 {
             true => Exit::Yes,
             false => Exit::No,
         })
     }
+}
+
+/// Adds copies that are sound summaries to an archive of a configuration file.
+fn install(config: &Path, archive: &str, copies: &[PathBuf], out: &Printer) -> anyhow::Result<()> {
+    let mut sound = Vec::new();
+    let mut described: BTreeMap<String, &Path> = BTreeMap::new();
+    for copy in copies.iter().filter(|copy| !is_companion(copy)) {
+        match waypost_summary::open(copy) {
+            Ok(summary) => {
+                if let Some(id) = summary.about().archive.id.first() {
+                    described.entry(id.to_owned()).or_insert(copy);
+                }
+                sound.push(copy.clone());
+            }
+            Err(error) => out.warn(format_args!("not added: {error}")),
+        }
+    }
+    // A summary of another archive would call absent what this one holds.
+    if described.len() > 1 {
+        let ids: Vec<&str> = described.keys().map(String::as_str).collect();
+        return Err(anyhow::anyhow!(
+            "the summaries describe several archives: {}",
+            ids.join(", ")
+        ))
+        .hint("discover the summaries of one archive at a time, by their own URLs");
+    }
+    let added = Config::add_summaries(config, archive, &sound)
+        .hint_otherwise("name an archive of the configuration file with --archive")?;
+    out.note(format_args!(
+        "{}: {} added to the archive {archive}",
+        config.display(),
+        plural::of(added as u64, "file")
+    ));
+    Ok(())
 }
 
 /// Whether a sitemap is a file here.

@@ -3,11 +3,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueHint};
-use waypost_io::{Lines, Source};
+use waypost_io::{Lines, Resources, Source};
 use waypost_net::{ClientOptions, is_url};
 use waypost_router::harvest::{self, Finding, Journal, served_uri, uris_in};
 use waypost_router::{Archive, ArchiveLimits, Client, Config, Registry, Router};
 use waypost_summary::Texts;
+use waypost_summary::evaluate::Lookups;
 use waypost_surt::Dialect;
 
 use crate::args::dialects;
@@ -31,6 +32,8 @@ use crate::printer::Printer;
     To ask an archive:\n\
     \x20 waypost harvest uris.txt --timemap https://archive.example/timemap/link/ \\\n\
     \x20   -o partial.ukvs\n\
+    \x20 waypost harvest --seen waypost.log --config waypost.toml --archive ID \\\n\
+    \x20   -o partial.ukvs\n\
     \x20 waypost harvest --search 'https://archive.example/search?q={query}' \\\n\
     \x20   --words words.txt -o partial.ukvs\n\
     \n\
@@ -39,6 +42,10 @@ pub(crate) struct Harvest {
     /// Files with one URI per line; `-` is standard input
     #[arg(value_name = "LIST", value_hint = ValueHint::FilePath)]
     lists: Vec<PathBuf>,
+    /// What a router was asked for: a log of `waypost serve` or MemGator, or an access log. What it
+    /// was asked for most often comes first
+    #[arg(long, value_name = "LOG", value_hint = ValueHint::FilePath)]
+    seen: Vec<PathBuf>,
     /// The map to write
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: PathBuf,
@@ -85,9 +92,11 @@ impl Harvest {
         if !(self.rate > 0.0 && self.rate.is_finite()) {
             anyhow::bail!("invalid rate `{}`: it must be more than 0", self.rate);
         }
-        if self.lists.is_empty() && self.log.is_empty() && self.search.is_none() {
-            return Err(anyhow::anyhow!("nothing to look at"))
-                .hint("name a list of URIs, an access log with --log, or a search with --search");
+        let asks = !self.lists.is_empty() || !self.seen.is_empty();
+        if !asks && self.log.is_empty() && self.search.is_none() {
+            return Err(anyhow::anyhow!("nothing to look at")).hint(
+                "name a list of URIs, a log of a router with --seen, an access log of the archive with --log, or a search with --search",
+            );
         }
         let path = self.journal.clone().unwrap_or_else(|| {
             let mut name = self.output.as_os_str().to_owned();
@@ -105,7 +114,7 @@ impl Harvest {
         if let (Some(search), Some(words)) = (&self.search, &self.words) {
             finished &= self.search(search, words, &mut left, &mut journal, out)?;
         }
-        if !self.lists.is_empty() {
+        if asks {
             finished &= self.ask(left, &mut journal, out)?;
         }
         let mut archive = waypost_summary::Archive::default();
@@ -178,6 +187,9 @@ impl Harvest {
                 }
             }
         }
+        for log in &self.seen {
+            uris.extend(self.seen_in(log, out)?);
+        }
         let client = Client::new(agent).map_err(anyhow::Error::msg)?;
         let registry = Registry {
             archives: vec![archive],
@@ -204,6 +216,22 @@ impl Harvest {
             out.warn("some requests failed: run the command again to repeat them");
         }
         Ok(!report.unfinished && report.failed == 0)
+    }
+
+    /// What a router was asked for, according to its log, most often first.
+    fn seen_in(&self, log: &std::path::Path, out: &Printer) -> anyhow::Result<Vec<String>> {
+        let memory = Resources::default().memory;
+        let seen = Lookups::read_within(&Source::new(log), self.dialect, memory)?;
+        if seen.passed_over() > 0 {
+            let lines = plural::of(seen.passed_over(), "line");
+            out.note(format_args!("{}: {lines} without a URI", log.display()));
+        }
+        let mut uris: Vec<(u64, &[u8])> = seen.iter().map(|(uri, _, times)| (times, uri)).collect();
+        uris.sort_by_key(|(times, _)| std::cmp::Reverse(*times));
+        let uris = uris.into_iter();
+        Ok(uris
+            .map(|(_, uri)| String::from_utf8_lossy(uri).into_owned())
+            .collect())
     }
 
     /// Searches for words. Whether none are left.

@@ -15,6 +15,7 @@ use waypost_router::{
     ArchiveTally, Choice, Client, Decider, Lookup, Router, Simulation, Truth, Wanted, batch_line,
     explanation, original_uri, simulate,
 };
+use waypost_summary::Preference;
 use waypost_summary::evaluate::Lookups;
 use waypost_summary::holdings::{Holdings, Input};
 
@@ -49,6 +50,12 @@ pub(crate) struct Route {
     /// Decide for the memento closest to this time: 4 to 14 digits
     #[arg(long, value_name = "DATETIME")]
     at: Option<String>,
+    /// Prefer archives with captures in this language: de
+    #[arg(long, value_name = "CODE", conflicts_with = "simulate")]
+    language: Option<String>,
+    /// Prefer archives with captures of this media type: image/png, image/*
+    #[arg(long, value_name = "TYPE", conflicts_with = "simulate")]
+    media_type: Option<String>,
     /// A file with one URI per line; `-` is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["uris", "simulate"], value_hint = ValueHint::FilePath)]
     batch: Option<PathBuf>,
@@ -58,7 +65,8 @@ pub(crate) struct Route {
     /// A folder with the holdings of each archive: ID.cdxj, ID.uris.gz, or a folder ID
     #[arg(long, value_name = "DIR", requires = "simulate", value_hint = ValueHint::DirPath)]
     truth: Option<PathBuf>,
-    /// How long archives take to answer, in seconds, where nothing was learned
+    /// How long an archive takes to answer, in seconds, if neither what was learned nor its
+    /// `latency` in the configuration says so
     #[arg(
         long,
         value_name = "SECONDS",
@@ -91,7 +99,7 @@ impl Route {
             ),
         };
         match (&self.batch, &self.simulate, &self.truth) {
-            (Some(batch), ..) => decide_batch(&router, batch, wanted, out),
+            (Some(batch), ..) => self.decide_batch(&router, batch, wanted, out),
             (None, Some(lookups), Some(truth)) => self.simulate(&router, lookups, truth, out),
             _ => self.explain(&router, wanted, out),
         }
@@ -122,7 +130,7 @@ impl Route {
             let uri = original_uri(text)
                 .with_context(|| format!("invalid URI `{text}`"))
                 .hint("write it with its host, as in http://example.com/page")?;
-            let decision = router.decide(&Lookup::new(&uri[..], wanted));
+            let decision = router.decide(&self.lookup(&uri, wanted));
             asked += decision.asked().count() + decision.asked_later().count();
             match self.format {
                 Format::Json => {
@@ -210,12 +218,11 @@ impl Route {
             mementos.push(column);
         }
         drop(progress);
-        let latencies = vec![latency; registry.archives.len()];
         let truth = Truth {
             lookups: asked,
             mementos,
         };
-        let simulation = simulate(router, &truth, &latencies);
+        let simulation = simulate(router, &truth, latency);
         match self.format {
             Format::Json => writeln!(out.data(), "{:#}", simulation_json(router, &simulation))?,
             Format::Table => print_simulation(router, &simulation, out)?,
@@ -229,27 +236,40 @@ impl Route {
     }
 }
 
-/// Writes a line for each URI.
-fn decide_batch(
-    router: &Router,
-    batch: &Path,
-    wanted: Wanted,
-    out: &mut Printer,
-) -> anyhow::Result<Exit> {
-    let mut lines = Lines::new(Source::new(batch).open()?);
-    let mut asked = false;
-    while lines.advance()? {
-        let line = String::from_utf8_lossy(lines.line().trim_ascii()).into_owned();
-        if line.is_empty() {
-            continue;
+impl Route {
+    fn lookup(&self, uri: &str, wanted: Wanted) -> Lookup {
+        Lookup {
+            preference: Preference {
+                language: self.language.clone(),
+                media_type: self.media_type.clone(),
+            },
+            ..Lookup::new(uri, wanted)
         }
-        let uri = original_uri(&line).unwrap_or_else(|| line.clone());
-        let decision = router.decide(&Lookup::new(uri, wanted));
-        asked |= decision.asked().next().is_some();
-        let json = batch_line(router.registry(), &decision, &line);
-        writeln!(out.data(), "{json}")?;
     }
-    Ok(if asked { Exit::Yes } else { Exit::No })
+
+    /// Writes a line for each URI.
+    fn decide_batch(
+        &self,
+        router: &Router,
+        batch: &Path,
+        wanted: Wanted,
+        out: &mut Printer,
+    ) -> anyhow::Result<Exit> {
+        let mut lines = Lines::new(Source::new(batch).open()?);
+        let mut asked = false;
+        while lines.advance()? {
+            let line = String::from_utf8_lossy(lines.line().trim_ascii()).into_owned();
+            if line.is_empty() {
+                continue;
+            }
+            let uri = original_uri(&line).unwrap_or_else(|| line.clone());
+            let decision = router.decide(&self.lookup(&uri, wanted));
+            asked |= decision.asked().next().is_some();
+            let json = batch_line(router.registry(), &decision, &line);
+            writeln!(out.data(), "{json}")?;
+        }
+        Ok(if asked { Exit::Yes } else { Exit::No })
+    }
 }
 
 /// The files of a folder that may hold what archives hold.
@@ -387,6 +407,7 @@ fn simulation_json(router: &Router, simulation: &Simulation) -> Value {
         "recall": simulation.recall(),
         "missed": total.missed,
         "decision_seconds": simulation.decision_seconds,
+        "median_decision_seconds": simulation.median_decision_seconds,
         "total": tally_json(None, broadcast, &total),
         "archives": each,
         "largest": simulation.largest.and_then(id),
@@ -439,10 +460,10 @@ fn print_simulation(
     )?;
     writeln!(
         out.data(),
-        "answer after {:.2} s instead of {:.2} s, decision in {:.1} µs\n",
+        "answer after {:.2} s instead of {:.2} s, decision in {:.1} µs (median)\n",
         simulation.routed_seconds,
         simulation.broadcast_seconds,
-        1e6 * simulation.decision_seconds,
+        1e6 * simulation.median_decision_seconds,
     )?;
     let mut table = Table::new(&[
         ("archives asked", Align::Right),

@@ -196,6 +196,128 @@ fn a_harvest_is_polite_resumes_and_leaves_the_rest_unknown() {
     assert_eq!(answers, ["present", "absent", "unknown", "present"]);
 }
 
+#[test]
+fn a_harvest_asks_first_for_what_the_router_sees_most() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = Fake::start(|request| match request.original().contains("held") {
+        true => Answer::timemap(request.original(), request, &["2010"]),
+        false => Answer::new(404, ""),
+    });
+    // The log of a real router.
+    let config = format!(
+        "[cache]\nenabled = false\n[log]\nfile = \"serve.log\"\n\
+         [[archive]]\nid = \"a\"\ntimemap = \"{}/timemap/link/\"\n",
+        archive.base()
+    );
+    fs::write(folder.path().join("routing.toml"), config).unwrap();
+    let (mut process, address) = serve(folder.path());
+    for host in ["rare", "held", "gone", "held", "gone", "held"] {
+        ask(
+            address,
+            "GET",
+            &format!("/timemap/link/http://{host}.example/"),
+            &[],
+        );
+    }
+    let log = folder.path().join("serve.log");
+    let started = Instant::now();
+    while fs::read_to_string(&log)
+        .unwrap()
+        .matches("\"event\":\"lookup\"")
+        .count()
+        < 6
+    {
+        assert!(
+            started.elapsed() < Duration::from_secs(10),
+            "the log is written"
+        );
+        sleep(Duration::from_millis(50));
+    }
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let before = archive.requests().len();
+    let words = [
+        "harvest",
+        "--seen",
+        "serve.log",
+        "--config",
+        "routing.toml",
+        "--archive",
+        "a",
+        "--rate",
+        "50",
+        "--budget",
+        "2",
+        "-o",
+        "partial.ukvs",
+    ];
+    let (code, _, said) = run_in(folder.path(), &words, "");
+    assert_eq!(code, 1, "one is left: {said}");
+    let asked: Vec<String> = archive.requests()[before..]
+        .iter()
+        .map(|request| request.original().to_owned())
+        .collect();
+    assert_eq!(asked, ["http://held.example/", "http://gone.example/"]);
+    let map = fs::read_to_string(folder.path().join("partial.ukvs")).unwrap();
+    assert!(
+        map.contains("\nexample,held)/ 1/1\n") && map.contains("\nexample,gone)/ 0\n"),
+        "{map}"
+    );
+}
+
+#[test]
+fn a_harvest_takes_what_a_search_finds() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = Fake::start(|request| {
+        let found = match request.path.as_str() {
+            "/search?q=web%20archive&n=10" => "\"http:\\/\\/a.example\\/x\"",
+            "/search?q=caf%C3%A9&n=10" => "\"/web/20040102030405/http://b.example/\"",
+            _ => return Answer::new(404, ""),
+        };
+        let own = format!("http://{}/about", request.header("host").unwrap());
+        Answer::new(
+            200,
+            format!("{{\"next\": \"{own}\", \"items\": [{found}]}}"),
+        )
+    });
+    fs::write(
+        folder.path().join("words"),
+        "web archive\n\ncafé\nleft over\n",
+    )
+    .unwrap();
+    let search = format!("{}/search?q={{query}}&n=10", archive.base());
+    let words = [
+        "harvest",
+        "--search",
+        &search,
+        "--words",
+        "words",
+        "--rate",
+        "50",
+        "--budget",
+        "2",
+        "-o",
+        "partial.ukvs",
+    ];
+    let (code, _, said) = run_in(folder.path(), &words, "");
+    assert_eq!(code, 1, "the budget is used up: {said}");
+    assert_eq!(archive.requests().len(), 2);
+    let map = fs::read_to_string(folder.path().join("partial.ukvs")).unwrap();
+    let rows: Vec<&str> = map.lines().filter(|line| !line.starts_with('!')).collect();
+    assert_eq!(rows, ["example,a)/x 1+/1", "example,b)/ 1+/1"]);
+    let words = [
+        "harvest",
+        "--search",
+        "no placeholder",
+        "--words",
+        "words",
+        "-o",
+        "x.ukvs",
+    ];
+    let (code, _, said) = run_in(folder.path(), &words, "");
+    assert!(code == 2 && said.contains("hint:"), "{said}");
+}
+
 /// Starts a server and waits until it listens.
 fn serve(folder: &Path) -> (std::process::Child, SocketAddr) {
     let mut process = Command::new(assert_cmd::cargo::cargo_bin!("waypost"))
