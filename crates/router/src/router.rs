@@ -150,7 +150,7 @@ impl Router {
     }
 
     /// The archives as the decider knows them, in the order of the registry.
-    pub(crate) fn seats(&self) -> &[Seat] {
+    pub(crate) fn seats(&self) -> &Seats {
         &self.seats
     }
 

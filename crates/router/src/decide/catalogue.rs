@@ -4,16 +4,19 @@
 //! hold it otherwise: also if they are damaged, too old or do not cover the URI.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use waypost_archive::filters::{
     Catalogue, RemoteState, RemoteSummary, Snapshot as ServedSnapshot, check_id,
 };
-use waypost_summary::{About, Answer, Kind, Lookup, Match, Presence, Result, Size, Summary};
+use waypost_summary::{
+    About, Answer, Kind, Lookup, Match, Preference, Presence, Result, Size, Summary,
+};
 use xxhash_rust::xxh3::Xxh3Default;
 
+use super::consult::{Clocks, Consultation, Questions, Spellings};
 use super::summaries::{OpenSummary, Shelf, State};
-use super::{Choice, Decider, Seat, Spellings};
+use super::{Choice, Decider};
 use crate::{Registry, Router};
 
 /// The summaries of a router's archives. The router may be replaced.
@@ -43,10 +46,15 @@ impl<F: Fn() -> Arc<Router> + Send + Sync> Catalogue for RouterCatalogue<F> {
         let router = (self.router)();
         let registry = router.registry();
         // Those that have summaries, and an id that can be part of a path.
-        let archives = registry.archives.iter().zip(router.seats()).enumerate();
-        let served = archives.filter(|(_, (archive, seat))| {
-            !seat.shelf.current().entries.is_empty() && check_id(&archive.id).is_ok()
-        });
+        let served = registry
+            .archives
+            .iter()
+            .enumerate()
+            .filter(|(place, archive)| {
+                let shelf = router.seats().shelf(*place);
+                let known = shelf.is_some_and(|shelf| !shelf.current().entries.is_empty());
+                known && check_id(&archive.id).is_ok()
+            });
         let places: Vec<usize> = served.map(|(place, _)| place).collect();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = &*known
@@ -55,11 +63,11 @@ impl<F: Fn() -> Arc<Router> + Send + Sync> Catalogue for RouterCatalogue<F> {
         {
             return Arc::clone(&known.snapshot);
         }
-        let summaries = places.iter().map(|&place| {
+        let summaries = places.iter().filter_map(|&place| {
             let archive = &registry.archives[place];
             let consulted = Arc::new(Consulted::new(
                 Arc::clone(router.decider()),
-                &router.seats()[place],
+                router.seats().shelf(place)?,
                 archive.max_age,
             ));
             let summary = RemoteSummary {
@@ -67,7 +75,7 @@ impl<F: Fn() -> Arc<Router> + Send + Sync> Catalogue for RouterCatalogue<F> {
                 state: Arc::new(move || consulted.state()),
                 waits: false,
             };
-            (archive.id.clone(), summary)
+            Some((archive.id.clone(), summary))
         });
         let snapshot = Arc::new(ServedSnapshot::of(summaries));
         *known = Some(Known {
@@ -88,10 +96,10 @@ struct Consulted {
 }
 
 impl Consulted {
-    fn new(decider: Arc<Decider>, seat: &Seat, max_age: Option<Duration>) -> Consulted {
+    fn new(decider: Arc<Decider>, shelf: &Arc<Shelf>, max_age: Option<Duration>) -> Consulted {
         Consulted {
             decider,
-            shelf: Arc::clone(&seat.shelf),
+            shelf: Arc::clone(shelf),
             max_age,
             about: About::default(),
         }
@@ -151,11 +159,17 @@ impl Summary for Consulted {
         // The URI, not its SURT: each summary has a dialect of its own.
         let uri = String::from_utf8_lossy(lookup.uri());
         let max_age = self.max_age.or(self.decider.read_config().max_age);
-        let clocks = (SystemTime::now(), Instant::now());
+        let spellings = Spellings::new(&uri);
+        let consultation = Consultation {
+            questions: &Questions::new(&spellings),
+            at: None,
+            preference: &Preference::default(),
+            max_age,
+            clocks: Clocks::now(),
+            warn: &*self.decider.warn,
+        };
         let mut choice = Choice::unknown(0);
-        let mut spellings = Spellings::new(&uri);
-        self.decider
-            .consult(&self.shelf, max_age, clocks, &mut spellings, &mut choice);
+        consultation.consult(&self.shelf, &self.shelf.current(), &mut choice);
         Ok(match (choice.presence, choice.frequency) {
             (Presence::Absent, _) => Answer::Absent,
             (Presence::Present, Some(frequency)) => Answer::Present(Match {

@@ -75,8 +75,7 @@ pub(crate) use seats::Seats;
 use summaries::Shelf;
 pub use summaries::{SummaryState, is_companion};
 
-use crate::Wanted;
-use crate::{Lookup, Outcome, Registry, Reply, RoutingConfig};
+use crate::{Lookup, Outcome, Registry, Reply, RoutingConfig, Wanted};
 
 /// How many lookups for a part of the key space must have been seen before an archive is left out
 /// because of them.
