@@ -114,7 +114,7 @@ fn merge_some(
 /// An input, or a run of inputs that were merged earlier.
 enum Any {
     File(Box<Checked>),
-    Run(RunLines),
+    Run(RunLines<Run>),
 }
 
 impl SortedLines for Any {

@@ -2,10 +2,12 @@
 //!
 //! The input is read into chunks. A full chunk is sorted by all threads while the next one is
 //! read. Sorted chunks stay in memory as long as they fit, and are then spilled to a temporary
-//! file. In the end, the chunks in memory and the runs on disk are merged. If there are too many runs to
-//! merge at once, some are merged into longer ones first.
+//! file. In the end, the chunks in memory and the runs on disk are merged: the output is cut into
+//! ranges between lines of a sample, and each thread merges ranges of its own. If there are too many
+//! runs to merge at once, some are merged into longer ones first.
 
 mod chunk;
+mod ranges;
 pub(crate) mod spill;
 mod strings;
 mod tournament;
@@ -13,6 +15,7 @@ mod tournament;
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use rayon::prelude::*;
 use rayon::{Scope, ThreadPoolBuilder};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -21,7 +24,7 @@ use crate::resources::Resources;
 use crate::source::Source;
 use crate::writer::LineWriter;
 
-use chunk::{Chunk, ChunkLines};
+use chunk::Chunk;
 use spill::{Run, RunLines, RunWriter, Spill};
 pub(crate) use tournament::{SortedLines, Tournament};
 
@@ -67,8 +70,7 @@ pub fn sort(sources: &[Source], options: &Options, out: &mut LineWriter) -> Resu
         .build()
         .map_err(|error| Error::new(ErrorKind::Invalid(error.to_string())))?;
     // An eighth is reserved for the blocks of runs while they are written and merged.
-    let buffers = threads + 2;
-    let chunk = (memory - memory / 8) / buffers;
+    let chunk = (memory - memory / 8) / BUFFERS;
     let mut report = Report::default();
     let mut bytes = 0;
     options.progress.read(sources);
@@ -80,7 +82,7 @@ pub fn sort(sources: &[Source], options: &Options, out: &mut LineWriter) -> Resu
             send,
             returns,
             chunk,
-            buffers,
+            threads,
             allocated: 0,
             away: 0,
             free: Vec::new(),
@@ -97,42 +99,34 @@ pub fn sort(sources: &[Source], options: &Options, out: &mut LineWriter) -> Resu
     })?;
     report.runs = runs.len();
     report.spilled = runs.first().map_or(0, Run::spilled);
-    let mut held: Vec<Any> = held
-        .into_iter()
-        .map(|c| Any::Chunk(ChunkLines::new(c)))
-        .collect();
     let most = runs_at_once(memory);
     if runs.len() > most {
-        // The chunks' memory is needed for the blocks of the runs.
         let spill = Spill::new(&options.resources.temporary, block_size(memory))?;
-        if !held.is_empty() {
-            runs.push(merge_into_run(
-                std::mem::take(&mut held),
-                options.unique,
-                &spill,
-            )?);
-        }
         while runs.len() > most {
             let group = most.min(runs.len() - most + 1);
-            let group = runs.drain(..group).map(|run| Any::Run(RunLines::new(run)));
-            let merged = merge_into_run(group.collect(), options.unique, &spill)?;
-            runs.push(merged);
+            let group: Vec<_> = runs.drain(..group).map(RunLines::new).collect();
+            runs.push(merge_into_run(group, options.unique, &spill)?);
         }
         report.spilled += spill.size();
     }
-    held.extend(runs.into_iter().map(|run| Any::Run(RunLines::new(run))));
     options.progress.begin(Phase::Writing, Some(bytes));
-    let mut steps = options.progress.steps();
-    report.lines_out = drain(&mut Tournament::new(held), options.unique, |line| {
-        steps.add(line.len() as u64 + 1);
-        out.push(line)
-    })?;
+    let sorted = Sorted { held, runs };
+    report.lines_out = ranges::merge(&sorted, threads, memory / 8, options, out)?;
     Ok(report)
+}
+
+/// How many chunks there are: one is read, one is sorted by all threads, and one or two are spilled.
+const BUFFERS: usize = 4;
+
+/// Everything that was sorted.
+pub(crate) struct Sorted {
+    held: Vec<Chunk>,
+    runs: Vec<Run>,
 }
 
 /// How many bytes of lines a block of a run holds.
 fn block_size(memory: usize) -> usize {
-    (memory / 1024).clamp(16 * 1024, 256 * 1024)
+    (memory / 16_384).clamp(16 * 1024, 64 * 1024)
 }
 
 /// How many runs are merged at once: each needs a block and its compressed form.
@@ -166,34 +160,12 @@ pub(crate) fn drain<S: SortedLines>(
     Ok(count)
 }
 
-fn merge_into_run(sources: Vec<Any>, unique: bool, spill: &Arc<Spill>) -> Result<Run> {
+fn merge_into_run(sources: Vec<RunLines<Run>>, unique: bool, spill: &Arc<Spill>) -> Result<Run> {
     let mut writer = RunWriter::new(spill);
     drain(&mut Tournament::new(sources), unique, |line| {
         writer.push(line)
     })?;
     writer.finish()
-}
-
-/// Sorted lines in memory or on disk.
-enum Any {
-    Chunk(ChunkLines),
-    Run(RunLines),
-}
-
-impl SortedLines for Any {
-    fn line(&self) -> &[u8] {
-        match self {
-            Any::Chunk(lines) => lines.line(),
-            Any::Run(lines) => lines.line(),
-        }
-    }
-
-    fn advance(&mut self) -> Result<bool> {
-        match self {
-            Any::Chunk(lines) => lines.advance(),
-            Any::Run(lines) => lines.advance(),
-        }
-    }
 }
 
 /// A result of the threads.
@@ -210,8 +182,8 @@ struct Sorter<'a, 'scope> {
     returns: Receiver<Returned>,
     /// The size of a chunk.
     chunk: usize,
-    /// The maximum number of chunks, and how many are allocated.
-    buffers: usize,
+    threads: usize,
+    /// How many chunks are allocated.
     allocated: usize,
     /// Chunks that the threads have.
     away: usize,
@@ -289,11 +261,20 @@ impl<'scope> Sorter<'_, 'scope> {
             }
         };
         let send = self.send.clone();
+        let threads = self.threads;
         self.away += 1;
         self.scope.spawn(move |_| {
-            let mut writer = RunWriter::new(&spill);
-            let written = chunk.iter().try_for_each(|line| writer.push(line));
-            let run = written.and_then(|()| writer.finish());
+            let parts = chunk.parts(threads).map(|mut lines| {
+                let mut writer = RunWriter::new(&spill);
+                lines.try_for_each(|line| writer.push(line))?;
+                writer.finish()
+            });
+            let parts: Result<Vec<Run>> = parts.collect();
+            let run = parts.map(|parts| {
+                let mut run = Run::empty(&spill);
+                parts.into_iter().for_each(|part| run.append(part));
+                run
+            });
             chunk.clear();
             let _ = send.send(Returned::Spilled(chunk, run));
         });
@@ -309,7 +290,7 @@ impl<'scope> Sorter<'_, 'scope> {
             if let Some(chunk) = self.free.pop() {
                 return Ok(chunk);
             }
-            if self.allocated < self.buffers {
+            if self.allocated < BUFFERS {
                 self.allocated += 1;
                 return Ok(Chunk::new(self.chunk));
             }

@@ -5,6 +5,7 @@
 //! of whole lines, each compressed with LZ4: about a quarter of the bytes on disk, for about as much
 //! processor time as it would take to write and read the rest.
 
+use std::borrow::Borrow;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -24,12 +25,30 @@ pub(crate) struct Spill {
     block: usize,
 }
 
+/// How many bytes of the first line of a block are remembered.
+const HEAD: usize = 47;
+
 /// A part of the file that holds one block.
 #[derive(Clone, Copy)]
 struct Extent {
     at: u64,
     stored: u32,
     lines: u32,
+    /// How the first line starts.
+    head: [u8; HEAD],
+    head_length: u8,
+}
+
+impl Extent {
+    /// Whether the first line of the block is surely less than `bound`. In doubt, no.
+    fn starts_before(&self, bound: &[u8]) -> bool {
+        let head = &self.head[..self.head_length as usize];
+        match head.len() < HEAD {
+            true => head < bound,
+            // The line may go on.
+            false => head < &bound[..bound.len().min(HEAD)],
+        }
+    }
 }
 
 /// One sorted run.
@@ -57,9 +76,34 @@ impl Spill {
 }
 
 impl Run {
+    /// A run without lines.
+    pub(crate) fn empty(spill: &Arc<Spill>) -> Run {
+        Run {
+            spill: Arc::clone(spill),
+            blocks: Vec::new(),
+        }
+    }
+
     /// How many bytes the file of this run holds.
     pub(crate) fn spilled(&self) -> u64 {
         self.spill.size()
+    }
+
+    /// How many bytes its lines have.
+    pub(crate) fn size(&self) -> u64 {
+        self.blocks.iter().map(|block| u64::from(block.lines)).sum()
+    }
+
+    /// Adds the blocks of a run of greater lines in the same file.
+    pub(crate) fn append(&mut self, later: Run) {
+        self.blocks.extend(later.blocks);
+    }
+
+    /// The starts of lines that each stand for about `share` bytes, or for a block.
+    pub(crate) fn sample(&self, share: u64) -> impl Iterator<Item = &[u8]> {
+        let step = share / self.spill.block as u64;
+        let blocks = self.blocks.iter().step_by((step as usize).max(1));
+        blocks.map(|block| &block.head[..block.head_length as usize])
     }
 }
 
@@ -73,10 +117,7 @@ pub(crate) struct RunWriter {
 impl RunWriter {
     pub(crate) fn new(spill: &Arc<Spill>) -> RunWriter {
         RunWriter {
-            run: Run {
-                spill: Arc::clone(spill),
-                blocks: Vec::new(),
-            },
+            run: Run::empty(spill),
             lines: Vec::with_capacity(spill.block),
             stored: Vec::new(),
         }
@@ -103,6 +144,10 @@ impl RunWriter {
             return Ok(());
         }
         let spill = &self.run.spill;
+        let first = memchr::memchr(b'\n', &self.lines).unwrap_or(self.lines.len());
+        let length = first.min(HEAD);
+        let mut head = [0; HEAD];
+        head[..length].copy_from_slice(&self.lines[..length]);
         let most = lz4_flex::block::get_maximum_output_size(self.lines.len());
         self.stored.resize(most, 0);
         let stored = lz4_flex::block::compress_into(&self.lines, &mut self.stored)
@@ -115,16 +160,23 @@ impl RunWriter {
             at,
             stored: bytes.len() as u32,
             lines: self.lines.len() as u32,
+            head,
+            head_length: length as u8,
         });
         self.lines.clear();
         Ok(())
     }
 }
 
-/// Reads the lines of a run.
-pub(crate) struct RunLines {
-    run: Run,
+/// Reads the lines of a run, or a range of them.
+pub(crate) struct RunLines<R> {
+    run: R,
     next_block: usize,
+    /// The range.
+    from: Vec<u8>,
+    to: Option<Vec<u8>>,
+    /// Whether the start of the range was reached.
+    inside: bool,
     stored: Vec<u8>,
     block: Vec<u8>,
     filled: usize,
@@ -132,11 +184,23 @@ pub(crate) struct RunLines {
     end: usize,
 }
 
-impl RunLines {
-    pub(crate) fn new(run: Run) -> RunLines {
+impl<R: Borrow<Run>> RunLines<R> {
+    /// All lines.
+    pub(crate) fn new(run: R) -> RunLines<R> {
+        RunLines::range(run, b"", None)
+    }
+
+    /// The lines from the first that is not less than `from` to the last that is less than `to`.
+    pub(crate) fn range(run: R, from: &[u8], to: Option<&[u8]>) -> RunLines<R> {
+        let blocks = &run.borrow().blocks;
+        let next = blocks.partition_point(|block| block.starts_before(from));
         RunLines {
+            // The last block that starts before the range may reach into it.
+            next_block: next.saturating_sub(1),
+            from: from.to_vec(),
+            to: to.map(<[u8]>::to_vec),
+            inside: false,
             run,
-            next_block: 0,
             stored: Vec::new(),
             block: Vec::new(),
             filled: 0,
@@ -147,11 +211,15 @@ impl RunLines {
     }
 
     fn read_block(&mut self) -> Result<bool> {
-        let Some(&Extent { at, stored, lines }) = self.run.blocks.get(self.next_block) else {
+        let run = self.run.borrow();
+        let Some(&Extent {
+            at, stored, lines, ..
+        }) = run.blocks.get(self.next_block)
+        else {
             return Ok(false);
         };
         self.next_block += 1;
-        let spill = &self.run.spill;
+        let spill = &run.spill;
         let size = lines as usize;
         if self.block.len() < size {
             self.block.resize(size, 0);
@@ -168,14 +236,8 @@ impl RunLines {
         self.end = usize::MAX;
         Ok(true)
     }
-}
 
-impl SortedLines for RunLines {
-    fn line(&self) -> &[u8] {
-        &self.block[self.start..self.end]
-    }
-
-    fn advance(&mut self) -> Result<bool> {
+    fn next_line(&mut self) -> Result<bool> {
         let mut next = self.end.wrapping_add(1);
         if next >= self.filled {
             if !self.read_block()? {
@@ -188,5 +250,27 @@ impl SortedLines for RunLines {
         // Every line of a block ends with a newline.
         self.end = next + memchr::memchr(b'\n', rest).unwrap_or(rest.len());
         Ok(true)
+    }
+}
+
+impl<R: Borrow<Run>> SortedLines for RunLines<R> {
+    fn line(&self) -> &[u8] {
+        &self.block[self.start..self.end]
+    }
+
+    fn advance(&mut self) -> Result<bool> {
+        if !self.next_line()? {
+            return Ok(false);
+        }
+        while !self.inside {
+            self.inside = self.line() >= &self.from[..];
+            if !self.inside && !self.next_line()? {
+                return Ok(false);
+            }
+        }
+        Ok(match &self.to {
+            Some(to) => self.line() < &to[..],
+            None => true,
+        })
     }
 }
