@@ -129,9 +129,9 @@ def test_unsorted_captures_are_sorted_first_and_many_parts_keep_the_order():
             for number in range(100):
                 out.write(b"%s %s%02d %s" % (key, timestamp[:12], number % 60, rest))
     waypost.sort_index("big.cdxj", "sorted.cdxj")
-    made = waypost.to_parquet("sorted.cdxj", "table", memory="64M")
+    made = waypost.to_parquet("sorted.cdxj", "parts", memory="64M")
     assert made["files"] > 2 and made["rows"] == 100 * len(lines)
-    files = sorted(pathlib.Path("table/crawl=sorted/subset=warc").iterdir())
+    files = sorted(pathlib.Path("parts/crawl=sorted/subset=warc").iterdir())
     keys = [key for file in files for key in pyarrow.parquet.read_table(file, partitioning=None)["url_surtkey"].to_pylist()]
     assert keys == waypost.read("sorted.cdxj", ["urlkey"]).to_pyarrow()["urlkey"].to_pylist()
 
@@ -165,8 +165,9 @@ def test_parquet_is_an_input_of_every_command(command):
         waypost.build_filter(index, "ours.filter")
         waypost.build_filter("small.cdxj", "theirs.filter")
         assert pathlib.Path("ours.filter").read_bytes() == pathlib.Path("theirs.filter").read_bytes(), index
-    ours, theirs = waypost.stats("table"), waypost.stats("small.cdxj")
-    assert ours["totals"] == theirs["totals"]
+    ours, theirs = waypost.stats("table")["totals"], waypost.stats("small.cdxj")["totals"]
+    # The size of lines that are made while reading is not known.
+    assert {**ours, "stored_bytes": None} == {**theirs, "stored_bytes": None}
     # Back to lines, and to Parquet again: nothing is lost.
     waypost.to_parquet("table", "again", crawl="small", rows=100)
     one, other = (pyarrow.dataset.dataset(name).to_table() for name in ("table", "again"))
