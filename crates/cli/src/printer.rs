@@ -1,10 +1,6 @@
 //! The only module that writes to the terminal: data to stdout, messages to stderr.
-#![allow(
-    clippy::print_stderr,
-    reason = "messages go through here and nowhere else"
-)]
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -52,9 +48,14 @@ impl Messages {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .push(message.to_string()),
-            None => eprintln!("{message}"),
+            None => to_stderr(format_args!("{message}\n")),
         }
     }
+}
+
+/// Who reads the messages may have left, which must not end a server.
+fn to_stderr(text: fmt::Arguments<'_>) {
+    let _ = io::stderr().write_fmt(text);
 }
 
 impl Printer {
@@ -127,7 +128,7 @@ impl Printer {
     pub(crate) fn say(&self, text: impl Display) {
         match &self.messages.kept {
             Some(_) => self.messages.print(text),
-            None => eprint!("{text}"),
+            None => to_stderr(format_args!("{text}")),
         }
     }
 
