@@ -1,7 +1,7 @@
 //! Counts properties by segment, in one pass over an index.
 //!
 //! The captures of a block become a list of numbers, which are counted when the block is merged: see
-//! [`Block`]. Counts that exceed the memory are spilled in sorted runs. The table is written from the
+//! `Block`. Counts that exceed the memory are spilled in sorted runs. The table is written from the
 //! runs, so its size is limited by nothing.
 
 use std::collections::{BTreeSet, HashMap};
