@@ -21,7 +21,7 @@ use crate::row::{Rows, Values, place_of};
 use crate::schema::{self, COLUMNS, Kind};
 use crate::sort;
 
-/// Options of [`write`].
+/// Options of [`write()`].
 #[derive(Default)]
 pub struct Options<'a> {
     /// Which captures to write.
