@@ -225,3 +225,13 @@ fn files_of_others_and_nonsense() {
         assert!(!out.exists(), "{wrong}");
     }
 }
+
+#[test]
+fn a_file_that_is_shorter_than_its_head_is_an_error() {
+    let mut bytes = b"WPORESTE\x01\x00".to_vec();
+    bytes.resize(44, 0);
+    // Where the table starts, in the trailer.
+    bytes[28..36].copy_from_slice(&0u64.to_le_bytes());
+    bytes.extend_from_slice(b"WPORESTE");
+    assert!(ClassicFilter::from_bytes(bytes).is_err());
+}

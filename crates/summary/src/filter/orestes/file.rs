@@ -295,7 +295,7 @@ impl ClassicFilter {
             .and_then(|start| bytes.get(start..trailer))
             .ok_or_else(cut)?;
         let identity = u64::from_le_bytes(array(&bytes, trailer + 8).ok_or_else(cut)?);
-        if bytes[..ALIGNMENT as usize] != head() || checksum(footer) != identity {
+        if !bytes.starts_with(&head()) || checksum(footer) != identity {
             return Err(damaged("the checksum of its table does not hold"));
         }
         let number = |at| array(footer, at).map(u32::from_le_bytes).ok_or_else(cut);
@@ -308,8 +308,9 @@ impl ClassicFilter {
         if !(0.0..=1.0).contains(&rate) {
             return Err(damaged("invalid false positive rate"));
         }
-        let (table, metadata) = footer[FOOT..]
-            .split_at_checked(split.filters() * ROW)
+        let (table, metadata) = footer
+            .get(FOOT..)
+            .and_then(|rest| rest.split_at_checked(split.filters() * ROW))
             .ok_or_else(cut)?;
         if metadata.len() as u64 != u64::from(number(8)?) {
             return Err(damaged("its metadata has another length"));
