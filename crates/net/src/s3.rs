@@ -1,7 +1,7 @@
 //! Files in S3 and in stores that are compatible with it: `s3://BUCKET/KEY`.
 //!
-//! Requests are signed (AWS Signature Version 4) with the keys in the environment, or are anonymous if
-//! there are none. Nothing else is searched for keys.
+//! Requests are signed (AWS Signature Version 4) with the keys in the environment; without keys,
+//! they are anonymous. Keys are taken from nowhere else.
 
 use std::fmt::Write;
 use std::time::SystemTime;

@@ -14,7 +14,7 @@ pub struct Preference {
 }
 
 impl Preference {
-    /// Whether there is none.
+    /// Whether nothing is preferred.
     pub fn is_empty(&self) -> bool {
         self.language.is_none() && self.media_type.is_none()
     }
@@ -53,7 +53,7 @@ impl Share {
         self.liked += if liked { captures } else { 0.0 };
     }
 
-    /// `None` if there are no captures.
+    /// The share, or `None` without captures.
     pub(crate) fn get(&self) -> Option<f64> {
         (self.all > 0.0).then(|| self.liked / self.all)
     }
