@@ -198,5 +198,16 @@ fn a_map_of_many_domains_is_cut_and_a_map_of_one_is_not() {
             .collect()
     };
     assert!(pieces_of(&|n| format!("com,{}", letters(n))) > 20);
+    assert!(pieces_of(&|n| format!("com,site{n}")) > 20);
     assert_eq!(pieces_of(&|n| format!("uk,co,{}", letters(n))), 1);
+}
+
+#[test]
+fn a_port_is_torn_from_its_host_if_the_piece_begins_between_them() {
+    for first in ["com,a-b)/", "com,a0)/", "com,a0,c)/"] {
+        assert!(is_torn(b"com,a", first.as_bytes()), "{first}");
+    }
+    for first in ["com,a)/", "com,a,b)/", "com,a:8)/", "com,9)/", "br,a0)/"] {
+        assert!(!is_torn(b"com,a", first.as_bytes()), "{first}");
+    }
 }

@@ -8,6 +8,7 @@
 
 use waypost_surt::Reach;
 
+use super::pieces::is_torn;
 use super::queue::{Kind, Queue};
 use super::{Style, write_key};
 use crate::error::Result;
@@ -24,8 +25,9 @@ pub(crate) struct Once {
     pub(crate) queue: Queue,
     /// Open nodes that may roll up.
     open: usize,
-    /// Whether rows may be queued in any order.
-    any_order: bool,
+    /// The first row of a piece. The queue holds all of a piece, so that its rows may be queued in any
+    /// order.
+    piece: Option<Vec<u8>>,
     pub(crate) rolled: u64,
     /// Not eligible for the single-pass path.
     pub(crate) gave_up: bool,
@@ -59,7 +61,7 @@ impl Once {
             style,
             queue,
             open: 0,
-            any_order: false,
+            piece: None,
             rolled: 0,
             gave_up: false,
             trace: traced.then(Vec::new),
@@ -67,10 +69,10 @@ impl Once {
         }
     }
 
-    /// Decides about a piece, with a queue that holds all of it.
-    pub(crate) fn in_piece(papers: &Papers, queue: Queue) -> Once {
+    /// Decides about a piece that begins with this key, with a queue that holds all of it.
+    pub(crate) fn in_piece(papers: &Papers, first: Vec<u8>, queue: Queue) -> Once {
         Once {
-            any_order: true,
+            piece: Some(first),
             ..Once::new(papers, Style::Published, queue, false)
         }
     }
@@ -94,6 +96,16 @@ impl Once {
         }
     }
 
+    /// Rows of ports are not contiguous with the subtrees of their hosts.
+    #[cold]
+    fn open_port(&mut self, stem: &[u8]) {
+        let host = memchr::memrchr(b':', stem).map_or(stem, |at| &stem[..at]);
+        self.gave_up |= match &self.piece {
+            Some(first) => is_torn(host, first),
+            None => self.style == Style::Published,
+        };
+    }
+
     fn take_back(&mut self, stem: &[u8], node: &Counted) {
         let part = node.part;
         self.queue.take_back(node.from, |key| {
@@ -115,9 +127,9 @@ impl Visitor for Once {
 
     #[inline]
     fn open(&mut self, place: TreeNode<'_>, parent: Option<&Counted>) -> Counted {
-        // Rows of ports are not contiguous with the subtrees of their hosts.
-        self.gave_up |=
-            place.part == Part::Port && self.style == Style::Published && !self.any_order;
+        if place.part == Part::Port {
+            self.open_port(place.stem);
+        }
         let cut = self.cuts.of(&place);
         self.open += usize::from(cut.is_finite());
         Counted {

@@ -52,6 +52,9 @@ impl Safe {
     }
 
     /// Whether a map can be cut between two lines that follow each other. No if in doubt.
+    ///
+    /// Only ports may come later: `com,a,b` · `com,a-b` | `com,a0` · `com,a:8080`. They are rare, and
+    /// [`is_torn`] finds them when they are read.
     pub(crate) fn between(self, before: &[u8], after: &[u8]) -> bool {
         let is_usual = |line: &[u8]| matches!(line.first(), Some(b'a'..=b'z' | b'0'..=b'9'));
         if !is_usual(before) || !is_usual(after) {
@@ -66,9 +69,9 @@ impl Safe {
         last < next
             && labels <= self.labels
             && memchr::memchr3(b')', b'/', b' ', &after[..common]).is_none()
-            // The last label that both share a part of may go on in three ways, and its rows have all
-            // come by now: everything that separates is less than these bytes.
-            && (labels < self.labels || after[start..=common].iter().all(|&byte| byte > b':'))
+            // A host that is a part of the last label, or all of it, has had its pages and subdomains.
+            && (labels < self.labels
+                || after[start..=common].iter().all(|&byte| byte > b',' && byte != b':'))
     }
 
     /// The last safe place in a text of whole lines, as the start of a line.
@@ -85,6 +88,13 @@ impl Safe {
             end = start - 1;
         }
     }
+}
+
+/// Whether the other rows of a host with a port may be before the first row of the piece that has the
+/// port.
+pub(crate) fn is_torn(host: &[u8], first: &[u8]) -> bool {
+    let rest = first.strip_prefix(host);
+    rest.is_some_and(|rest| !matches!(rest.first(), Some(b')' | b',' | b':')))
 }
 
 impl Pieces {
@@ -212,8 +222,10 @@ fn alone(piece: Vec<u8>, name: &str, papers: &Papers) -> Result<Option<Compacted
     if piece.is_empty() {
         return Ok(None);
     }
+    let first = memchr::memchr2(b' ', b'\n', &piece).unwrap_or(piece.len());
+    let first = piece[..first].to_vec();
     let queue = Queue::to_bytes(Style::Published);
-    let mut once = Once::in_piece(papers, queue);
+    let mut once = Once::in_piece(papers, first, queue);
     let Ok(rows) = Rows::of_text(Cursor::new(piece), name, Order::Watch) else {
         return Ok(None);
     };
