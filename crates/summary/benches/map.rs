@@ -87,7 +87,7 @@ fn ways(path: &Path, asked: &Path) -> Done {
     let _ = std::fs::remove_file(&beside);
     let (made, map) = seconds(|| Map::open(path, &Resources::default()));
     drop(map?);
-    waypost_summary::map::index(path)?;
+    waypost_summary::map::index(path, &Resources::default())?;
     let (opened, map) = seconds(|| Map::open(path, &Resources::default()));
     let map = map?;
     let size = std::fs::metadata(&beside).map_or(0, |metadata| metadata.len());

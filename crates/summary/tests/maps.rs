@@ -245,7 +245,7 @@ fn opening_a_map_writes_nothing_and_a_table_gives_the_same_answers() {
     let files = || fs::read_dir(folder.path()).unwrap().count();
     assert!(is_present(&open(&path), "com,site)/page/300000"));
     assert_eq!(files(), 1);
-    let report = map::index(&path).unwrap();
+    let report = map::index(&path, &Resources::default()).unwrap();
     assert_eq!((report.rows, files()), (390_000, 2));
     assert_eq!(report.path, folder.path().join("m.ukvs.wmap"));
     let map = open(&path);
@@ -259,7 +259,7 @@ fn only_plain_and_tidy_maps_have_tables() {
     let folder = TempDir::new().unwrap();
     let untidy = put(&folder, "untidy.ukvs", "com,b)/ 1\ncom,a)/ 1\n");
     assert!(
-        map::index(&untidy)
+        map::index(&untidy, &Resources::default())
             .unwrap_err()
             .to_string()
             .contains("out of order")
@@ -441,7 +441,7 @@ proptest! {
     ) {
         let folder = TempDir::new().unwrap();
         let path = put(&folder, "m.ukvs", text(&entries));
-        map::index(&path).unwrap();
+        map::index(&path, &Resources::default()).unwrap();
         let changed = if in_table { folder.path().join("m.ukvs.wmap") } else { path.clone() };
         let mut bytes = fs::read(&changed).unwrap();
         let at = at.index(bytes.len());

@@ -125,7 +125,7 @@ impl Build {
                 writeln!(out.data(), "{object:#}")?;
             }
         }
-        super::index::write_beside(&self.output, self.table, out)?;
+        super::index::write_beside(&self.output, self.table, &input.resources, out)?;
         Ok(if whole && built.rows > 0 {
             Exit::Yes
         } else {

@@ -180,13 +180,13 @@ impl PapersOptions {
 impl Compact {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         super::index::check(&self.output, self.table)?;
-        let exit = self.compact(out)?;
-        super::index::write_beside(&self.output, self.table, out)?;
+        let resources = self.resources.resources(Some(&self.output))?;
+        let exit = self.compact(&resources, out)?;
+        super::index::write_beside(&self.output, self.table, &resources, out)?;
         Ok(exit)
     }
 
-    fn compact(&self, out: &mut Printer) -> anyhow::Result<Exit> {
-        let resources = self.resources.resources(Some(&self.output))?;
+    fn compact(&self, resources: &Resources, out: &mut Printer) -> anyhow::Result<Exit> {
         if self.rule != RuleArgument::Papers
             && let Some(name) = self.papers.given()
         {
@@ -202,10 +202,10 @@ impl Compact {
             .hint("its size follows from the weights: --wh 4 --wp 2");
         }
         let progress = out.progress();
-        let given = SourceMap::open(&Source::new(&self.map), &resources)?;
+        let given = SourceMap::open(&Source::new(&self.map), resources)?;
         let mut given = given.reporting_to(&progress);
         if self.filtered.is_wanted() {
-            return self.run_filtered(&mut given, &resources, progress, out);
+            return self.run_filtered(&mut given, resources, progress, out);
         }
         self.filtered.must_not_be_given()?;
         if given.has_filters() && !self.filtered.is_ignored() {
@@ -216,14 +216,14 @@ impl Compact {
             .hint("use --filters --holdings INPUT to rebuild the filters, or --ignore-filter to drop them");
         }
         let dialect = given.dialect()?;
-        let holdings = self.priced.holdings(dialect, &resources, &progress)?;
+        let holdings = self.priced.holdings(dialect, resources, &progress)?;
         let rule = match self.rule {
             RuleArgument::Papers => Rule::Papers(self.papers.papers()?),
             RuleArgument::LeastCost => Rule::LeastCost(Box::new(LeastCost {
                 budget: self.budget()?,
                 sample: self
                     .priced
-                    .sample(dialect, &resources, holdings.as_ref(), out)?,
+                    .sample(dialect, resources, holdings.as_ref(), out)?,
                 voids: self.voids,
                 prior: None,
                 top: None,

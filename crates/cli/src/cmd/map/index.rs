@@ -3,10 +3,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
+use waypost_io::Resources;
 use waypost_report::{bytes, count};
 use waypost_summary::map;
 
-use crate::args::Format;
+use crate::args::{Format, ResourceArgs};
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::printer::Printer;
@@ -24,14 +25,17 @@ pub(crate) struct Index {
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
+    #[command(flatten)]
+    resources: ResourceArgs,
 }
 
 impl Index {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let room = self.resources.resources(Some(&self.map))?;
         match self.format {
-            Format::Table => write(&self.map, out)?,
+            Format::Table => write(&self.map, &room, out)?,
             Format::Json => {
-                let report = make(&self.map)?;
+                let report = make(&self.map, &room)?;
                 let report = serde_json::json!({
                     "table": report.path.to_string_lossy(),
                     "rows": report.rows,
@@ -46,9 +50,14 @@ impl Index {
 
 /// Writes the table of a map that a command has just written, if requested. An existing table no
 /// longer belongs to the map and is rewritten.
-pub(super) fn write_beside(path: &Path, asked: bool, out: &Printer) -> anyhow::Result<()> {
+pub(super) fn write_beside(
+    path: &Path,
+    asked: bool,
+    room: &Resources,
+    out: &Printer,
+) -> anyhow::Result<()> {
     if asked || map::is_indexed(path) {
-        write(path, out)?;
+        write(path, room, out)?;
     }
     Ok(())
 }
@@ -65,12 +74,12 @@ pub(super) fn check(path: &Path, asked: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn make(path: &Path) -> anyhow::Result<map::TableReport> {
-    map::index(path).context("cannot write the table")
+fn make(path: &Path, room: &Resources) -> anyhow::Result<map::TableReport> {
+    map::index(path, room).context("cannot write the table")
 }
 
-fn write(path: &Path, out: &Printer) -> anyhow::Result<()> {
-    let report = make(path)?;
+fn write(path: &Path, room: &Resources, out: &Printer) -> anyhow::Result<()> {
+    let report = make(path, room)?;
     out.note(format_args!(
         "wrote the table of {} rows ({}) to {}",
         count(report.rows),

@@ -1,7 +1,7 @@
 //! Looking up SURTs in a map, one by one or in batches.
 //!
-//! Several keys may match a SURT, each a prefix of the next. One scan over the SURT's bytes hashes
-//! all of them, skipping keys of a reach and depth that do not occur in the map. In a batch, first
+//! Several keys may match a SURT, each a prefix of the next. Their hashes
+//! are computed together, skipping keys of a reach and depth that do not occur in the map. In a batch, first
 //! the slots of all keys are read, then the rows that their fingerprints point to, and only then
 //! are keys compared, so that memory accesses overlap. A lookup in many maps hashes its keys only once.
 
@@ -10,8 +10,9 @@ use std::hint::black_box;
 
 use waypost_surt::{Key, Reach, Surt};
 
+use super::hash::Prefixes;
 use super::store::{Map, Span};
-use super::table::{Levels, Prefix, Table};
+use super::table::{Levels, Table};
 use crate::frequency::Frequency;
 use crate::lookup::Lookup;
 use crate::map::tree::row::trim_slashes;
@@ -214,90 +215,80 @@ impl Map {
     }
 }
 
-/// The hash of the wildcard of a host, if its text could also be an exact key: `5:-1,4,*` might be
-/// a URI with the scheme `5:`. Both are the same row, which covers the host.
-#[cold]
-fn bare_wildcard(stem: &[u8]) -> Option<u64> {
-    let text = [stem, b",*"].concat();
-    let mut prefix = Prefix::EMPTY;
-    text.iter().for_each(|&byte| prefix.push(byte));
-    (Key::new(&text).reach() == Reach::Exact).then(|| prefix.key(Reach::Exact))
+/// Collects the keys of the levels that a map has.
+struct Keys<'s, F> {
+    prefixes: Prefixes<'s>,
+    levels: Levels,
+    take: F,
+}
+
+impl<F: FnMut(HashedKey)> Keys<'_, F> {
+    #[inline]
+    fn add(&mut self, end: usize, reach: Reach, level: Levels) {
+        if self.levels.has(level) {
+            let hash = self.prefixes.key(end, reach);
+            self.add_hashed(end, reach, level, hash);
+        }
+    }
+
+    #[inline]
+    fn add_hashed(&mut self, end: usize, reach: Reach, level: Levels, hash: u64) {
+        (self.take)(HashedKey {
+            hash,
+            level,
+            end: end as u32,
+            reach,
+        });
+    }
+
+    /// Adds the wildcard of a host once more if its text could also be an exact key: `5:-1,4,*` might
+    /// be a URI with the scheme `5:`. Both are the same row, which covers the host.
+    #[cold]
+    fn add_bare(&mut self, stem: &[u8]) {
+        let text = [stem, b",*"].concat();
+        if Key::new(&text).reach() == Reach::Exact && self.levels.has(Levels::EXACT) {
+            let hash = Prefixes::new(&text).key(text.len(), Reach::Exact);
+            self.add_hashed(stem.len(), Reach::Hosts, Levels::EXACT, hash);
+        }
+    }
 }
 
 /// Passes on the keys that may match a SURT in maps with these levels, the most specific last.
-fn each_key(surt: &Surt<'_>, levels: Levels, mut take: impl FnMut(HashedKey)) {
+fn each_key(surt: &Surt<'_>, levels: Levels, take: impl FnMut(HashedKey)) {
     let place = trim_slashes(surt.without_query());
-    let mut prefix = Prefix::EMPTY;
-    let mut add = |end: usize, reach, level: Levels, hash: u64| {
-        if levels.has(level) {
-            take(HashedKey {
-                hash,
-                level,
-                end: end as u32,
-                reach,
-            });
-        }
+    let mut keys = Keys {
+        prefixes: Prefixes::new(place),
+        levels,
+        take,
     };
-    add(0, Reach::All, Levels::ALL, prefix.key(Reach::All));
+    keys.add(0, Reach::All, Levels::ALL);
     let authority = surt.authority().len();
     if authority > 0 || surt.as_bytes().first() == Some(&b')') {
+        let mut labels = memchr::memchr2_iter(b',', b':', &place[..authority]).peekable();
         // A scheme comes before everything else.
-        let first = memchr::memchr2(b',', b':', surt.authority());
-        let may_be_bare = first.is_some_and(|at| place[at] == b':');
-        let mut level = 0;
-        for (at, &byte) in place.iter().enumerate().take(authority) {
-            if byte == b',' || byte == b':' {
-                // The label may be empty: `,*` covers the hosts that start with `:`.
-                add(
-                    at,
-                    Reach::Hosts,
-                    Levels::hosts(level),
-                    prefix.key(Reach::Hosts),
-                );
-                if let Some(hash) = may_be_bare.then(|| bare_wildcard(&place[..at])).flatten() {
-                    add(at, Reach::Hosts, Levels::EXACT, hash);
-                }
+        let may_be_bare = labels.peek().is_some_and(|&at| place[at] == b':');
+        // A label may be empty: `,*` covers the hosts that start with `:`.
+        for (level, end) in labels.chain([authority]).enumerate() {
+            keys.add(end, Reach::Hosts, Levels::hosts(level));
+            if may_be_bare {
+                keys.add_bare(&place[..end]);
+            }
+        }
+        let (path, mut level) = (authority + 1, 0);
+        if let Some(&first) = place.get(path) {
+            keys.add(path, Reach::Paths, Levels::paths(0));
+            level = usize::from(first == b'/');
+            for slash in memchr::memchr_iter(b'/', &place[path + 1..]) {
+                keys.add(path + 1 + slash, Reach::Paths, Levels::paths(level));
                 level += 1;
             }
-            prefix.push(byte);
         }
-        let hash = prefix.key(Reach::Hosts);
-        add(authority, Reach::Hosts, Levels::hosts(level), hash);
-        if let Some(hash) = may_be_bare
-            .then(|| bare_wildcard(&place[..authority]))
-            .flatten()
-        {
-            add(authority, Reach::Hosts, Levels::EXACT, hash);
-        }
-        let mut level = 0;
-        for (at, &byte) in place.iter().enumerate().skip(authority) {
-            if at > authority && (byte == b'/' || at == authority + 1) {
-                add(
-                    at,
-                    Reach::Paths,
-                    Levels::paths(level),
-                    prefix.key(Reach::Paths),
-                );
-                level += usize::from(byte == b'/');
-            }
-            prefix.push(byte);
-        }
-        let hash = prefix.key(Reach::Paths);
-        add(place.len(), Reach::Paths, Levels::paths(level), hash);
-    } else {
-        for &byte in place {
-            prefix.push(byte);
-        }
+        keys.add(place.len(), Reach::Paths, Levels::paths(level));
     }
-    let hash = prefix.key(Reach::Exact);
-    add(place.len(), Reach::Exact, Levels::EXACT, hash);
+    keys.add(place.len(), Reach::Exact, Levels::EXACT);
     if levels.has(Levels::QUERIES) && surt.query().is_some() {
         let whole = surt.as_bytes();
-        let mut prefix = Prefix::EMPTY;
-        for &byte in whole {
-            prefix.push(byte);
-        }
-        let hash = prefix.key(Reach::Exact);
-        add(whole.len(), Reach::Exact, Levels::QUERIES, hash);
+        let hash = Prefixes::new(whole).key(whole.len(), Reach::Exact);
+        keys.add_hashed(whole.len(), Reach::Exact, Levels::QUERIES, hash);
     }
 }

@@ -1,7 +1,9 @@
 //! Looking up URIs in a map: its memory-mapped text, the table of row offsets by hash, and the
 //! search for the most specific row.
 
+mod build;
 mod find;
+mod hash;
 mod store;
 mod table;
 

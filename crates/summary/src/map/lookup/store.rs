@@ -13,8 +13,9 @@ use waypost_index::timestamp::Time;
 use waypost_io::{Compression, LONGEST_LINE, Mapped, Resources, Source, gzip};
 use waypost_surt::{Key, Reach, Surt};
 
+use super::build::Tidiness;
 use super::find::{Finder, Found, hashed_keys};
-use super::table::{self, Table, Tidiness};
+use super::table::{self, Table};
 use crate::about::{About, By};
 use crate::error::{Error, ErrorKind, Result};
 use crate::filter::Filter;
@@ -109,7 +110,7 @@ impl Map {
                 return Map::new(text, table, bytes, None).map_err(name);
             }
             if let Some(table) = (!marked)
-                .then(|| table_of(&text, Tidiness::Check))
+                .then(|| table_of(&text, Tidiness::Check, room))
                 .transpose()
                 .map_err(name)?
                 .flatten()
@@ -120,7 +121,7 @@ impl Map {
         }
         let tidy = tidied(source, room)?;
         let text = Mapped::open(&tidy)?;
-        let table = table_of(&text, Tidiness::Known)
+        let table = table_of(&text, Tidiness::Known, room)
             .and_then(|table| table.ok_or_else(|| Error::new(ErrorKind::Untidy)))
             .map_err(name)?;
         let bytes = bytes(&text);
@@ -145,7 +146,7 @@ impl Map {
     /// If a line is malformed, or rows are not in order.
     pub fn from_bytes(text: impl Into<Mapped>) -> Result<Map> {
         let text = text.into();
-        let table = table_of(&text, Tidiness::Check)?;
+        let table = table_of(&text, Tidiness::Check, &Resources::default())?;
         let table = table.ok_or_else(|| Error::new(ErrorKind::Untidy))?;
         let bytes = text.len() as u64;
         Map::new(text, table, bytes, None)
@@ -197,7 +198,7 @@ impl Map {
 
     /// The number of rows.
     pub fn rows(&self) -> u64 {
-        self.table.rows
+        self.table.rows()
     }
 
     /// Finds the row that decides a SURT in the map's spelling; at a time, if one is given and the
@@ -430,10 +431,9 @@ fn covers(wildcard: &Key<'_>, key: &Key<'_>) -> bool {
 }
 
 /// Builds the table of a text. `None` if the text is not tidy.
-fn table_of(text: &Mapped, order: Tidiness) -> Result<Option<Table>> {
+fn table_of(text: &Mapped, order: Tidiness, room: &Resources) -> Result<Option<Table>> {
     let keys = key_fields(&headers_of(text)?)?;
-    let bytes = Table::build(text, keys, order)?;
-    Ok(bytes.and_then(|bytes| Table::new(Mapped::from(bytes))))
+    Table::build(text, keys, order, room)
 }
 
 fn line_at(text: &[u8]) -> &[u8] {
@@ -540,7 +540,7 @@ impl Summary for Map {
         // The bits of a filter are essentially random, so gzip does not shrink them.
         let (filter, _) = self.companion().unwrap_or_default();
         Size {
-            keys: self.table.rows,
+            keys: self.table.rows(),
             bytes: self.file_bytes + filter,
             gzip_bytes: gzip_bytes + filter,
         }

@@ -4,9 +4,10 @@
 //! matches is the key in the text compared.
 //!
 //! ```text
-//! magic  version  flags  text length  text hash  rows  slots  levels  checksum   72 bytes
+//! magic  version  widths  text length  text hash  rows  slots  levels            64 bytes
 //! slot 0, slot 1, …                                                               8 bytes each
 //! └ fingerprint, 24 bits │ where the row begins in the text, + 1, 40 bits
+//! checksum                                                                        8 bytes
 //! ```
 //!
 //! A table is built in memory when a map is opened, or once by [`index`], which writes it next to
@@ -14,69 +15,22 @@
 //! a map hashes both, at about memory speed. Any other table is an error, because a table that
 //! misses a row would call a held URI absent.
 
-use std::cmp::Ordering;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use waypost_io::{AtomicFile, Compression, LONGEST_LINE, Mapped, Source};
+use waypost_io::{AtomicFile, Compression, Mapped, Resources, Source};
 use waypost_surt::{Key, Reach};
-use xxhash_rust::xxh3::{Xxh3, xxh3_128};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
+use super::build::{Sorted, Tidiness};
 use super::store::headers_of;
 use crate::error::{Error, ErrorKind, Result};
-use crate::map::tree::row::Row;
-use crate::map::tree::rows::{is_tidy, key_fields};
+use crate::map::tree::rows::key_fields;
 
 const MAGIC: &[u8; 8] = b"WAYPMAP\n";
-const VERSION: u32 = 3;
-const HEADER: usize = 72;
+const VERSION: u32 = 4;
 
-/// The offset of the checksum, the last field of the header.
-const CHECKSUM: usize = 64;
-
-/// Some keys have a query.
-const HAS_QUERIES: u32 = 1;
-
-/// The flags from here on tell which widths of filters occur in rows, from 1 bit up.
-const WIDTHS: u32 = 15;
-
-/// The hash of a prefix, to be continued with the next byte.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Prefix(u64);
-
-impl Prefix {
-    pub(crate) const EMPTY: Prefix = Prefix(0xcbf2_9ce4_8422_2325);
-
-    #[inline]
-    pub(crate) fn push(&mut self, byte: u8) {
-        self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
-
-    /// The hash of the key with this stem.
-    #[inline]
-    pub(crate) fn key(self, reach: Reach) -> u64 {
-        let mut hash = self.0
-            ^ match reach {
-                Reach::Exact => 0,
-                Reach::Paths => 0x9e37_79b9_7f4a_7c15,
-                Reach::Hosts => 0xc2b2_ae3d_27d4_eb4f,
-                Reach::All => 0x1656_67b1_9e37_79f9,
-            };
-        hash ^= hash >> 33;
-        hash = hash.wrapping_mul(0xff51_afd7_ed55_8ccd);
-        hash ^= hash >> 33;
-        hash = hash.wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-        hash ^ (hash >> 33)
-    }
-}
-
-fn hash_of(key: &Key<'_>) -> u64 {
-    let mut prefix = Prefix::EMPTY;
-    for &byte in key.stem() {
-        prefix.push(byte);
-    }
-    prefix.key(key.reach())
-}
+/// Offsets have 40 bits.
+pub(super) const LONGEST_TEXT: u64 = (1 << 40) - 2;
 
 /// The kinds of wildcards in a map, by reach and depth, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,14 +63,20 @@ impl Levels {
         self.0 & level.0 != 0
     }
 
-    fn of(key: &Key<'_>) -> Levels {
+    pub(super) fn add(&mut self, more: Levels) {
+        self.0 |= more.0;
+    }
+
+    pub(super) fn of(key: &Key<'_>) -> Levels {
         let stem = key.stem();
-        match key.reach() {
+        let query = memchr::memchr(b'?', stem).map_or(0, |_| Levels::QUERIES.0);
+        let wildcard = match key.reach() {
             Reach::Exact => Levels(0),
             Reach::Paths => Levels::paths(memchr::memchr_iter(b'/', stem).count()),
             Reach::Hosts => Levels::hosts(memchr::memchr2_iter(b',', b':', stem).count()),
             Reach::All => Levels::ALL,
-        }
+        };
+        Levels(wildcard.0 | query)
     }
 }
 
@@ -124,96 +84,90 @@ impl Levels {
 #[derive(Debug)]
 pub(crate) struct Table {
     bytes: Mapped,
-    slots: u64,
-    pub(crate) rows: u64,
-    flags: u32,
-    levels: Levels,
+    head: Head,
 }
 
-/// How many rows are inserted together, so that the accesses to their slots overlap.
-const TOGETHER: usize = 64;
+/// The fields of a table before its slots.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Head {
+    pub(crate) rows: u64,
+    /// The number of slots that are the home of some hash.
+    pub(crate) slots: u64,
+    /// The widths of filters that occur in rows: bit *n* for *n* bits.
+    widths: u32,
+    pub(crate) levels: Levels,
+}
+
+impl Head {
+    /// Its size in the file.
+    pub(crate) const BYTES: usize = 64;
+
+    /// Adds the rows of another part of the text.
+    pub(crate) fn add(&mut self, other: &Head) {
+        self.rows += other.rows;
+        self.widths |= other.widths;
+        self.levels.add(other.levels);
+    }
+
+    /// Notes that rows have filters of this width.
+    pub(crate) fn add_width(&mut self, bits: u8) {
+        self.widths |= 1 << bits;
+    }
+
+    pub(crate) fn to_bytes(self, stamp: [u8; 24]) -> Vec<u8> {
+        let version = VERSION.to_le_bytes();
+        let numbers = [self.rows, self.slots, self.levels.0].map(u64::to_le_bytes);
+        [
+            &MAGIC[..],
+            &version,
+            &self.widths.to_le_bytes(),
+            &stamp,
+            numbers.as_flattened(),
+        ]
+        .concat()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Head> {
+        let number = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+        let small = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+        let known = bytes.starts_with(MAGIC) && small(8)? == VERSION;
+        known.then_some(Head {
+            widths: small(12)?,
+            rows: number(40)?,
+            slots: number(48)?,
+            levels: Levels(number(56)? | Levels::EXACT.0),
+        })
+    }
+}
 
 impl Table {
-    /// Reads all rows of a text and records their offsets. Rows of the same key are adjacent, and
-    /// the first is recorded. `None` if the text is not tidy, unless that need not be checked.
-    pub(crate) fn build(text: &Mapped, keys: usize, order: Tidiness) -> Result<Option<Vec<u8>>> {
-        let slots = (count(text, keys)? * 3 / 2).max(8);
-        let mut bytes = vec![0; HEADER + 8 * slots as usize];
-        let mut rows = 0u64;
-        let mut flags = 0;
-        let mut levels = Levels::default();
-        let mut last: &[u8] = b"";
-        let mut before: Option<Row<'_>> = None;
-        let mut waiting: Vec<(u64, u64)> = Vec::with_capacity(TOGETHER);
-        let mut start = 0;
-        let mut line_number = 0;
-        let mut released = 0;
-        while start < text.len() {
-            if start - released >= WINDOW {
-                text.release(released..start);
-                released = start;
-            }
-            let end = memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |at| start + at);
-            let line = &text[start..end];
-            line_number += 1;
-            // Headers after rows, blank lines that are not empty, rows with leading white space.
-            let odd = match line.first() {
-                Some(b'!' | b'@') => rows > 0,
-                Some(b' ' | b'\t' | b'\r') => true,
-                _ => false,
-            };
-            if odd && order == Tidiness::Check {
-                return Ok(None);
-            }
-            if is_row(line) {
-                let line = line.strip_suffix(b"\r").unwrap_or(line);
-                let row = Row::parse(line, keys).map_err(|error| error.at_line(line_number))?;
-                if order == Tidiness::Check {
-                    if !is_tidy(&row) || before.is_some_and(|before| !ascends(&before, &row)) {
-                        return Ok(None);
-                    }
-                    before = Some(row.clone());
-                }
-                rows += 1;
-                if let Some(width) = row.filter {
-                    flags |= 1 << (WIDTHS + u32::from(width));
-                }
-                let field = first_field(line);
-                if keys == 1 || field != last {
-                    let key = Key::new(&row.key);
-                    if memchr::memchr(b'?', &row.key).is_some() {
-                        flags |= HAS_QUERIES;
-                    }
-                    levels.0 |= Levels::of(&key).0;
-                    waiting.push((hash_of(&key), start as u64));
-                    if waiting.len() == TOGETHER {
-                        put(&mut waiting, slots, &mut bytes);
-                    }
-                }
-                last = field;
-            }
-            start = end + 1;
-        }
-        put(&mut waiting, slots, &mut bytes);
-        bytes[..8].copy_from_slice(MAGIC);
-        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
-        bytes[12..16].copy_from_slice(&flags.to_le_bytes());
-        bytes[40..48].copy_from_slice(&rows.to_le_bytes());
-        bytes[48..56].copy_from_slice(&slots.to_le_bytes());
-        bytes[56..64].copy_from_slice(&levels.0.to_le_bytes());
-        Ok(Some(bytes))
+    /// Builds the table of a text in memory. `None` if the text is not tidy.
+    pub(crate) fn build(
+        text: &Mapped,
+        keys: usize,
+        order: Tidiness,
+        room: &Resources,
+    ) -> Result<Option<Table>> {
+        let Some(sorted) = Sorted::read(text, keys, order, room)? else {
+            return Ok(None);
+        };
+        let mut bytes = Vec::with_capacity(sorted.about_bytes());
+        let memory = |error| Error::io("write", Path::new("memory"), error);
+        sorted.write([0; 24], &mut bytes, memory)?;
+        Ok(Table::new(Mapped::from(bytes)))
     }
 
     /// Opens a table file, if it is intact and was built from this text.
     fn verified(bytes: Mapped, text: &[u8]) -> Result<Table> {
         let wrong = |what| Err(Error::new(ErrorKind::Table(what)));
-        if !bytes.starts_with(MAGIC) || bytes.len() < HEADER {
+        if !bytes.starts_with(MAGIC) || bytes.len() < Head::BYTES + 8 {
             return wrong("this is not the table of a map");
         }
         if bytes[8..12] != VERSION.to_le_bytes() {
             return wrong("the table was made by another version of Waypost");
         }
-        if bytes[CHECKSUM..HEADER] != checksum(&bytes) {
+        let (before, checksum) = bytes.split_at(bytes.len() - 8);
+        if checksum != xxh3_64(before).to_le_bytes() {
             return wrong("the table is damaged: its checksum does not match");
         }
         if bytes[16..40] != stamp(text) {
@@ -235,51 +189,41 @@ impl Table {
     }
 
     /// Uses a table as it was built.
-    pub(crate) fn new(bytes: Mapped) -> Option<Table> {
-        let number = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
-        let small = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
-        let (rows, slots, levels, flags) = (number(40)?, number(48)?, number(56)?, small(12)?);
-        let whole = bytes.starts_with(MAGIC)
-            && small(8)? == VERSION
-            && slots > 0
-            && Some(bytes.len() as u64) == slots.checked_mul(8)?.checked_add(HEADER as u64);
-        let queries = match flags & HAS_QUERIES {
-            0 => 0,
-            _ => Levels::QUERIES.0,
-        };
-        // The file has the levels of wildcards only.
-        let wildcards = levels & !(Levels::QUERIES.0 | Levels::EXACT.0);
-        whole.then_some(Table {
-            bytes,
-            slots,
-            rows,
-            flags,
-            levels: Levels(wildcards | queries | Levels::EXACT.0),
-        })
+    fn new(bytes: Mapped) -> Option<Table> {
+        let head = Head::from_bytes(&bytes)?;
+        // At least one slot behind the last home is empty, and the checksum comes after them.
+        let all = (bytes.len() as u64).checked_sub(Head::BYTES as u64 + 8)?;
+        let whole = head.slots > 0 && all.is_multiple_of(8) && all / 8 > head.slots;
+        whole.then_some(Table { bytes, head })
+    }
+
+    /// The number of rows.
+    pub(crate) fn rows(&self) -> u64 {
+        self.head.rows
     }
 
     /// The kinds of keys in the map.
     #[inline]
     pub(crate) fn levels(&self) -> Levels {
-        self.levels
+        self.head.levels
     }
 
     /// The widths of filters in the rows, as a bit set.
     pub(crate) fn widths(&self) -> u32 {
-        (self.flags >> (WIDTHS + 1)) << 1
+        self.head.widths
     }
 
     /// Fetches the home slot of a key.
     #[inline]
     pub(crate) fn prefetch(&self, hash: u64) {
-        let at = HEADER + 8 * home(hash, self.slots) as usize;
+        let at = Head::BYTES + 8 * home(hash, self.head.slots) as usize;
         waypost_io::mapped::prefetch(&self.bytes, at);
     }
 
     /// The content of the home slot of a key.
     #[inline]
     pub(crate) fn home_entry(&self, hash: u64) -> u64 {
-        self.entry(home(hash, self.slots))
+        self.entry(home(hash, self.head.slots))
     }
 
     /// The offset of the row that a slot points to, if it probably has the key.
@@ -291,7 +235,7 @@ impl Table {
 
     #[inline]
     fn entry(&self, slot: u64) -> u64 {
-        let at = HEADER + 8 * slot as usize;
+        let at = Head::BYTES + 8 * slot as usize;
         let bytes: &[u8] = &self.bytes;
         bytes
             .get(at..at + 8)
@@ -307,116 +251,31 @@ impl Table {
         mut entry: u64,
         mut fits: impl FnMut(usize) -> bool,
     ) -> Option<usize> {
-        let mut slot = home(hash, self.slots);
-        // A damaged file may have no empty slot.
-        for _ in 0..self.slots {
-            if entry == 0 {
-                return None;
-            }
+        let mut slot = home(hash, self.head.slots);
+        // The last slot is empty.
+        while entry != 0 {
             if let Some(offset) = Table::leads_to(entry, hash)
                 && fits(offset)
             {
                 return Some(offset);
             }
-            slot = if slot + 1 == self.slots { 0 } else { slot + 1 };
+            slot += 1;
             entry = self.entry(slot);
         }
         None
     }
 }
 
-/// Whether a text is known to be tidy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tidiness {
-    /// To be checked.
-    Check,
-    /// Known to be tidy.
-    Known,
-}
-
-/// Whether a row may follow another.
-fn ascends(before: &Row<'_>, row: &Row<'_>) -> bool {
-    match row.key.cmp(&before.key) {
-        Ordering::Greater => true,
-        Ordering::Less => false,
-        Ordering::Equal => match (&before.second, &row.second) {
-            (Some(before), Some(second)) => second > before,
-            _ => false,
-        },
-    }
-}
-
-/// How much of a text is kept in memory while its table is built.
-const WINDOW: usize = 16 << 20;
-
-/// Whether a line of a tidy map is a row.
-fn is_row(line: &[u8]) -> bool {
-    !matches!(line.first(), None | Some(b'!' | b'@'))
-}
-
-/// The part of a line before its first space.
-fn first_field(line: &[u8]) -> &[u8] {
-    &line[..memchr::memchr2(b' ', b'\t', line).unwrap_or(line.len())]
-}
-
-/// The number of distinct keys in a text.
-///
-/// # Errors
-/// If a line is too long.
-fn count(text: &Mapped, keys: usize) -> Result<u64> {
-    let mut lines = 1;
-    let mut line_start = 0;
-    for (number, window) in text.chunks(WINDOW).enumerate() {
-        let start = number * WINDOW;
-        let first = memchr::memchr(b'\n', window).map_or(start + window.len(), |at| start + at);
-        if first - line_start > LONGEST_LINE {
-            let error = waypost_io::Error::line_too_long(LONGEST_LINE);
-            return Err(error.at_line(lines).into());
-        }
-        if let Some(last) = memchr::memrchr(b'\n', window) {
-            line_start = start + last + 1;
-        }
-        lines += memchr::memchr_iter(b'\n', window).count() as u64;
-        text.release(start..start + window.len());
-    }
-    if keys == 1 {
-        return Ok(lines);
-    }
-    let mut last: &[u8] = b"";
-    let mut count = 0;
-    let lines = text.split(|&byte| byte == b'\n');
-    for line in lines.filter(|line| is_row(line)) {
-        let field = first_field(line);
-        count += u64::from(field != last);
-        last = field;
-    }
-    Ok(count)
-}
-
-/// Inserts rows into the slots of a table and clears the list.
-fn put(rows: &mut Vec<(u64, u64)>, slots: u64, bytes: &mut [u8]) {
-    let mut touched = 0;
-    for &(hash, _) in rows.iter() {
-        touched |= bytes[HEADER + 8 * home(hash, slots) as usize];
-    }
-    std::hint::black_box(touched);
-    for (hash, offset) in rows.drain(..) {
-        let mut slot = home(hash, slots);
-        loop {
-            let at = HEADER + 8 * slot as usize;
-            if bytes[at..at + 8] == [0; 8] {
-                let entry = (fingerprint(hash) << 40) | ((offset + 1) & ((1 << 40) - 1));
-                bytes[at..at + 8].copy_from_slice(&entry.to_le_bytes());
-                break;
-            }
-            slot = if slot + 1 == slots { 0 } else { slot + 1 };
-        }
-    }
-}
-
+/// The slot at which the search for a hash begins.
 #[inline]
-fn home(hash: u64, slots: u64) -> u64 {
+pub(super) fn home(hash: u64, slots: u64) -> u64 {
     ((u128::from(hash) * u128::from(slots)) >> 64) as u64
+}
+
+/// The content of the slot of a row.
+#[inline]
+pub(super) fn entry(hash: u64, offset: u64) -> u64 {
+    (fingerprint(hash) << 40) | (offset + 1)
 }
 
 #[inline]
@@ -438,21 +297,6 @@ fn stamp(text: &[u8]) -> [u8; 24] {
     stamp[..8].copy_from_slice(&(text.len() as u64).to_le_bytes());
     stamp[8..].copy_from_slice(&xxh3_128(text).to_le_bytes());
     stamp
-}
-
-/// The hash of a table, excluding the checksum itself.
-fn checksum(table: &[u8]) -> [u8; 8] {
-    let mut hash = Xxh3::new();
-    hash.update(&table[..CHECKSUM]);
-    hash.update(&table[HEADER..]);
-    hash.digest().to_le_bytes()
-}
-
-/// Completes a table for storage with the identity of its text and its own checksum.
-fn seal(table: &mut [u8], text: &[u8]) {
-    table[16..40].copy_from_slice(&stamp(text));
-    let checksum = checksum(table);
-    table[CHECKSUM..HEADER].copy_from_slice(&checksum);
 }
 
 /// The table next to a text, if there is one.
@@ -493,7 +337,7 @@ pub fn is_indexed(path: &Path) -> bool {
 ///
 /// # Errors
 /// If the map is compressed, not tidy or unreadable, or if the table can't be written.
-pub fn index(path: &Path) -> Result<TableReport> {
+pub fn index(path: &Path, room: &Resources) -> Result<TableReport> {
     let name = |error: Error| error.in_file(path.display());
     let source = Source::new(path);
     if source.open()?.compression() != Compression::Plain {
@@ -501,18 +345,17 @@ pub fn index(path: &Path) -> Result<TableReport> {
     }
     let text = Mapped::of(&source)?;
     let keys = key_fields(&headers_of(&text).map_err(name)?).map_err(name)?;
-    let Some(mut table) = Table::build(&text, keys, Tidiness::Check).map_err(name)? else {
-        return Err(name(Error::new(ErrorKind::Untidy)));
-    };
-    seal(&mut table, &text);
+    let sorted = Sorted::read(&text, keys, Tidiness::Check, room).map_err(name)?;
+    let sorted = sorted.ok_or_else(|| name(Error::new(ErrorKind::Untidy)))?;
     let place = beside(path);
     let mut out = AtomicFile::create(&place)?;
-    out.write_all(&table)
-        .map_err(|source| Error::io("write", &place, source))?;
+    let bytes = sorted.write(stamp(&text), &mut out, |error| {
+        Error::io("write", &place, error)
+    })?;
     out.commit()?;
     Ok(TableReport {
-        rows: Table::new(Mapped::from(table.clone())).map_or(0, |table| table.rows),
-        bytes: table.len() as u64,
+        rows: sorted.rows(),
+        bytes,
         path: place,
     })
 }
@@ -520,23 +363,31 @@ pub fn index(path: &Path) -> Result<TableReport> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::map::lookup::build::{first_field, is_row};
+    use crate::map::lookup::hash::hash_of;
 
-    /// A map of every kind of key, and its table as version 3 has it.
+    /// A map of every kind of key, and its table as version 4 has it.
     const MAP: &[u8] = include_bytes!("../../../tests/golden/small.ukvs");
     const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/small.ukvs.wmap");
 
     #[test]
     fn tables_are_made_as_they_were_and_read() {
         let text = Mapped::from(MAP.to_vec());
-        let mut made = Table::build(&text, 1, Tidiness::Check).unwrap().unwrap();
-        seal(&mut made, &text);
+        let room = Resources::default();
+        let sorted = Sorted::read(&text, 1, Tidiness::Check, &room)
+            .unwrap()
+            .unwrap();
+        let mut made = Vec::new();
+        sorted
+            .write(stamp(&text), &mut made, |error| panic!("{error}"))
+            .unwrap();
         if std::env::var_os("WAYPOST_WRITE_GOLDEN").is_some() {
             std::fs::write(TABLE, &made).unwrap();
         }
         let kept = std::fs::read(TABLE).unwrap();
         assert!(made == kept, "the table is not what it was");
         let table = Table::verified(Mapped::from(kept), MAP).unwrap();
-        assert_eq!(table.rows, 8);
+        assert_eq!(table.rows(), 8);
         assert!(table.levels().has(Levels::QUERIES));
         let mut at = 0;
         for line in MAP.split_inclusive(|&byte| byte == b'\n') {

@@ -1,0 +1,401 @@
+//! Building the lookup table of a text: rows are read and hashed on all cores, sorted by their hashes
+//! within the memory limit, and written in order.
+//!
+//! Slots are filled in the order of the hashes, so a table depends neither on the number of threads nor
+//! on the memory, and never has to be in memory as a whole.
+
+use std::cmp::Ordering;
+use std::io::{self, Write};
+use std::ops::Range;
+
+use waypost_io::pipeline::{self, Width};
+use waypost_io::{LONGEST_LINE, Mapped, Resources};
+use waypost_surt::Key;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::hash::hash_of;
+use super::table::{Head, LONGEST_TEXT, Levels, entry, home};
+use crate::error::{Error, Result};
+use crate::filter::{Partitions, Run};
+use crate::map::tree::row::Row;
+use crate::map::tree::rows::is_tidy;
+
+/// How many bytes of text a worker reads at a time.
+const PIECE: usize = 1 << 20;
+
+/// Whether a text is known to be tidy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tidiness {
+    /// To be checked.
+    Check,
+    /// Known to be tidy.
+    Known,
+}
+
+/// The keys of a text, sorted by their hashes.
+pub(crate) struct Sorted {
+    head: Head,
+    run: Run,
+}
+
+/// What a piece of a text has.
+#[derive(Default)]
+struct Piece {
+    /// The hash of each key above the offset of its first row.
+    keys: Vec<u128>,
+    head: Head,
+    untidy: bool,
+}
+
+impl Sorted {
+    /// Reads all rows of a text. Rows of the same key are adjacent, and the first is recorded. `None`
+    /// if the text is not tidy, unless that need not be checked.
+    pub(crate) fn read(
+        text: &Mapped,
+        keys: usize,
+        order: Tidiness,
+        room: &Resources,
+    ) -> Result<Option<Sorted>> {
+        Sorted::read_in_pieces(text, keys, order, room, PIECE)
+    }
+
+    fn read_in_pieces(
+        text: &Mapped,
+        keys: usize,
+        order: Tidiness,
+        room: &Resources,
+        size: usize,
+    ) -> Result<Option<Sorted>> {
+        if text.len() as u64 > LONGEST_TEXT {
+            return Err(Error::invalid(
+                "a map of more than a tebibyte cannot have a table",
+            ));
+        }
+        let first_row = first_row(text);
+        let mut parts = Partitions::new(room.memory / 2, &room.temporary);
+        let mut head = Head::default();
+        let mut untidy = false;
+        let mut start = 0;
+        let width = Width {
+            threads: room.threads,
+            pieces: 2 * room.threads + 2,
+        };
+        let done = pipeline::run(
+            width,
+            || {
+                let piece = start..end_of_line(text, start + size);
+                start = piece.end;
+                Ok((!piece.is_empty()).then_some(piece))
+            },
+            || |range: Range<usize>| read_piece(text, range, first_row, keys, order),
+            |piece| {
+                untidy = piece.untidy;
+                if untidy {
+                    return Err(Error::invalid("the text is not tidy"));
+                }
+                head.add(&piece.head);
+                parts.add(&piece.keys)
+            },
+        );
+        match done {
+            Err(_) if untidy => Ok(None),
+            Err(error) => Err(error),
+            Ok(()) => {
+                let run = parts.finish()?;
+                head.slots = (run.count() * 3 / 2).max(8);
+                Ok(Some(Sorted { head, run }))
+            }
+        }
+    }
+
+    /// The number of rows.
+    pub(crate) fn rows(&self) -> u64 {
+        self.head.rows
+    }
+
+    /// The size of the table, but for the slots behind the last home.
+    pub(crate) fn about_bytes(&self) -> usize {
+        Head::BYTES + 8 * self.head.slots as usize + 64
+    }
+
+    /// Writes the table, with the identity of the text if it is kept. Returns its size in bytes.
+    pub(crate) fn write(
+        &self,
+        stamp: [u8; 24],
+        out: &mut impl Write,
+        io: impl Fn(io::Error) -> Error,
+    ) -> Result<u64> {
+        let mut out = Slots {
+            out,
+            hash: Xxh3::new(),
+            waiting: Vec::with_capacity(CHUNK),
+            bytes: 0,
+            next: 0,
+        };
+        out.push(&self.head.to_bytes(stamp)).map_err(&io)?;
+        let mut reader = self.run.reader();
+        loop {
+            let keys = reader.peek()?;
+            if keys.is_empty() {
+                break;
+            }
+            for &key in keys {
+                let (hash, offset) = ((key >> 64) as u64, key as u64);
+                out.put(home(hash, self.head.slots), entry(hash, offset))
+                    .map_err(&io)?;
+            }
+            let count = keys.len();
+            reader.take(count);
+        }
+        out.finish(self.head.slots).map_err(io)
+    }
+}
+
+/// Slots are written this many bytes at a time.
+const CHUNK: usize = 1 << 16;
+
+/// Writes slots in order, and hashes what it writes.
+struct Slots<'o, W> {
+    out: &'o mut W,
+    hash: Xxh3,
+    waiting: Vec<u8>,
+    bytes: u64,
+    /// The number of the next slot.
+    next: u64,
+}
+
+impl<W: Write> Slots<'_, W> {
+    /// Fills the first free slot from the home on.
+    fn put(&mut self, home: u64, entry: u64) -> io::Result<()> {
+        self.leave_empty(home)?;
+        self.next += 1;
+        self.push(&entry.to_le_bytes())
+    }
+
+    /// Leaves all slots before this one empty that are not filled.
+    fn leave_empty(&mut self, until: u64) -> io::Result<()> {
+        while self.next < until {
+            self.next += 1;
+            self.push(&[0; 8])?;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.waiting.extend_from_slice(bytes);
+        match self.waiting.len() >= CHUNK {
+            true => self.flush(),
+            false => Ok(()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.hash.update(&self.waiting);
+        self.bytes += self.waiting.len() as u64;
+        self.out.write_all(&self.waiting)?;
+        self.waiting.clear();
+        Ok(())
+    }
+
+    /// Ends with an empty slot, where every search ends, and the checksum.
+    fn finish(mut self, slots: u64) -> io::Result<u64> {
+        self.leave_empty(slots.max(self.next) + 1)?;
+        self.flush()?;
+        self.out.write_all(&self.hash.digest().to_le_bytes())?;
+        Ok(self.bytes + 8)
+    }
+}
+
+/// Reads the rows that begin in a part of a text.
+fn read_piece(
+    text: &Mapped,
+    range: Range<usize>,
+    first_row: usize,
+    keys: usize,
+    order: Tidiness,
+) -> Result<Piece> {
+    let mut piece = Piece::default();
+    let line_before = line_before(text, range.start);
+    let mut last = first_field(line_before);
+    let mut before = match is_row(line_before) {
+        true => Row::parse(trimmed(line_before), keys).ok(),
+        false => None,
+    };
+    let mut start = range.start;
+    while start < range.end {
+        let end = end_of_line(text, start);
+        let whole = &text[start..end];
+        let line = whole.strip_suffix(b"\n").unwrap_or(whole);
+        let at_line = |error: Error| {
+            let lines = memchr::memchr_iter(b'\n', &text[..start]).count();
+            error.at_line(lines as u64 + 1)
+        };
+        if line.len() > LONGEST_LINE {
+            let error = waypost_io::Error::line_too_long(LONGEST_LINE);
+            return Err(at_line(error.into()));
+        }
+        // Headers after rows, blank lines that are not empty, rows with leading white space.
+        let odd = match line.first() {
+            Some(b'!' | b'@') => start >= first_row,
+            Some(b' ' | b'\t' | b'\r') => true,
+            _ => false,
+        };
+        if odd && order == Tidiness::Check {
+            piece.untidy = true;
+            return Ok(piece);
+        }
+        if is_row(line) {
+            let line = trimmed(line);
+            let row = Row::parse(line, keys).map_err(at_line)?;
+            let key = Key::new(&row.key);
+            piece.head.rows += 1;
+            if let Some(width) = row.filter {
+                piece.head.add_width(width);
+            }
+            let field = first_field(line);
+            if keys == 1 || field != last {
+                piece.head.levels.add(Levels::of(&key));
+                let hash = u128::from(hash_of(&key)) << 64;
+                piece.keys.push(hash | start as u128);
+            }
+            last = field;
+            if order == Tidiness::Check {
+                if !is_tidy(&row) || before.is_some_and(|before| !ascends(&before, &row)) {
+                    piece.untidy = true;
+                    return Ok(piece);
+                }
+                before = Some(row);
+            }
+        }
+        start = end;
+    }
+    text.release(range);
+    Ok(piece)
+}
+
+/// Where the line after the one at `at` begins.
+fn end_of_line(text: &[u8], at: usize) -> usize {
+    let at = at.min(text.len());
+    memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |end| at + end + 1)
+}
+
+/// The line before the one that begins at `start`.
+fn line_before(text: &[u8], start: usize) -> &[u8] {
+    let Some(end) = start.checked_sub(1) else {
+        return b"";
+    };
+    let begin = memchr::memrchr(b'\n', &text[..end]).map_or(0, |at| at + 1);
+    &text[begin..end]
+}
+
+/// Where the first row begins.
+fn first_row(text: &[u8]) -> usize {
+    let mut start = 0;
+    while start < text.len() && matches!(text[start], b'!' | b'@' | b'\n') {
+        start = end_of_line(text, start);
+    }
+    start
+}
+
+/// Whether a row may follow another.
+fn ascends(before: &Row<'_>, row: &Row<'_>) -> bool {
+    match row.key.cmp(&before.key) {
+        Ordering::Greater => true,
+        Ordering::Less => false,
+        Ordering::Equal => match (&before.second, &row.second) {
+            (Some(before), Some(second)) => second > before,
+            _ => false,
+        },
+    }
+}
+
+/// Whether a line of a tidy map is a row.
+pub(super) fn is_row(line: &[u8]) -> bool {
+    !matches!(line.first(), None | Some(b'!' | b'@'))
+}
+
+fn trimmed(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// The part of a line before its first space.
+pub(super) fn first_field(line: &[u8]) -> &[u8] {
+    &line[..memchr::memchr2(b' ', b'\t', line).unwrap_or(line.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn table(text: &Mapped, keys: usize, size: usize, room: &Resources) -> Option<Vec<u8>> {
+        let sorted = Sorted::read_in_pieces(text, keys, Tidiness::Check, room, size).unwrap()?;
+        let mut bytes = Vec::new();
+        let written = sorted.write([7; 24], &mut bytes, |error| panic!("{error}"));
+        assert_eq!(written.unwrap(), bytes.len() as u64);
+        Some(bytes)
+    }
+
+    proptest! {
+        #[test]
+        fn a_table_does_not_depend_on_pieces_memory_or_threads(
+            keys in prop::collection::btree_set("[ab]{1,3}(,[a-z0-9]{1,3}){0,2}\\)/[a-z]{1,9}", 0..300),
+            seconds in 1..4usize,
+            size in 0..600usize,
+            threads in 1..4usize,
+            spoil in prop::option::of(0..300usize),
+        ) {
+            let mut rows = Vec::new();
+            for key in &keys {
+                for second in 0..seconds {
+                    rows.push(match seconds {
+                        1 => format!("{key} 1\n"),
+                        _ => format!("{key} 200{second} 1\n"),
+                    });
+                }
+            }
+            if let Some(spoil) = spoil.filter(|at| at + 1 < rows.len()) {
+                rows.swap(spoil, spoil + 1);
+            }
+            let text = Mapped::from(format!("!a {{}}\n\n{}", rows.concat()).into_bytes());
+            let whole = Resources { threads: 1, ..Resources::default() };
+            let small = Resources { threads, memory: 1 << 12, ..Resources::default() };
+            let fields = seconds.min(2);
+            let made = table(&text, fields, usize::MAX / 2, &whole);
+            prop_assert_eq!(made.is_none(), spoil.is_some_and(|at| at + 1 < rows.len()));
+            prop_assert_eq!(made, table(&text, fields, size, &small));
+        }
+    }
+
+    #[test]
+    fn keys_behind_the_last_home_have_slots_of_their_own() {
+        // All keys hash somewhere; with so few homes some overflow the last one.
+        let text: String = (0..2000).map(|n| format!("com,a)/{n:04} 1\n")).collect();
+        let text = Mapped::from(text.into_bytes());
+        let room = Resources::default();
+        let mut sorted = Sorted::read(&text, 1, Tidiness::Check, &room)
+            .unwrap()
+            .unwrap();
+        sorted.head.slots = 10;
+        let mut bytes = Vec::new();
+        sorted
+            .write([0; 24], &mut bytes, |error| panic!("{error}"))
+            .unwrap();
+        let slots = &bytes[Head::BYTES..bytes.len() - 8];
+        let filled = slots.chunks(8).filter(|slot| *slot != [0; 8]).count();
+        assert_eq!(filled, 2000);
+        assert!(slots.ends_with(&[0; 8]));
+    }
+
+    #[test]
+    fn an_error_in_a_later_piece_names_its_line() {
+        let text = Mapped::from(b"!a {}\na,b)/ 1\na,c)/ 1\na,d)/ x\n".to_vec());
+        for size in [0, 10, 1000] {
+            let read =
+                Sorted::read_in_pieces(&text, 1, Tidiness::Check, &Resources::default(), size);
+            let error = read.err().unwrap().to_string();
+            assert!(error.contains("line 4") || error.contains(":4"), "{error}");
+        }
+    }
+}
