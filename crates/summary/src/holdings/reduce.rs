@@ -23,6 +23,11 @@ pub trait Reduce: Sync {
 
     /// Adds a URI-R, greater than the one before.
     fn run(&self, part: &mut Self::Part, run: &Run);
+
+    /// Completes a part, on the thread that made it.
+    fn end(&self, part: &mut Self::Part) {
+        let _ = part;
+    }
 }
 
 /// The URI-Rs of consecutive rows. The first and the last may continue in the blocks before and
@@ -123,6 +128,7 @@ fn complete<R: Reduce>(
     };
     let mut part = reduce.part();
     reduce.run(&mut part, &run);
+    reduce.end(&mut part);
     take(part, &run.surt)
 }
 
@@ -151,6 +157,9 @@ fn block<R: Reduce>(reduce: &R, rows: &mut RowBlock) -> Result<Block<R::Part>> {
         }
         let second = (!second.is_empty()).then_some(second);
         block.tail.add(second, captures, source);
+    }
+    if let Some(part) = &mut block.part {
+        reduce.end(part);
     }
     Ok(block)
 }

@@ -1,6 +1,7 @@
 //! Building profiles of many policies in one pass.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
@@ -12,13 +13,12 @@ use waypost_io::temporary::OutputFolder;
 use waypost_surt::Policy;
 
 use super::cut::Cut;
-use super::order::Order;
-use super::records::{Counts, Records};
-use super::row::Row;
-use super::rows::Rows;
+use super::order::{Order, Piece, always_waits};
+use super::records::Counts;
+use super::rows::{Rows, write_row};
 use crate::about::{About, Archive, Texts};
 use crate::error::{Error, Result};
-use crate::frequency::{Frequency, Number};
+use crate::frequency::Number;
 use crate::holdings::{self, Content, Held, Input, Pass, Reading, Reduce, Run, reduce};
 use crate::scope::Scopes;
 
@@ -109,7 +109,8 @@ pub fn write(
     let about = about(input, options, &reading);
     // Which orders must wait until the end is known only when a key arrives late, as it may for
     // hosts that can't be registered. In that case the holdings are read again.
-    let mut waits = vec![false; options.policies.len()];
+    let policies = options.policies.iter();
+    let mut waits: Vec<bool> = policies.map(|policy| always_waits(*policy)).collect();
     let profiles = loop {
         let outputs = cut(held, &about, &waits, input, options)?;
         for (wait, output) in waits.iter_mut().zip(&outputs) {
@@ -195,17 +196,16 @@ impl Output {
         })
     }
 
-    fn take(&mut self, records: Vec<Records<Counts>>, last: &[u8]) -> Result<()> {
-        let rows = &mut self.rows;
-        let mut give = |key: &[u8], counts: &Counts| rows.row(key, &row(counts));
-        self.order.take(records, last, &mut give)
+    fn take(&mut self, pieces: Vec<Waiting>) -> Result<()> {
+        for (piece, last) in pieces {
+            self.order.take(piece, &last, &mut self.rows)?;
+        }
+        Ok(())
     }
 
     fn finish(mut self) -> Result<PolicyReport> {
         let policy = self.order.policy();
-        let rows = &mut self.rows;
-        self.order
-            .finish(&mut |key, counts| rows.row(key, &row(counts)))?;
+        self.order.finish(&mut self.rows)?;
         let written = self.rows.finish()?;
         Ok(PolicyReport {
             policy,
@@ -220,12 +220,8 @@ impl Output {
     }
 }
 
-fn row(counts: &Counts) -> Row {
-    Row {
-        frequency: Frequency::new(counts.captures, counts.urirs),
-        spread: u64::from(counts.sources.count_ones()),
-    }
-}
+/// A piece to be written, and the last SURT that it may have.
+type Waiting = (Piece<Counts>, Arc<[u8]>);
 
 /// Cuts all URI-Rs under all policies.
 fn cut(
@@ -246,18 +242,18 @@ fn cut(
     }
     let cutter = Cutter {
         policies: &options.policies,
+        waits,
         by: input.by.is_some(),
     };
-    // For each policy, records to be sorted.
-    let mut waiting: Vec<Vec<Records<Counts>>> = vec![Vec::new(); options.policies.len()];
-    let (mut size, mut before) = (0, Vec::new());
-    let flush =
-        |outputs: &mut Vec<Output>, waiting: &mut Vec<Vec<Records<Counts>>>, last: &[u8]| {
-            outputs
-                .par_iter_mut()
-                .zip(waiting.par_iter_mut())
-                .try_for_each(|(output, waiting)| output.take(std::mem::take(waiting), last))
-        };
+    // For each policy, pieces to be written.
+    let mut waiting: Vec<Vec<Waiting>> = outputs.iter().map(|_| Vec::new()).collect();
+    let mut size = 0;
+    let flush = |outputs: &mut Vec<Output>, waiting: &mut Vec<Vec<Waiting>>| {
+        outputs
+            .par_iter_mut()
+            .zip(waiting.par_iter_mut())
+            .try_for_each(|(output, waiting)| output.take(std::mem::take(waiting)))
+    };
     // A block of rows has about 2,000 URI-Rs, each with a key of about 100 bytes per policy.
     let piece = (policies * 2_000 * 100).max(1 << 18);
     let pass = Pass {
@@ -267,21 +263,20 @@ fn cut(
         progress: &input.progress,
     };
     reduce(held, &cutter, pass, |part, last| {
-        for (waiting, records) in waiting.iter_mut().zip(part.finish()) {
-            if !records.is_empty() {
-                size += records.size();
-                waiting.push(records);
+        let last: Arc<[u8]> = last.into();
+        for (waiting, piece) in waiting.iter_mut().zip(part.pieces) {
+            if !piece.is_empty() {
+                size += piece.size();
+                waiting.push((piece, Arc::clone(&last)));
             }
         }
-        before.clear();
-        before.extend_from_slice(last);
         if size >= batch {
             size = 0;
-            flush(&mut outputs, &mut waiting, last)?;
+            flush(&mut outputs, &mut waiting)?;
         }
         Ok(())
     })?;
-    flush(&mut outputs, &mut waiting, &before)?;
+    flush(&mut outputs, &mut waiting)?;
     Ok(outputs)
 }
 
@@ -331,25 +326,48 @@ const BATCH: usize = 8 << 20;
 /// Counts URI-Rs under all policies.
 struct Cutter<'a> {
     policies: &'a [Policy],
+    /// For each policy, whether its rows wait until the end.
+    waits: &'a [bool],
     by: bool,
 }
 
-impl<'a> Reduce for Cutter<'a> {
-    type Part = Cut<'a>;
+/// The counts of consecutive URI-Rs.
+struct Part<'a> {
+    cut: Cut<'a>,
+    /// For each policy, when all URI-Rs are counted.
+    pieces: Vec<Piece<Counts>>,
+}
 
-    fn part(&self) -> Cut<'a> {
-        Cut::new(self.policies)
+impl<'a> Reduce for Cutter<'a> {
+    type Part = Part<'a>;
+
+    fn part(&self) -> Part<'a> {
+        Part {
+            cut: Cut::new(self.policies),
+            pieces: Vec::new(),
+        }
     }
 
-    fn run(&self, part: &mut Cut<'a>, run: &Run) {
+    fn run(&self, part: &mut Part<'a>, run: &Run) {
         if self.by {
             let seconds = run
                 .seconds
                 .iter()
                 .map(|(second, counts)| (&second[..], *counts));
-            part.add_by(&run.surt, seconds);
+            part.cut.add_by(&run.surt, seconds);
         } else {
-            part.add(&run.surt, run.counts);
+            part.cut.add(&run.surt, run.counts);
         }
+    }
+
+    fn end(&self, part: &mut Part<'a>) {
+        let cut = std::mem::replace(&mut part.cut, Cut::new(&[]));
+        let policies = cut.finish().into_iter().zip(self.waits);
+        part.pieces = policies
+            .map(|(records, waits)| match waits {
+                true => Piece::new(records),
+                false => Piece::written(records, write_row),
+            })
+            .collect();
     }
 }

@@ -7,7 +7,7 @@ use waypost_io::Source;
 use waypost_io::partial::{Spill, push_number, take_number};
 use waypost_surt::{Policy, Surt};
 
-use super::order::Order;
+use super::order::{Order, Piece, Sink, TextRow};
 use super::records::{Count, Records};
 use super::row::Row;
 use super::store::{check_order, open_rows};
@@ -82,13 +82,13 @@ pub(super) fn coarsen(
         cut.extend_from_slice(&key[end..]);
         batch.push(&cut, row);
         if rows % 4096 == 0 {
-            let batches = vec![std::mem::take(&mut batch)];
-            order.take(batches, &key, &mut |key, row| out.row(key, row))?;
+            let piece = Piece::new(std::mem::take(&mut batch));
+            order.take(piece, &key, &mut out)?;
         }
         std::mem::swap(&mut before, &mut key);
     }
-    order.take(vec![batch], &before, &mut |key, row| out.row(key, row))?;
-    order.finish(&mut |key, row| out.row(key, row))?;
+    order.take(Piece::new(batch), &before, &mut out)?;
+    order.finish(&mut out)?;
     out.finish()?;
     Ok(out_path)
 }
@@ -116,21 +116,25 @@ impl Writer {
             .map_err(|error| Error::io("write", &self.path, error))
     }
 
-    fn row(&mut self, key: &[u8], row: &Row) -> Result<()> {
-        let mut line = std::mem::take(&mut self.line);
-        line.clear();
-        row.write(key, &mut line);
-        self.line = line;
-        use std::io::Write;
-        self.out
-            .write_all(&self.line)
-            .map_err(|error| Error::io("write", &self.path, error))
-    }
-
     fn finish(mut self) -> Result<()> {
         use std::io::Write;
         self.out
             .flush()
             .map_err(|error| Error::io("write", &self.path, error))
+    }
+}
+
+impl Sink<Row> for Writer {
+    fn row(&mut self, key: &[u8], row: &Row) -> Result<()> {
+        let mut line = std::mem::take(&mut self.line);
+        line.clear();
+        row.write(key, &mut line);
+        let written = self.write(&line);
+        self.line = line;
+        written
+    }
+
+    fn text(&mut self, text: &[u8], _: &[TextRow]) -> Result<()> {
+        self.write(text)
     }
 }

@@ -112,7 +112,7 @@ pub fn merge(
             let mut row = *row;
             // However many inputs have the key: the user knows how many sources they represent.
             row.spread = sources.map_or(row.spread, |sources| row.spread.min(sources));
-            rows.row(key, &row)
+            rows.push(key, &row)
         },
     )?;
     let written = rows.finish()?;

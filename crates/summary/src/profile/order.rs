@@ -5,6 +5,7 @@
 //! the runs are merged. Keys of registered domains are spilled from the start: some arrive below
 //! the bound.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use waypost_io::partial::{RowBlock, Runs, Spill};
@@ -14,9 +15,82 @@ use super::low::low;
 use super::records::{Count, Records};
 use crate::error::{Error, Result};
 
-/// Sorts incoming rows.
-pub(crate) type Give<'a, C> = &'a mut dyn FnMut(&[u8], &C) -> Result<()>;
+/// Receives rows in order.
+pub(crate) trait Sink<C> {
+    /// A row.
+    fn row(&mut self, key: &[u8], counts: &C) -> Result<()>;
 
+    /// Rows as text, each with its end. The text starts at the end of the row before the first.
+    fn text(&mut self, text: &[u8], rows: &[TextRow]) -> Result<()>;
+}
+
+/// Where a row ends in a text.
+pub(crate) type TextRow = u32;
+
+/// What a piece of the input has under a policy.
+pub(crate) struct Piece<C> {
+    /// In order.
+    records: Records<C>,
+    /// The rows of all records as text, if they were written already.
+    text: Vec<u8>,
+    rows: Vec<TextRow>,
+}
+
+impl<C: Count> Piece<C> {
+    /// Sorts records.
+    pub(crate) fn new(mut records: Records<C>) -> Piece<C> {
+        records.settle();
+        Piece {
+            records,
+            text: Vec::new(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// The same, and writes all rows. Most are complete, because no other piece has their keys, so
+    /// that only the text is used, and writing rows is the work of all cores.
+    pub(crate) fn written(
+        records: Records<C>,
+        write: impl Fn(&[u8], &C, &mut Vec<u8>),
+    ) -> Piece<C> {
+        let mut piece = Piece::new(records);
+        // Offsets have 32 bits. Pieces have a few thousand rows.
+        if piece.records.size() < 1 << 30 {
+            for (key, counts) in piece.records.iter() {
+                write(key, counts, &mut piece.text);
+                piece.rows.push(piece.text.len() as TextRow);
+            }
+        }
+        piece
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// Its memory use.
+    pub(crate) fn size(&self) -> usize {
+        self.records.size() + self.text.len() + 4 * self.rows.len()
+    }
+
+    /// Passes on some of the rows.
+    fn give(&self, rows: Range<usize>, sink: &mut impl Sink<C>) -> Result<()> {
+        if self.rows.is_empty() {
+            let mut records = self.records.iter().take(rows.end).skip(rows.start);
+            return records.try_for_each(|(key, counts)| sink.row(key, counts));
+        }
+        let start = match rows.start {
+            0 => 0,
+            row => self.rows[row - 1],
+        };
+        let ends: Vec<TextRow> = self.rows[rows].iter().map(|end| end - start).collect();
+        let length = ends.last().copied().unwrap_or(0);
+        let text = &self.text[start as usize..(start + length) as usize];
+        sink.text(text, &ends)
+    }
+}
+
+/// Sorts incoming rows.
 pub(crate) struct Order<C> {
     policy: Policy,
     held: Records<C>,
@@ -28,9 +102,14 @@ pub(crate) struct Order<C> {
     spill: Arc<Spill>,
     low: Vec<u8>,
     /// The largest key released.
-    mark: Vec<u8>,
+    mark: Option<Vec<u8>>,
     payload: Vec<u8>,
     late: bool,
+}
+
+/// Whether the rows of a policy always wait until the end: some arrive below the bound.
+pub(crate) fn always_waits(policy: Policy) -> bool {
+    matches!(policy, Policy::Domain(_))
 }
 
 impl<C: Count> Order<C> {
@@ -40,11 +119,11 @@ impl<C: Count> Order<C> {
             policy,
             held: Records::default(),
             most,
-            waits: waits || matches!(policy, Policy::Domain(_)),
+            waits: waits || always_waits(policy),
             spilled: None,
             spill: Arc::clone(spill),
             low: Vec::new(),
-            mark: Vec::new(),
+            mark: None,
             payload: Vec::new(),
             late: false,
         }
@@ -60,40 +139,63 @@ impl<C: Count> Order<C> {
         self.late
     }
 
-    /// Adds records of SURTs up to `last`, and releases complete rows.
+    /// Adds a piece of SURTs up to `last`, and releases complete rows.
     pub(crate) fn take(
         &mut self,
-        batches: Vec<Records<C>>,
+        mut piece: Piece<C>,
         last: &[u8],
-        give: Give<'_, C>,
+        sink: &mut impl Sink<C>,
     ) -> Result<()> {
-        for mut records in batches {
-            records.settle();
-            if !self.mark.is_empty() && records.first_key().is_some_and(|key| key <= &self.mark[..])
-            {
-                self.late = true;
-                return Ok(());
-            }
-            self.held.absorb(records);
+        if let (Some(mark), Some(first)) = (&self.mark, piece.records.first_key())
+            && first <= &mark[..]
+        {
+            self.late = true;
+            return Ok(());
         }
-        if !self.waits {
+        if self.waits {
+            self.held.absorb(piece.records);
+        } else {
             let mut bound = std::mem::take(&mut self.low);
             low(self.policy, last, &mut bound);
-            let complete = self.held.below(&bound);
-            self.low = bound;
-            if complete > 0 {
-                for (key, counts) in self.held.iter().take(complete) {
-                    give(key, counts)?;
+            // Keys of the piece among those that are held back are sorted; those above them need not.
+            let among = match self.held.last_key() {
+                Some(key) => piece.records.up_to(key),
+                None => 0,
+            };
+            let above = piece.records.len() - among;
+            if above > 0 && self.held.last_key().is_none_or(|key| key < &bound[..]) {
+                let complete = piece.records.below(&bound).max(among);
+                self.held.absorb(piece.records.first(among));
+                self.release(self.held.len(), sink)?;
+                if complete > among {
+                    piece.give(among..complete, sink)?;
+                    self.mark = Some(piece.records.key(complete - 1).to_vec());
                 }
-                self.mark.clear();
-                self.mark.extend_from_slice(self.held.key(complete - 1));
-                self.held.drop_first(complete);
+                piece.records.drop_first(complete);
+                self.held = piece.records;
+            } else {
+                self.held.absorb(piece.records);
+                self.release(self.held.below(&bound), sink)?;
             }
+            self.low = bound;
         }
         if self.held.size() > self.most {
             self.waits = true;
             self.spill_held()?;
         }
+        Ok(())
+    }
+
+    /// Releases the first rows that are held back.
+    fn release(&mut self, count: usize, sink: &mut impl Sink<C>) -> Result<()> {
+        if count == 0 {
+            return Ok(());
+        }
+        for (key, counts) in self.held.iter().take(count) {
+            sink.row(key, counts)?;
+        }
+        self.mark = Some(self.held.key(count - 1).to_vec());
+        self.held.drop_first(count);
         Ok(())
     }
 
@@ -112,12 +214,12 @@ impl<C: Count> Order<C> {
     }
 
     /// Releases the remaining rows.
-    pub(crate) fn finish(mut self, give: Give<'_, C>) -> Result<()> {
+    pub(crate) fn finish(mut self, sink: &mut impl Sink<C>) -> Result<()> {
         if self.spilled.is_none() {
             return self
                 .held
                 .iter()
-                .try_for_each(|(key, counts)| give(key, counts));
+                .try_for_each(|(key, counts)| sink.row(key, counts));
         }
         self.spill_held()?;
         let Some(mut runs) = self.spilled else {
@@ -135,15 +237,138 @@ impl<C: Count> Order<C> {
                     Some((known, sum)) if known == key => sum.add(&counts),
                     _ => {
                         if let Some((key, counts)) = current.replace((key.to_vec(), counts)) {
-                            give(&key, &counts)?;
+                            sink.row(&key, &counts)?;
                         }
                     }
                 }
             }
         }
         match current {
-            Some((key, counts)) => give(&key, &counts),
+            Some((key, counts)) => sink.row(&key, &counts),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+    use waypost_surt::Surt;
+
+    use super::*;
+    use crate::profile::cut::Cut;
+    use crate::profile::cut::tests::surts;
+    use crate::profile::records::Counts;
+
+    /// Collects rows, and how many came as text.
+    #[derive(Default)]
+    struct Collected {
+        rows: Vec<u8>,
+        as_text: usize,
+    }
+
+    fn write(key: &[u8], counts: &Counts, out: &mut Vec<u8>) {
+        out.extend_from_slice(key);
+        out.extend_from_slice(format!(" {} {}\n", counts.captures, counts.urirs).as_bytes());
+    }
+
+    impl Sink<Counts> for Collected {
+        fn row(&mut self, key: &[u8], counts: &Counts) -> Result<()> {
+            write(key, counts, &mut self.rows);
+            Ok(())
+        }
+
+        fn text(&mut self, text: &[u8], rows: &[TextRow]) -> Result<()> {
+            assert_eq!(rows.last().copied().unwrap_or(0) as usize, text.len());
+            assert_eq!(
+                memchr::memchr_iter(b'\n', text).count(),
+                rows.len(),
+                "each row has its end"
+            );
+            self.as_text += rows.len();
+            self.rows.extend_from_slice(text);
+            Ok(())
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        #[test]
+        fn rows_do_not_depend_on_how_the_input_is_cut(
+            set in prop::collection::btree_set(surts(), 1..120),
+            cuts in prop::collection::btree_set(1..120usize, 0..30),
+            small in any::<bool>(),
+            written in any::<bool>(),
+        ) {
+            let surts: Vec<&[u8]> = set.iter().map(Vec::as_slice).collect();
+            let folder = tempfile::tempdir().unwrap();
+            let spill = Spill::new(folder.path());
+            for policy in Policy::ALL {
+                let mut expected: BTreeMap<Vec<u8>, Counts> = BTreeMap::new();
+                for surt in &surts {
+                    let mut key = Vec::new();
+                    policy.cut(&Surt::new(surt), &mut key);
+                    expected.entry(key).or_default().add(&Counts::of_captures(2));
+                }
+                let mut lines = Vec::new();
+                for (key, counts) in &expected {
+                    write(key, counts, &mut lines);
+                }
+                let most = if small { 100 } else { 1 << 20 };
+                let run = |waits| {
+                    let mut order: Order<Counts> = Order::new(policy, most, waits, &spill);
+                    let mut sink = Collected::default();
+                    let mut start = 0;
+                    let ends = cuts.iter().copied().filter(|&cut| cut < surts.len());
+                    for end in ends.chain([surts.len()]) {
+                        let policies = [policy];
+                        let mut cut = Cut::new(&policies);
+                        for surt in &surts[start..end] {
+                            cut.add(surt, Counts::of_captures(2));
+                        }
+                        let records = cut.finish().remove(0);
+                        let piece = match written {
+                            true => Piece::written(records, write),
+                            false => Piece::new(records),
+                        };
+                        order.take(piece, surts[end - 1], &mut sink).unwrap();
+                        start = end;
+                    }
+                    let late = order.is_late();
+                    order.finish(&mut sink).unwrap();
+                    (!late).then_some(sink.rows)
+                };
+                // Keys of odd hosts may arrive late; then all rows wait until the end.
+                let rows = run(false).or_else(|| run(true)).unwrap();
+                prop_assert_eq!(
+                    String::from_utf8_lossy(&rows),
+                    String::from_utf8_lossy(&lines),
+                    "{}", policy
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn most_rows_are_passed_on_as_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let policies = [Policy::Whole];
+        let mut order: Order<Counts> =
+            Order::new(Policy::Whole, 1 << 20, false, &Spill::new(folder.path()));
+        let mut sink = Collected::default();
+        for piece in 0..10 {
+            let mut cut = Cut::new(&policies);
+            let surts: Vec<String> = (0..100).map(|n| format!("com,a)/{piece}{n:02}")).collect();
+            for surt in &surts {
+                cut.add(surt.as_bytes(), Counts::of_captures(1));
+            }
+            let piece = Piece::written(cut.finish().remove(0), write);
+            order.take(piece, surts[99].as_bytes(), &mut sink).unwrap();
+        }
+        order.finish(&mut sink).unwrap();
+        assert_eq!(sink.as_text, 990);
     }
 }

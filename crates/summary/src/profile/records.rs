@@ -92,7 +92,6 @@ impl<C: Count> Records<C> {
         self.entries.is_empty()
     }
 
-    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -167,6 +166,21 @@ impl<C: Count> Records<C> {
     pub(crate) fn below(&self, low: &[u8]) -> usize {
         self.entries
             .partition_point(|entry| &self.bytes[entry.start..entry.end] < low)
+    }
+
+    /// The number of keys up to `high` and including it. Must be settled.
+    pub(crate) fn up_to(&self, high: &[u8]) -> usize {
+        self.entries
+            .partition_point(|entry| &self.bytes[entry.start..entry.end] <= high)
+    }
+
+    /// A copy of the first keys.
+    pub(crate) fn first(&self, count: usize) -> Records<C> {
+        let mut first = Records::default();
+        for (key, counts) in self.iter().take(count) {
+            first.push_new(key, b"", counts.clone());
+        }
+        first
     }
 
     /// Merges records with arbitrary keys; both must be settled, and so is the result.

@@ -6,8 +6,11 @@ use std::path::Path;
 use waypost_io::AtomicFile;
 use waypost_io::gzip::{Gzip, GzipSize, LEVEL};
 
+use super::order::{Sink, TextRow};
+use super::records::Counts;
 use super::row::Row;
 use crate::error::{Error, Result};
+use crate::frequency::Frequency;
 
 /// How much is compressed and written at once.
 const BLOCK: usize = 128 << 10;
@@ -76,7 +79,7 @@ impl Rows {
     }
 
     /// Writes a row.
-    pub(crate) fn row(&mut self, key: &[u8], row: &Row) -> Result<()> {
+    pub(crate) fn push(&mut self, key: &[u8], row: &Row) -> Result<()> {
         let before = self.buffer.len();
         row.write(key, &mut self.buffer);
         self.keys += 1;
@@ -125,5 +128,46 @@ impl Rows {
             file.commit()?;
         }
         Ok(written)
+    }
+}
+
+impl Sink<Counts> for Rows {
+    fn row(&mut self, key: &[u8], counts: &Counts) -> Result<()> {
+        self.push(key, &row_of(counts))
+    }
+
+    fn text(&mut self, text: &[u8], rows: &[TextRow]) -> Result<()> {
+        self.keys += rows.len() as u64;
+        self.bytes += text.len() as u64;
+        if self.mode == Mode::Count {
+            return Ok(());
+        }
+        // Blocks end where they would if the rows came one by one.
+        let (mut start, mut rows) = (0, rows);
+        while !rows.is_empty() {
+            let room = BLOCK.saturating_sub(self.buffer.len());
+            let full = rows.partition_point(|&end| (end as usize) < start + room);
+            let Some(&end) = rows.get(full) else {
+                break;
+            };
+            self.buffer.extend_from_slice(&text[start..end as usize]);
+            self.flush()?;
+            start = end as usize;
+            rows = &rows[full + 1..];
+        }
+        self.buffer.extend_from_slice(&text[start..]);
+        Ok(())
+    }
+}
+
+/// Appends a row with its line feed.
+pub(crate) fn write_row(key: &[u8], counts: &Counts, out: &mut Vec<u8>) {
+    row_of(counts).write(key, out);
+}
+
+fn row_of(counts: &Counts) -> Row {
+    Row {
+        frequency: Frequency::new(counts.captures, counts.urirs),
+        spread: u64::from(counts.sources.count_ones()),
     }
 }
