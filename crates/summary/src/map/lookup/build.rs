@@ -84,7 +84,9 @@ impl Sorted {
             width,
             || {
                 let piece = start..end_of_line(text, start + size);
-                start = piece.end;
+                // A line that is too long ends the run, and what follows would only take memory.
+                let goes_on = text[..piece.end].ends_with(b"\n");
+                start = if goes_on { piece.end } else { text.len() };
                 Ok((!piece.is_empty()).then_some(piece))
             },
             || |range: Range<usize>| read_piece(text, range, first_row, keys, order),
@@ -273,10 +275,11 @@ fn read_piece(
     Ok(piece)
 }
 
-/// Where the line after the one at `at` begins.
+/// Where the line after the one at `at` begins. Lines that are too long end early.
 fn end_of_line(text: &[u8], at: usize) -> usize {
     let at = at.min(text.len());
-    memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |end| at + end + 1)
+    let most = (at + LONGEST_LINE + 1).min(text.len());
+    memchr::memchr(b'\n', &text[at..most]).map_or(most, |end| at + end + 1)
 }
 
 /// The line before the one that begins at `start`.
