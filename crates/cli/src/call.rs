@@ -88,6 +88,15 @@ pub fn work(line: &str) -> Result<String, Failure> {
     cmd::read_range(line).map_err(|error| failure(&error))
 }
 
+/// Combines partial results, which [`work`] has returned, of consecutive ranges of one file.
+///
+/// # Errors
+/// If a line is not a partial result, or the ranges are not consecutive.
+pub fn combine(lines: Vec<String>) -> Result<String, Failure> {
+    crate::adapt_inputs();
+    cmd::combine_ranges(lines).map_err(|error| failure(&error))
+}
+
 fn failure(error: &anyhow::Error) -> Failure {
     let chain: Vec<String> = error.chain().map(ToString::to_string).collect();
     let place = hint::place_of(error);

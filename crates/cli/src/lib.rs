@@ -28,7 +28,7 @@ mod remote;
 mod service;
 mod time;
 
-pub use call::{Called, Failure, call, work};
+pub use call::{Called, Failure, call, combine, work};
 use exit::Exit;
 use printer::Printer;
 

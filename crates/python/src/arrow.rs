@@ -527,13 +527,23 @@ pub(crate) fn bitmap(valid: &[bool]) -> Vec<u8> {
     bits
 }
 
+/// An array of structures with these fields.
+pub(crate) fn structures(valid: &[bool], fields: Vec<ArrowArray>) -> ArrowArray {
+    let (nulls, validity) = validity(valid);
+    array(valid.len(), nulls, vec![validity], fields)
+}
+
+/// The number of nulls and the validity buffer.
+fn validity(valid: &[bool]) -> (usize, Buffer) {
+    match valid.iter().filter(|valid| !**valid).count() {
+        0 => (0, Buffer::None),
+        nulls => (nulls, Buffer::Bytes(bitmap(valid))),
+    }
+}
+
 /// An array of strings; those that are `None` are null.
 pub(crate) fn texts(bytes: Vec<u8>, ends: &[usize], valid: &[bool]) -> (Type, ArrowArray) {
-    let nulls = valid.iter().filter(|valid| !**valid).count();
-    let validity = match nulls {
-        0 => Buffer::None,
-        _ => Buffer::Bytes(bitmap(valid)),
-    };
+    let (nulls, validity) = validity(valid);
     let is_large = i32::try_from(bytes.len()).is_err();
     let (kind, offsets) = if is_large {
         let ends = ends.iter().map(|end| *end as i64);

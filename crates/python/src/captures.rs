@@ -9,7 +9,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyBaseException, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use waypost_index::scan::{self, At, Job};
@@ -265,6 +265,8 @@ pub(crate) struct Captures {
     select: Select,
     strict: bool,
     report: Arc<Mutex<Option<Report>>>,
+    /// Why the last reading failed.
+    error: Arc<Mutex<Option<Error>>>,
 }
 
 #[pymethods]
@@ -289,6 +291,7 @@ impl Captures {
             select: select(&filters)?,
             strict,
             report: Arc::default(),
+            error: Arc::default(),
         })
     }
 
@@ -313,12 +316,28 @@ impl Captures {
             ..scan::Options::default()
         };
         let (sources, report) = (self.sources.clone(), Arc::clone(&self.report));
-        std::thread::spawn(move || read(&sources, &job, options, &report));
+        let failed = Arc::clone(&self.error);
+        *failed.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        std::thread::spawn(move || {
+            if let Err(error) = read(&sources, &job, options, &report) {
+                let message = errors::chain(&error);
+                *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                // Nobody is there to tell if the reader closed the stream.
+                let _ = job.sender.send(Err(message));
+            }
+        });
         let stream = Stream {
             columns: Arc::clone(&self.columns),
             receiver,
         };
         arrow::stream_capsule(py, arrow::stream(Box::new(stream)))
+    }
+
+    /// The exception for what ended the last reading: the C interface passes only a message.
+    fn _error(&self, py: Python<'_>) -> Option<Py<PyBaseException>> {
+        let error = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        let error = error.as_ref()?;
+        Some(errors::of_io(py, error).into_value(py))
     }
 
     /// What was found, once everything was read: counts, bad lines and damage.
@@ -345,8 +364,8 @@ fn read(
     job: &Reading,
     options: scan::Options<'_>,
     report: &Mutex<Option<Report>>,
-) {
-    let result = scan::scan(sources, job, options).and_then(|(_, outcome)| {
+) -> waypost_io::Result<()> {
+    scan::scan(sources, job, options).and_then(|(_, outcome)| {
         let mut waiting = job.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let found = Report {
             lines: outcome.tally.lines,
@@ -373,11 +392,7 @@ fn read(
             0 => Ok(()),
             _ => job.send(&mut waiting),
         }
-    });
-    if let Err(error) = result {
-        // Nobody is there to tell if the reader closed the stream.
-        let _ = job.sender.send(Err(errors::chain(&error)));
-    }
+    })
 }
 
 struct Stream {

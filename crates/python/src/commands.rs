@@ -68,6 +68,13 @@ pub(crate) fn work(py: Python<'_>, line: &str) -> PyResult<String> {
         .map_err(|failure| of_failure(py, &failure))
 }
 
+/// Combines lines that [`work`] has returned for consecutive ranges of a file into one.
+#[pyfunction]
+pub(crate) fn combine(py: Python<'_>, lines: Vec<String>) -> PyResult<String> {
+    py.detach(|| waypost_cli::combine(lines))
+        .map_err(|failure| of_failure(py, &failure))
+}
+
 fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
     let place = Place {
         file: failure.file.clone(),

@@ -90,9 +90,12 @@ fn _waypost(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(surts::surts, module)?)?;
     module.add_function(wrap_pyfunction!(surts::surts_of_arrow, module)?)?;
     module.add_function(wrap_pyfunction!(surts::keys, module)?)?;
+    module.add_function(wrap_pyfunction!(surts::keys_of_list, module)?)?;
+    module.add_function(wrap_pyfunction!(surts::keys_of_arrow, module)?)?;
     module.add_function(wrap_pyfunction!(surts::policies, module)?)?;
     module.add_function(wrap_pyfunction!(commands::call, module)?)?;
     module.add_function(wrap_pyfunction!(commands::work, module)?)?;
+    module.add_function(wrap_pyfunction!(commands::combine, module)?)?;
     module.add_class::<summary::Summary>()?;
     module.add_class::<captures::Captures>()?;
     module.add_class::<arrow::Chunk>()?;

@@ -46,40 +46,83 @@ pub(crate) fn surt(uri: &Bound<'_, PyAny>, dialect: &str) -> PyResult<String> {
     Ok(text(&out).into_owned())
 }
 
-/// Many SURTs, one after the other; a URI without a SURT has none.
-struct Surts {
+/// Many SURTs or keys, one after the other; a URI without a SURT has none.
+struct Texts {
     bytes: Vec<u8>,
     ends: Vec<usize>,
     valid: Vec<bool>,
 }
 
-impl Surts {
-    fn of(uris: &[Option<&[u8]>], dialect: Dialect) -> Surts {
-        let parts: Vec<Surts> = uris
+impl Texts {
+    fn with_capacity(texts: usize, bytes: usize) -> Texts {
+        Texts {
+            bytes: Vec::with_capacity(bytes),
+            ends: Vec::with_capacity(texts),
+            valid: Vec::with_capacity(texts),
+        }
+    }
+
+    /// The SURTs of URIs, on all cores.
+    fn surts(uris: &[Option<&[u8]>], dialect: Dialect) -> Texts {
+        let parts: Vec<Texts> = uris
             .par_chunks(SOME)
             .map_init(
                 || Canonicalizer::new(dialect),
                 |canonicalizer, uris| {
-                    let mut part = Surts {
-                        bytes: Vec::with_capacity(uris.len() * 64),
-                        ends: Vec::with_capacity(uris.len()),
-                        valid: Vec::with_capacity(uris.len()),
-                    };
+                    let mut part = Texts::with_capacity(uris.len(), uris.len() * 64);
                     for uri in uris {
                         let written =
                             uri.map(|uri| canonicalizer.canonicalize(uri, &mut part.bytes).is_ok());
-                        part.ends.push(part.bytes.len());
-                        part.valid.push(written == Some(true));
+                        part.push(written == Some(true));
                     }
                     part
                 },
             )
             .collect();
-        let mut whole = Surts {
-            bytes: Vec::with_capacity(parts.iter().map(|part| part.bytes.len()).sum()),
-            ends: Vec::with_capacity(uris.len()),
-            valid: Vec::with_capacity(uris.len()),
+        Texts::join(&parts.iter().collect::<Vec<_>>())
+    }
+
+    /// The keys of URIs or SURTs, on all cores: a column for each policy.
+    fn keys(uris: &[Option<&[u8]>], policies: &[Policy], dialect: Dialect) -> Vec<Texts> {
+        let parts: Vec<Vec<Texts>> = uris
+            .par_chunks(SOME)
+            .map_init(
+                || (Canonicalizer::new(dialect), Vec::new()),
+                |(canonicalizer, surt), uris| {
+                    let column = |_| Texts::with_capacity(uris.len(), uris.len() * 16);
+                    let mut columns: Vec<Texts> = policies.iter().map(column).collect();
+                    for uri in uris {
+                        let valid =
+                            uri.is_some_and(|uri| surt_of(uri, canonicalizer, surt).is_ok());
+                        for (column, policy) in columns.iter_mut().zip(policies) {
+                            if valid {
+                                policy.cut(&Surt::new(surt), &mut column.bytes);
+                            }
+                            column.push(valid);
+                        }
+                    }
+                    columns
+                },
+            )
+            .collect();
+        let column = |number: usize| {
+            let parts = parts.iter().map(|columns| &columns[number]);
+            Texts::join(&parts.collect::<Vec<_>>())
         };
+        (0..policies.len()).map(column).collect()
+    }
+
+    /// Ends the text that was appended to the bytes.
+    fn push(&mut self, valid: bool) {
+        self.ends.push(self.bytes.len());
+        self.valid.push(valid);
+    }
+
+    fn join(parts: &[&Texts]) -> Texts {
+        let mut whole = Texts::with_capacity(
+            parts.iter().map(|part| part.ends.len()).sum(),
+            parts.iter().map(|part| part.bytes.len()).sum(),
+        );
         for part in parts {
             let base = whole.bytes.len();
             whole.bytes.extend_from_slice(&part.bytes);
@@ -119,7 +162,7 @@ pub(crate) fn surts<'py>(
     let uris = uris_of(uris)?;
     let surts = py.detach(|| {
         let uris: Vec<Option<&[u8]>> = uris.iter().map(Option::as_deref).collect();
-        Surts::of(&uris, dialect)
+        Texts::surts(&uris, dialect)
     });
     PyList::new(py, (0..uris.len()).map(|at| surts.get(at).map(text)))
 }
@@ -135,30 +178,46 @@ pub(crate) fn surts_of_arrow(
     let strings = Strings::of(uris)?;
     let values = strings.values()?;
     Ok(py.detach(|| {
-        let mut surts = Surts::of(&values, dialect);
-        if std::str::from_utf8(&surts.bytes).is_err() {
-            surts = surts.in_utf8();
-        }
-        let (kind, array) = arrow::texts(surts.bytes, &surts.ends, &surts.valid);
+        let (kind, array) = Texts::surts(&values, dialect).export();
         Chunk::new(arrow::schema(kind, "", Vec::new()), array)
     }))
 }
 
-impl Surts {
-    /// The same with bytes that are not UTF-8 replaced: Arrow's strings are UTF-8.
-    fn in_utf8(&self) -> Surts {
-        let mut whole = Surts {
-            bytes: Vec::new(),
-            ends: Vec::new(),
-            valid: self.valid.clone(),
-        };
-        for at in 0..self.ends.len() {
-            let surt = self.get(at).map(text).unwrap_or_default();
-            whole.bytes.extend_from_slice(surt.as_bytes());
-            whole.ends.push(whole.bytes.len());
+impl Texts {
+    /// Exports an Arrow array. Arrow's strings are UTF-8, so other bytes are replaced.
+    fn export(self) -> (arrow::Type, arrow::ArrowArray) {
+        if std::str::from_utf8(&self.bytes).is_ok() {
+            return arrow::texts(self.bytes, &self.ends, &self.valid);
         }
-        whole
+        let mut whole = Texts::with_capacity(self.ends.len(), self.bytes.len());
+        for at in 0..self.ends.len() {
+            let text = self.get(at).map(text).unwrap_or_default();
+            whole.bytes.extend_from_slice(text.as_bytes());
+            whole.push(self.valid[at]);
+        }
+        arrow::texts(whole.bytes, &whole.ends, &whole.valid)
     }
+}
+
+/// Replaces `out` by the SURT of a URI, or by the URI itself if it is a SURT.
+fn surt_of(
+    uri: &[u8],
+    canonicalizer: &mut Canonicalizer,
+    out: &mut Vec<u8>,
+) -> Result<(), waypost_surt::Error> {
+    out.clear();
+    if is_surt(uri) {
+        out.extend_from_slice(uri);
+        return Ok(());
+    }
+    canonicalizer.canonicalize(uri, out).map(drop)
+}
+
+fn policies_of(names: &[String]) -> PyResult<Vec<Policy>> {
+    let policies = names.iter().map(|name| name.parse());
+    policies
+        .collect::<Result<_, _>>()
+        .map_err(|error: waypost_surt::UnknownPolicy| PyValueError::new_err(error.to_string()))
 }
 
 /// The keys of a URI or SURT under policies, by their names.
@@ -169,26 +228,80 @@ pub(crate) fn keys<'py>(
     policies: Vec<String>,
     dialect: &str,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let policies = policies_of(&policies)?;
     let uri = bytes_of(uri)?;
     let mut surt = Vec::new();
-    if is_surt(&uri) {
-        surt.extend_from_slice(&uri);
-    } else {
-        Canonicalizer::new(self::dialect(dialect)?)
-            .canonicalize(&uri, &mut surt)
-            .map_err(|error| PyValueError::new_err(format!("{error}: {}", text(&uri))))?;
-    }
+    surt_of(
+        &uri,
+        &mut Canonicalizer::new(self::dialect(dialect)?),
+        &mut surt,
+    )
+    .map_err(|error| PyValueError::new_err(format!("{error}: {}", text(&uri))))?;
     let keys = PyDict::new(py);
     let mut key = Vec::new();
-    for name in policies {
-        let policy: Policy = name.parse().map_err(|error: waypost_surt::UnknownPolicy| {
-            PyValueError::new_err(error.to_string())
-        })?;
+    for policy in policies {
         key.clear();
         policy.cut(&Surt::new(&surt), &mut key);
         keys.set_item(policy.to_string(), text(&key))?;
     }
     Ok(keys)
+}
+
+/// The keys of a sequence of URIs or SURTs: a dictionary for each, `None` for those without a SURT.
+#[pyfunction]
+pub(crate) fn keys_of_list<'py>(
+    py: Python<'py>,
+    uris: &Bound<'py, PyAny>,
+    policies: Vec<String>,
+    dialect: &str,
+) -> PyResult<Bound<'py, PyList>> {
+    let (policies, dialect) = (policies_of(&policies)?, self::dialect(dialect)?);
+    let uris = uris_of(uris)?;
+    let columns = py.detach(|| {
+        let uris: Vec<Option<&[u8]>> = uris.iter().map(Option::as_deref).collect();
+        Texts::keys(&uris, &policies, dialect)
+    });
+    let names: Vec<String> = policies.iter().map(ToString::to_string).collect();
+    let list = PyList::empty(py);
+    for at in 0..uris.len() {
+        let keys = PyDict::new(py);
+        for (name, column) in names.iter().zip(&columns) {
+            if let Some(key) = column.get(at) {
+                keys.set_item(name, text(key))?;
+            }
+        }
+        match keys.is_empty() && !names.is_empty() {
+            true => list.append(py.None())?,
+            false => list.append(keys)?,
+        }
+    }
+    Ok(list)
+}
+
+/// The keys of an Arrow array of URIs or SURTs, as an Arrow array of structures.
+#[pyfunction]
+pub(crate) fn keys_of_arrow(
+    py: Python<'_>,
+    uris: &Bound<'_, PyAny>,
+    policies: Vec<String>,
+    dialect: &str,
+) -> PyResult<Chunk> {
+    let (policies, dialect) = (policies_of(&policies)?, self::dialect(dialect)?);
+    let strings = Strings::of(uris)?;
+    let values = strings.values()?;
+    Ok(py.detach(|| {
+        let columns = Texts::keys(&values, &policies, dialect);
+        let valid = columns.first().map(|column| column.valid.clone());
+        let valid = valid.unwrap_or_else(|| vec![true; values.len()]);
+        let (mut schemas, mut arrays) = (Vec::new(), Vec::new());
+        for (policy, column) in policies.iter().zip(columns) {
+            let (kind, array) = column.export();
+            schemas.push(arrow::schema(kind, &policy.to_string(), Vec::new()));
+            arrays.push(array);
+        }
+        let schema = arrow::schema(arrow::Type::Struct, "", schemas);
+        Chunk::new(schema, arrow::structures(&valid, arrays))
+    }))
 }
 
 /// The names of the 23 policies.

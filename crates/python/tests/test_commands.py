@@ -3,6 +3,7 @@
 import json
 import pathlib
 import pickle
+import sys
 
 import pytest
 
@@ -69,3 +70,32 @@ def test_progress_is_reported():
     seen = []
     waypost.check(big, progress=lambda phase, done, total: seen.append((phase, done, total)))
     assert seen and seen[0][0] in ("reading", "sorting")
+
+
+def test_a_bar_shows_each_phase(capsys, monkeypatch):
+    def tell():
+        bar = waypost._commands.Bar()
+        for phase, done, total in [("reading", 0, 10), ("reading", 5, 10), ("writing", 3, None)]:
+            bar(phase, done, total)
+        bar.close()
+        return capsys.readouterr().err
+
+    assert "reading" in tell() and "writing" in tell()
+    # Without tqdm.
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    assert "reading 50%" in tell()
+
+
+def test_segments_are_those_of_the_command(command):
+    index = "segments.cdxj"
+    waypost.segments.tabulate(index, "ours.segments", by=["mime", "tld"])
+    command("segments", "tabulate", index, "-o", "theirs.segments", "--by", "mime,tld")
+    assert contents("ours.segments") == contents("theirs.segments")
+    for name in ["rank", "predict"]:
+        ours = getattr(waypost.segments, name)("ours.segments", top=50)
+        assert ours == json.loads(command("segments", name, "ours.segments", "--top", 50, "--format", "json"))
+    ours = waypost.segments.overlap(index, "small.cdxj", subset="all")
+    assert ours == json.loads(command("segments", "overlap", index, "small.cdxj", "--subset", "all", "--format", "json"))
+    waypost.segments.merge(["ours.segments", "theirs.segments"], "ours.merged")
+    command("segments", "merge", "ours.segments", "theirs.segments", "-o", "theirs.merged")
+    assert contents("ours.merged") == contents("theirs.merged")

@@ -93,6 +93,34 @@ def test_a_range_of_surts_touches_only_its_row_groups():
             assert sum(excluded) >= len(excluded) - 1
 
 
+def test_a_query_for_a_range_does_not_read_the_other_row_groups():
+    waypost.to_parquet("small.cdxj", "table", rows=100)
+    path = pathlib.Path(FILES + "part-00000.zstd.parquet")
+    keys = [row["urlkey"] for row in rows()]
+    low, high = keys[250], keys[260]
+    expected = sorted(key for key in keys if low <= key <= high)
+    metadata = pyarrow.parquet.ParquetFile(path).metadata
+    data = bytearray(path.read_bytes())
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        if group.column(0).statistics.max < low or group.column(0).statistics.min > high:
+            # The pages of this row group cannot be read any more.
+            for column in map(group.column, range(group.num_columns)):
+                pages = [at for at in (column.dictionary_page_offset, column.data_page_offset) if at]
+                data[min(pages) : min(pages) + column.total_compressed_size] = b"\xee" * column.total_compressed_size
+    path.write_bytes(data)
+    with pytest.raises(Exception):
+        pyarrow.parquet.read_table(path, partitioning=None)
+    query = f"select url_surtkey, url, warc_filename from '{path}' where url_surtkey between '{low}' and '{high}'"
+    assert sorted(row[0] for row in duckdb.sql(query).fetchall()) == expected
+    wanted = [("url_surtkey", ">=", low), ("url_surtkey", "<=", high)]
+    table = pyarrow.parquet.read_table(path, partitioning=None, filters=wanted)
+    assert sorted(table["url_surtkey"].to_pylist()) == expected
+    between = polars.col("url_surtkey").is_between(polars.lit(low), polars.lit(high))
+    frame = polars.scan_parquet(path).filter(between).select("url_surtkey", "url").collect()
+    assert sorted(frame["url_surtkey"]) == expected
+
+
 def test_crawls_and_subsets_are_folders_and_large_offsets_need_wide_columns():
     lines = []
     for number in range(30):

@@ -4,6 +4,7 @@ import datetime
 import gzip
 import json
 import pathlib
+import shutil
 
 import duckdb
 import polars
@@ -54,6 +55,7 @@ def test_pandas_polars_and_duckdb_read_the_same_stream():
     expected = sum(row.get("status") == "200" for row in rows())
     assert len(captures.to_pandas()) == expected
     assert polars.DataFrame(captures).height == expected
+    assert duckdb.sql("select count(*) from captures").fetchall() == [(expected,)]
     reader = captures.reader()
     assert duckdb.sql("select count(*) from reader").fetchall() == [(expected,)]
     assert captures.report["selected"] == expected
@@ -76,7 +78,14 @@ def test_warc_and_wacz_files_are_indexes_too(command):
         table = waypost.read(path).to_pyarrow()
         assert table.num_rows > 0 and table["url"].null_count == 0
     command("index", "warc", "crawl.warc.gz", "-o", "crawl.cdxj")
-    assert waypost.read("crawl.cdxj").to_pyarrow() == waypost.read("crawl.warc.gz").to_pyarrow()
+    expected = waypost.read("crawl.cdxj").to_pyarrow()
+    assert waypost.read("crawl.warc.gz").to_pyarrow() == expected
+    folder = pathlib.Path("warcs")
+    folder.mkdir()
+    shutil.copy("crawl.warc.gz", folder)
+    assert waypost.read(folder).to_pyarrow() == expected
+    where = {"status": 200}
+    assert waypost.read("crawl.warc.gz", ["url"], where).to_pyarrow() == waypost.read("crawl.cdxj", ["url"], where).to_pyarrow()
 
 
 def test_bad_lines_are_counted_or_an_error_and_a_reader_may_stop():
@@ -86,8 +95,14 @@ def test_bad_lines_are_counted_or_an_error_and_a_reader_may_stop():
     assert captures.report is None
     captures.to_pyarrow()
     assert captures.report["bad_lines"] == 1 and "bad.cdxj: line" in captures.report["examples"][0]
+    strict = waypost.read("bad.cdxj", ["url"], strict=True)
+    line = 300 * text.count(b"\n") + 1
+    for use in [strict.to_pyarrow, strict.to_pandas, strict.to_polars, lambda: list(strict)]:
+        with pytest.raises(waypost.WaypostError) as raised:
+            use()
+        assert (raised.value.file, raised.value.line) == ("bad.cdxj", line)
     with pytest.raises(Exception, match="bad.cdxj"):
-        waypost.read("bad.cdxj", ["url"], strict=True).to_pyarrow()
+        strict.reader().read_all()
     next(iter(waypost.read("bad.cdxj", ["url"])))
     with pytest.raises(waypost.WaypostError, match="missing"):
         waypost.read("missing.cdx")

@@ -3,6 +3,7 @@
 import gzip
 import json
 import pathlib
+import shutil
 
 import pytest
 
@@ -58,6 +59,9 @@ def test_a_web_server(files, folder):
         waypost.build_map(f"{base}/zipnum/cluster.idx", "remote.ukvs")
         waypost.build_map(files / "zipnum/cluster.idx", "local.ukvs")
         assert contents("remote.ukvs") == contents("local.ukvs")
+        shutil.copy(EXAMPLES / "crawl.warc.gz", files)
+        ours = waypost.read(f"{base}/crawl.warc.gz", ["url", "offset"]).to_pyarrow()
+        assert ours.num_rows > 0 and ours == waypost.read("crawl.warc.gz", ["url", "offset"]).to_pyarrow()
         # A range is read by itself: its bytes and the start of the file, which tells the layout.
         (files / "large.cdxj").write_bytes(20 * (files / "a.cdxj").read_bytes())
         words = ["worker", "plan", "--size", "1M", f"{base}/large.cdxj", "--", "index", "check"]

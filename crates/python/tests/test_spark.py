@@ -20,6 +20,7 @@ import venv
 import pytest
 
 import waypost
+import waypost._sort
 import waypost.spark
 from conftest import EXAMPLES, contents
 from stores import KEYS, Web, hdfs, s3, serving
@@ -128,6 +129,51 @@ def test_statistics_and_tables_of_segments_have_the_same_bytes(spark, inputs, co
 
 
 @full
+def test_results_are_combined_by_executors(spark, folder, command, monkeypatch):
+    merged = []
+    call = waypost._commands.call
+
+    def spy(words, progress=None):
+        if words[:2] == ["worker", "merge"]:
+            merged.append(pathlib.Path(words[2]).read_bytes().splitlines())
+        return call(words, progress)
+
+    monkeypatch.setattr(waypost._commands, "call", spy)
+    monkeypatch.setattr(waypost.spark, "FAN_IN", 8)
+    crawl = folder / "crawl.cdxj"
+    crawl.write_bytes(20 * (EXAMPLES / "segments.cdxj").read_bytes())
+    # Two rounds: 40 ranges become 5, and then one for each file.
+    inputs, size = [crawl, EXAMPLES / "segments.cdxj"], str(crawl.stat().st_size // 40 + 1)
+    waypost.spark.tabulate_segments(spark, inputs, "ours.segments", size=size, by="mime")
+    command("segments", "tabulate", *inputs, "-o", "theirs.segments", "--by", "mime")
+    assert contents("ours.segments") == contents("theirs.segments")
+    assert len(merged.pop()) == 2
+    # Results that do not become smaller are not combined.
+    path = larger(folder, 20)
+    waypost.spark.build_map(spark, path, "ours.ukvs", size=str(path.stat().st_size // 40 + 1))
+    command("map", "build", path, "-o", "theirs.ukvs")
+    assert contents("ours.ukvs") == contents("theirs.ukvs")
+    assert len(merged.pop()) == 40
+
+
+@full
+def test_many_inputs_are_divided_by_executors(spark, folder, command):
+    lines = (EXAMPLES / "small.cdxj").read_bytes().splitlines(keepends=True)
+    names = []
+    for number in range(20):
+        path = folder / f"{number:02}.cdxj.gz"
+        path.write_bytes(gzip.compress(b"".join(lines[number::20])))
+        names.append(path)
+    waypost.spark.profile(spark, names, "ours", size="2K", id="x", sources=True)
+    command("profile", *names, "-o", "theirs", "--id", "x", "--sources")
+    assert contents("ours") == contents("theirs")
+    with pytest.raises(waypost.WaypostError) as raised:
+        waypost.spark.profile(spark, [*names, folder / "missing.cdxj"], "none", id="x")
+    assert raised.value.file == str(folder / "missing.cdxj") and raised.value.hint
+    assert not (folder / "none").exists()
+
+
+@full
 def test_spark_sql_reads_the_parquet(spark, folder):
     waypost.to_parquet("small.cdxj", "table", rows=100)
     frame = spark.read.parquet(str(folder / "table"))
@@ -149,8 +195,9 @@ def test_errors_of_tasks_are_shown_and_nothing_is_written(spark, inputs, folder)
     lines = (inputs / "a.cdxj").read_text().splitlines()
     lines[90] = "not a capture"
     (inputs / "a.cdxj").write_text("\n".join(lines))
-    with pytest.raises(Exception, match="a.cdxj"):
+    with pytest.raises(waypost.WaypostError, match="a.cdxj") as raised:
         waypost.spark.build_map(spark, inputs, "ours.ukvs", size="16K", strict=True)
+    assert (raised.value.file, raised.value.line) == (str(inputs / "a.cdxj"), 91)
     with pytest.raises(waypost.WaypostError, match="missing"):
         waypost.spark.build_map(spark, "missing", "ours.ukvs")
     (folder / "taken").mkdir()
@@ -198,9 +245,24 @@ def kill_a_worker(spark, stop, killed):
         time.sleep(0.01)
 
 
+@pytest.fixture
+def split_points(monkeypatch):
+    """The split points of each sort, by the driver; every task gets its own from there."""
+    chosen = []
+    choose = waypost._sort.split_points
+
+    def spy(sampled, partitions):
+        chosen.append(choose(sampled, partitions))
+        return chosen[-1]
+
+    monkeypatch.setattr(waypost._sort, "split_points", spy)
+    return chosen
+
+
 @full
-def test_a_killed_task_changes_nothing(spark, folder, command):
+def test_a_killed_task_changes_nothing(spark, folder, command, split_points):
     path = larger(folder, 400)
+    waypost.spark.sort_index(spark, path, "quiet.zipnum", shards=20)
     stop, killed = threading.Event(), []
     killer = threading.Thread(target=kill_a_worker, args=(spark, stop, killed))
     killer.start()
@@ -214,7 +276,8 @@ def test_a_killed_task_changes_nothing(spark, folder, command):
     command("map", "build", path, "-o", "theirs.ukvs")
     assert contents("ours.ukvs") == contents("theirs.ukvs")
     command("index", "sort", path, "--zipnum", "theirs.zipnum", "--shards", 20)
-    assert contents("ours.zipnum") == contents("theirs.zipnum")
+    assert contents("ours.zipnum") == contents("quiet.zipnum") == contents("theirs.zipnum")
+    assert len(split_points) == 2 and split_points[0] == split_points[1] and len(split_points[0]) > 2
 
 
 @full

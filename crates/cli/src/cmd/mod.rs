@@ -32,7 +32,7 @@ mod timemap;
 mod worker;
 
 pub(crate) use serve::seconds;
-pub(crate) use worker::read as read_range;
+pub(crate) use worker::{combine as combine_ranges, read as read_range};
 
 /// Summarises the indexes of web archives, to tell which archives may have a page without asking all
 /// of them.

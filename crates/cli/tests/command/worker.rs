@@ -193,6 +193,108 @@ fn segments_are_tabulated_in_ranges() {
     assert_eq!(fs::read(&output).unwrap(), expected);
 }
 
+/// The number of the range that a line is the result of.
+fn number(line: &str) -> usize {
+    let (_, rest) = line.split_once("\"number\":").unwrap();
+    rest.split(',').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn combined_results_merge_to_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let inputs = inputs(folder.path());
+    let output = folder.path().join("out");
+    let commands: [&[&str]; 4] = [
+        &["map", "build", "-o", text(&output)],
+        &["filter", "build", "-o", text(&output)],
+        &["stats", "--approximate", "--format", "json"],
+        &["index", "check", "--format", "json"],
+    ];
+    for command in commands {
+        let whole = [command, &[text(&inputs[0]), text(&inputs[1])]].concat();
+        let whole = run(&whole, b"");
+        let expected = fs::read(&output).ok();
+        let _ = fs::remove_file(&output);
+        let mut lines = partials(&inputs, "20K", command);
+        lines.sort_by_key(|line| number(line));
+        // Each file, in one line, or in several.
+        for size in ["1G", "30K"] {
+            let combined = (lines.join("\n") + "\n").into_bytes();
+            let combined = run(&["worker", "combine", "--size", size], &combined);
+            assert_eq!(combined.code, 0, "{}", combined.stderr);
+            let mut combined: Vec<String> = combined.stdout.lines().map(str::to_owned).collect();
+            assert!(
+                combined.len() < lines.len() / 2,
+                "{command:?} {}",
+                combined.len()
+            );
+            // Results of some ranges are there again.
+            combined.insert(1, lines[3].clone());
+            combined.push(lines[0].clone());
+            let merged = merge(&combined);
+            assert_eq!(merged.code, whole.code, "{command:?} {}", merged.stderr);
+            assert_eq!(merged.stdout, whole.stdout, "{command:?}");
+            assert_eq!(fs::read(&output).ok(), expected, "{command:?}");
+            let _ = fs::remove_file(&output);
+        }
+    }
+}
+
+#[test]
+fn what_is_not_consecutive_stays_as_it_is_and_gaps_are_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let inputs = inputs(folder.path());
+    let output = folder.path().join("map");
+    let mut lines = partials(&inputs, "20K", &["map", "build", "-o", text(&output)]);
+    lines.sort_by_key(|line| number(line));
+    lines.dedup();
+    let even: Vec<String> = lines.iter().step_by(2).cloned().collect();
+    let combined = run(&["worker", "combine"], (even.join("\n") + "\n").as_bytes());
+    assert_eq!(combined.stdout, even.join("\n") + "\n");
+    // Ranges 1 and 2 are combined, 3 is missing.
+    let some = format!("{}\n{}\n", lines[1], lines[2]);
+    let combined = run(&["worker", "combine"], some.as_bytes());
+    let mut gap = lines.clone();
+    gap.splice(1..4, [combined.stdout.trim_end().to_owned()]);
+    let merged = merge(&gap);
+    assert_eq!(merged.code, 2);
+    assert!(merged.stderr.contains("is line 4 of"), "{}", merged.stderr);
+    // Ranges 2 and 3 as well, but not 1 or 3 alone.
+    let some = format!("{}\n{}\n", lines[2], lines[3]);
+    let combined = run(&["worker", "combine"], some.as_bytes());
+    gap.insert(2, combined.stdout.trim_end().to_owned());
+    let merged = merge(&gap);
+    assert_eq!(merged.code, 2);
+    assert!(merged.stderr.contains("overlap"), "{}", merged.stderr);
+    assert!(!output.exists());
+    let wrong = run(&["worker", "combine"], b"no result\n");
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("-: line 1"), "{}", wrong.stderr);
+}
+
+#[test]
+fn a_bad_line_has_its_number_in_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let inputs = inputs(folder.path());
+    let whole = run(&["index", "check", "--strict", text(&inputs[0])], b"");
+    let plan = ["worker", "plan", "--size", "7K", text(&inputs[0])];
+    let plan = run(
+        &[&plan[..], &["--", "index", "check", "--strict"]].concat(),
+        b"",
+    );
+    let worked = run(&["worker"], plan.stdout.as_bytes());
+    assert_eq!((whole.code, worked.code), (2, 2));
+    let place = whole.stderr.lines().next().unwrap();
+    let place = place.split("line ").nth(1).unwrap();
+    let place = place.split([' ', ':']).next().unwrap();
+    assert!(
+        worked.stderr.contains(&format!("line {place}")),
+        "{}\n{}",
+        whole.stderr,
+        worked.stderr
+    );
+}
+
 #[test]
 fn a_missing_or_incomplete_partial_is_an_error_and_nothing_is_written() {
     let folder = tempfile::tempdir().unwrap();

@@ -34,6 +34,7 @@ Errors have a file, a line and a hint where there is one:
 missing.cdx - check the path
 """
 
+from . import segments, spark
 from ._arrays import keys, surt
 from ._captures import Captures, read
 from ._commands import (
@@ -73,7 +74,9 @@ __all__ = [
     "open",
     "profile",
     "read",
+    "segments",
     "sort_index",
+    "spark",
     "stats",
     "surt",
     "tabulate_segments",

@@ -1,6 +1,9 @@
 from os import PathLike
 from typing import Any, Callable, Iterable, Iterator, NamedTuple, Optional, TypeVar, Union, overload
 
+from . import segments as segments
+from . import spark as spark
+
 Path = Union[str, "PathLike[str]"]
 Paths = Union[Path, Iterable[Path]]
 Uri = Union[str, bytes]
@@ -54,15 +57,17 @@ class Captures:
     def __arrow_c_stream__(self, requested_schema: object = ...) -> object: ...
 
 @overload
-def surt(uri: Uri, dialect: str = ...) -> str: ...
+def surt(uri: Uri, dialect: str = ...) -> str: ...  # type: ignore[overload-overlap]
 @overload
 def surt(uri: Column, dialect: str = ...) -> Column: ...
 @overload
 def keys(uri: Uri, policies: Union[str, Iterable[str], None] = ..., dialect: str = ...) -> dict[str, str]: ...
 @overload
 def keys(
-    uri: Iterable[Optional[Uri]], policies: Union[str, Iterable[str], None] = ..., dialect: str = ...
+    uri: Union[list[Any], tuple[Any, ...]], policies: Union[str, Iterable[str], None] = ..., dialect: str = ...
 ) -> list[Optional[dict[str, str]]]: ...
+@overload
+def keys(uri: Any, policies: Union[str, Iterable[str], None] = ..., dialect: str = ...) -> Any: ...
 def open(path: Path, key_file: Optional[Path] = ...) -> Summary: ...
 def read(
     paths: Paths,

@@ -44,18 +44,25 @@ def keys(uri, policies=None, dialect="ia"):
     >>> keys("uk,co,bbc,news)/images/logo.png?width=80", ["HxP1", "DQry"])
     {'HxP1': 'uk,co,bbc,news)/images', 'DQry': 'uk,co,bbc)/1/2/1'}
 
-    Many URIs give a list of dictionaries, with ``None`` for a URI without a SURT:
+    Many URIs give a list of dictionaries, with ``None`` for a URI without a SURT; a ``pyarrow`` array
+    gives an array of structures, a Polars ``Series`` one of structures, and a pandas ``Series`` a
+    ``DataFrame``:
 
     >>> keys(["http://a.example/", "http://a.example:99999/"], ["H1P0"])
     [{'H1P0': 'example)/'}, None]
+    >>> import pandas
+    >>> keys(pandas.Series(["http://a.example/b"]), ["H1P0", "HxP1"])
+            H1P0          HxP1
+    0  example)/  example,a)/b
     """
     names = [policies] if isinstance(policies, str) else list(policies or _waypost.policies())
     if isinstance(uri, (str, bytes)):
         return _waypost.keys(uri, names, dialect)
-    if hasattr(uri, "to_pylist"):
-        uri = uri.to_pylist()
-    surts = _waypost.surts(list(uri), dialect)
-    return [None if one is None else _waypost.keys(one, names, dialect) for one in surts]
+    return column(
+        uri,
+        lambda values: _waypost.keys_of_list(values, names, dialect),
+        lambda values: _waypost.keys_of_arrow(values, names, dialect),
+    )
 
 
 def column(values, of_list, of_arrow):
@@ -66,7 +73,11 @@ def column(values, of_list, of_arrow):
         import pyarrow
 
         array = pyarrow.array(values, type=pyarrow.large_string(), from_pandas=True)
-        result = pyarrow.array(of_arrow(array)).to_pandas().to_numpy(dtype=object, copy=True)
+        result = pyarrow.array(of_arrow(array))
+        if pyarrow.types.is_struct(result.type):
+            names = [field.name for field in result.type]
+            return pyarrow.table(result.flatten(), names).to_pandas().set_axis(values.index)
+        result = result.to_pandas().to_numpy(dtype=object, copy=True)
         return pandas.Series(result, index=values.index, name=values.name, dtype="str")
     if hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__"):
         result = of_arrow(values)

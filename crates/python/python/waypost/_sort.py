@@ -9,36 +9,59 @@ import tempfile
 
 from . import _commands
 
-#: Samples per file: with 1,000, partitions differ by a few per cent.
+#: Samples per partition: with 1,000, partitions differ by a few per cent.
 SAMPLES = 1000
+#: The most bytes of a line that a sample has: the driver has all samples in memory.
+LONGEST = 200
 
 
-def sort(folder, number, path):
-    """Sort a file. Returns the sorted file and some of its lines."""
-    run = os.path.join(folder, f"run-{number:06}")
+def run_of(folder, number):
+    """The sorted lines of the input file with this number."""
+    return os.path.join(folder, f"run-{number:06}")
+
+
+def samples_per_file(files, partitions):
+    """How many lines of each file to sample.
+
+    >>> samples_per_file(2, 8), samples_per_file(100_000, 800)
+    (4000, 16)
+    """
+    return max(16, SAMPLES * partitions // files)
+
+
+def sort(folder, number, path, samples):
+    """Sort a file. Returns its size, and the start of some of its lines."""
+    run = run_of(folder, number)
     with _private(folder) as own:
         _command("index", "sort", "-o", os.path.join(own, "sorted"), "--", path)
         os.rename(os.path.join(own, "sorted"), run)
-    samples = []
+    found = []
     with open(run, "rb") as file:
         size = os.path.getsize(run)
-        for step in range(SAMPLES):
-            start = size * step // SAMPLES
-            line = _line_at(file, start)
+        for step in range(samples):
+            line = _line_at(file, size * step // samples)
             if line is None:
                 break
-            samples.append(line)
-    return run, samples
+            found.append(line[:LONGEST])
+    return size, found
 
 
-def split_points(samples, partitions):
-    """Lines at which to split all files into partitions of about the same size."""
-    samples.sort()
-    splits = []
-    for number in range(1, partitions):
-        at = len(samples) * number // partitions
-        if at < len(samples) and (not splits or samples[at] > splits[-1]):
-            splits.append(samples[at])
+def split_points(sampled, partitions):
+    """Lines at which to split all files into partitions of about the same size.
+
+    >>> split_points([(300, [b"a", b"c", b"e"]), (100, [b"f"])], 2)
+    [b'e']
+    """
+    # A sample of a large file stands for more bytes than one of a small file.
+    weighted = sorted((sample, size / len(samples)) for size, samples in sampled for sample in samples)
+    total = sum(weight for _, weight in weighted)
+    splits, before, partition = [], 0, 0
+    for sample, weight in weighted:
+        number = int(before * partitions / total)
+        if number > partition and (not splits or sample > splits[-1]):
+            splits.append(sample)
+            partition = number
+        before += weight
     return splits
 
 
@@ -47,10 +70,10 @@ def merge(folder, number, runs, low, high, unique):
     part = os.path.join(folder, f"part-{number:06}")
     with _private(folder) as own:
         sections = []
-        for run in runs:
-            with open(run, "rb") as file:
+        for run in range(runs):
+            with open(run_of(folder, run), "rb") as file:
                 start = _offset(file, low) if low else 0
-                end = os.path.getsize(run) if high is None else _offset(file, high)
+                end = os.fstat(file.fileno()).st_size if high is None else _offset(file, high)
                 if start < end:
                     sections.append(os.path.join(own, f"{len(sections)}.cdxj"))
                     _copy(file, start, end, sections[-1])

@@ -21,7 +21,8 @@ use crate::printer::Printer;
 /// Merge partial results and run the command to its end
 ///
 /// Prints and writes what the command would have printed and written without workers. The lines may
-/// be in any order. A range that was read more than once counts once.
+/// be in any order. A range that was read more than once counts once, also if it was combined with
+/// others.
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost worker plan small.cdxj --size 64K -- profile -o profiles > ranges\n\
@@ -45,6 +46,7 @@ impl Merge {
         let command = &tasks[0].command;
         let mut ranges = Vec::new();
         let mut paths: Vec<&Path> = Vec::new();
+        let numbers: Vec<usize> = tasks.iter().map(|task| task.number).collect();
         for task in &tasks {
             if task.source == paths.len() {
                 paths.push(&task.range.path);
@@ -53,7 +55,7 @@ impl Merge {
         }
         let (mut cli, matches) = parse(command, paths)?;
         overwrite::check(&matches)?;
-        let fetch = move |number| partials.fetch(number);
+        let fetch = move |number: usize| partials.fetch(numbers[number]);
         divided(&mut cli, command)?.merge(Pieces::new(&ranges, fetch));
         cli.run(out)
     }
@@ -63,8 +65,9 @@ impl Merge {
 #[derive(Default)]
 struct Partials {
     files: Vec<(String, File)>,
-    /// The range of each number and where its partial is.
-    found: Vec<Option<(Task, Place)>>,
+    /// By the number of the range that a result starts with: its task and where it is. Results that
+    /// start with the same range differ in how many they combine.
+    found: Vec<Vec<(Task, Place)>>,
 }
 
 #[derive(Clone, Copy)]
@@ -121,57 +124,78 @@ impl Partials {
         let task: Task = serde_json::from_slice(head.strip_suffix(b"\t").unwrap_or(head))
             .context("this is not a partial result")
             .hint("name files that `waypost worker` has written")?;
-        if task.number >= task.ranges || task.ranges > 1 << 32 {
+        let end = task.number.checked_add(task.combined);
+        if end.is_none_or(|end| end > task.ranges) || task.combined == 0 || task.ranges > 1 << 32 {
             anyhow::bail!("range {} of {}", task.number, task.ranges);
         }
         if self.found.is_empty() {
-            self.found.resize_with(task.ranges, || None);
+            self.found.resize_with(task.ranges, Vec::new);
         }
         let known = self.found.iter().flatten().next();
         if known.is_some_and(|(known, _)| known.command != task.command)
             || self.found.len() != task.ranges
         {
-            return Err(anyhow::anyhow!("these are results of different plans"))
-                .hint("merge the results of one plan");
+            return different_plans();
         }
-        match &mut self.found[task.number] {
-            Some((known, _)) if *known != task => {
-                return Err(anyhow::anyhow!("these are results of different plans"))
-                    .hint("merge the results of one plan");
-            }
+        let same = &mut self.found[task.number];
+        match same
+            .iter()
+            .find(|(known, _)| known.combined == task.combined)
+        {
+            Some((known, _)) if *known != task => return different_plans(),
             Some(_) => {}
-            none => *none = Some((task, place)),
+            None => same.push((task, place)),
         }
         Ok(())
     }
 
-    /// All ranges, in order.
-    fn complete(&self) -> anyhow::Result<Vec<Task>> {
-        let missing: Vec<usize> = (0..self.found.len())
-            .filter(|&number| self.found[number].is_none())
-            .collect();
-        if let Some(first) = missing.first() {
+    /// Results that have every range once, in order.
+    fn complete(&mut self) -> anyhow::Result<Vec<Task>> {
+        let ranges = self.found.len();
+        if ranges == 0 {
+            anyhow::bail!("no partial results");
+        }
+        // Whether the ranges from a number to the last can be composed of results.
+        let mut composed = vec![false; ranges + 1];
+        composed[ranges] = true;
+        let mut covered = vec![false; ranges];
+        for number in (0..ranges).rev() {
+            let here = &mut self.found[number];
+            for (task, _) in here.iter() {
+                covered[number..number + task.combined].fill(true);
+            }
+            here.retain(|(task, _)| composed[number + task.combined]);
+            here.sort_by_key(|(task, _)| std::cmp::Reverse(task.combined));
+            composed[number] = !here.is_empty();
+        }
+        let missing = covered.iter().filter(|covered| !**covered).count();
+        if let Some(first) = covered.iter().position(|covered| !covered) {
             return Err(anyhow::anyhow!(
                 "the results of {} are missing, the first is line {} of the plan",
-                plural::of(missing.len() as u64, "range"),
-                count(*first as u64 + 1)
+                plural::of(missing as u64, "range"),
+                count(first as u64 + 1)
             ))
             .hint("run `waypost worker` again on the ranges that failed");
         }
-        if self.found.is_empty() {
-            anyhow::bail!("no partial results");
+        let mut tasks = Vec::new();
+        let mut number = 0;
+        while number < ranges {
+            let Some((task, _)) = self.found[number].first() else {
+                return Err(anyhow::anyhow!(
+                    "results of combined ranges overlap at line {} of the plan",
+                    count(number as u64 + 1)
+                ))
+                .hint("merge the results of the ranges themselves");
+            };
+            tasks.push(task.clone());
+            number += task.combined;
         }
-        Ok(self
-            .found
-            .iter()
-            .flatten()
-            .map(|(task, _)| task.clone())
-            .collect())
+        Ok(tasks)
     }
 
-    /// Reads the partial of a range.
+    /// Reads the first result that starts with a range.
     fn fetch(&self, number: usize) -> waypost_io::Result<Vec<u8>> {
-        let Some((task, place)) = &self.found[number] else {
+        let Some((task, place)) = self.found[number].first() else {
             return Err(Error::new(ErrorKind::EndsEarly));
         };
         let (name, file) = &self.files[place.file];
@@ -187,6 +211,11 @@ impl Partials {
             .in_file(name)
         })
     }
+}
+
+fn different_plans() -> anyhow::Result<()> {
+    Err(anyhow::anyhow!("these are results of different plans"))
+        .hint("merge the results of one plan")
 }
 
 /// Opens a file to read it at any offset. Standard input and pipes are copied to a temporary file.

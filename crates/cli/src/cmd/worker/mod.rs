@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! plan: ranges, as lines ─► any number of workers: partials, as lines ─► merge: runs the command
+//!                                                    └─ combine: fewer lines ─┘
 //! ```
 //!
 //! A line contains everything that a worker needs: the command and the range. The lines may be
@@ -17,10 +18,12 @@ use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::printer::Printer;
 
+mod combine;
 mod merge;
 mod plan;
 mod task;
 
+pub(crate) use combine::combine;
 pub(crate) use task::{Divide, Task};
 
 /// Read ranges of indexes on standard input and write partial results, for clusters
@@ -45,6 +48,7 @@ pub(crate) struct Worker {
 #[derive(Subcommand)]
 enum Command {
     Plan(plan::Plan),
+    Combine(combine::Combine),
     Merge(merge::Merge),
 }
 
@@ -52,6 +56,7 @@ impl Worker {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         match self.command {
             Some(Command::Plan(command)) => command.run(out),
+            Some(Command::Combine(command)) => command.run(out),
             Some(Command::Merge(command)) => command.run(out),
             None => work(out),
         }
@@ -75,8 +80,13 @@ pub(crate) fn read(line: &str) -> anyhow::Result<String> {
     let task: Task = serde_json::from_str(line)
         .context("this is not a range")
         .hint("make ranges with `waypost worker plan`")?;
+    perform(&task)
+}
+
+/// Reads or combines the range of a task. Returns the line of its result.
+fn perform(task: &Task) -> anyhow::Result<String> {
     let (mut cli, _) = task.parse()?;
-    let partial = task.divided(&mut cli)?.read(&task)?;
-    let task = serde_json::to_string(&task)?;
+    let partial = task.divided(&mut cli)?.read(task)?;
+    let task = serde_json::to_string(task)?;
     Ok(format!("{task}\t{}", BASE64_STANDARD.encode(partial)))
 }

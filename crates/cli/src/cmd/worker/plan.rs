@@ -61,10 +61,12 @@ impl Plan {
                 tasks.push(Task {
                     number: tasks.len(),
                     ranges: 0,
+                    combined: 1,
                     source: number,
                     list,
                     range,
                     command: self.command.clone(),
+                    partials: Vec::new(),
                 });
             }
         }

@@ -26,12 +26,15 @@ pub(crate) trait Divide {
     fn read(&self, task: &Task) -> anyhow::Result<Vec<u8>>;
 }
 
-/// One line of a plan.
+/// One line of a plan, or the first part of a line of results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Task {
     /// The number of the range, from 0, and how many there are.
     pub(super) number: usize,
     pub(super) ranges: usize,
+    /// How many ranges of the plan this one is: more than one if results were combined.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub(super) combined: usize,
     /// The number of the source.
     pub(crate) source: usize,
     /// Whether the source is a list of URIs.
@@ -40,6 +43,21 @@ pub(crate) struct Task {
     pub(super) range: Range,
     /// The arguments of the command, without inputs.
     pub(super) command: Vec<String>,
+    /// The results to combine, instead of reading the range.
+    #[serde(skip)]
+    pub(super) partials: Vec<Vec<u8>>,
+}
+
+fn one() -> usize {
+    1
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_one(count: &usize) -> bool {
+    *count == 1
 }
 
 impl Task {
@@ -53,7 +71,7 @@ impl Task {
         divided(cli, &self.command)
     }
 
-    /// Reads the range for a job.
+    /// Reads the range for a job, or combines the results of its parts.
     pub(crate) fn read<J: Job>(
         &self,
         job: &J,
@@ -67,7 +85,25 @@ impl Task {
         if bad_lines.strict {
             ranges = ranges.strict();
         }
-        Ok(ranges.to_bytes(&ranges.read(&self.range)?)?)
+        let mut partials = self.partials.iter().map(|bytes| ranges.from_bytes(bytes));
+        let mut whole = match partials.next() {
+            Some(first) => first?,
+            None => match ranges.read(&self.range) {
+                // A range does not know the number of its first line.
+                Err(error) if self.range.start > 0 && error.place().line.is_some() => {
+                    let range = Range {
+                        start: 0,
+                        ..self.range.clone()
+                    };
+                    return Err(ranges.read(&range).err().unwrap_or(error).into());
+                }
+                read => read?,
+            },
+        };
+        for partial in partials {
+            whole = ranges.merge(whole, partial?)?;
+        }
+        Ok(ranges.to_bytes(&whole)?)
     }
 }
 

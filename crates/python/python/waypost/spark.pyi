@@ -1,0 +1,23 @@
+from typing import Any, Optional, Union
+
+from . import Path, Paths, Result
+
+Size = Union[int, str]
+
+def profile(spark: Any, inputs: Paths, output: Path, *, size: Size = ..., **options: Any) -> Result: ...
+def build_map(spark: Any, inputs: Paths, output: Path, *, size: Size = ..., **options: Any) -> Result: ...
+def build_filter(spark: Any, inputs: Paths, output: Path, *, size: Size = ..., **options: Any) -> Result: ...
+def check(spark: Any, inputs: Paths, *, size: Size = ..., **options: Any) -> Result: ...
+def stats(spark: Any, inputs: Paths, *, size: Size = ..., **options: Any) -> Result: ...
+def tabulate_segments(spark: Any, inputs: Paths, output: Path, *, size: Size = ..., **options: Any) -> Result: ...
+def sort_index(
+    spark: Any,
+    inputs: Paths,
+    output: Path,
+    *,
+    shards: int = ...,
+    lines: int = ...,
+    level: int = ...,
+    unique: bool = ...,
+    partitions: Optional[int] = ...,
+) -> Result: ...
