@@ -12,6 +12,7 @@ package is shipped with the job, so executors need nothing but Python. The resul
 those of the commands without Spark: tasks that fail, run twice or are killed change nothing.
 """
 
+import atexit
 import json
 import os
 import shutil
@@ -234,6 +235,7 @@ def _ship(context):
     if shipped is None:
         # Shared libraries cannot be imported from a zip file; an archive is unpacked.
         folder = tempfile.mkdtemp(prefix="waypost-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
         path = os.path.join(folder, f"{name}.zip")
         with zipfile.ZipFile(path, "w") as archive:
             for file in sorted(os.listdir(home)):
