@@ -1,7 +1,10 @@
 //! Binary search for a line in sorted bytes.
 
+use std::ops::Range;
+
 use memchr::{memchr, memrchr};
 
+use waypost_io::mapped::prefetch;
 use waypost_io::{Error, Result};
 
 /// The offset of the first line in `lines` that is not smaller than `target`. `key` extracts the part
@@ -14,10 +17,55 @@ pub(crate) fn lower_bound(
     target: &[u8],
     key: impl Fn(&[u8]) -> &[u8],
 ) -> Result<usize> {
-    let (mut low, mut high) = (0, lines.len());
+    bound_within(lines, 0..lines.len(), Bounds::default(), target, key)
+}
+
+/// The same for a bound that is probably near the start, as the end of a range is near its first line:
+/// looks ahead in steps of twice the size until it is behind the bound.
+///
+/// # Errors
+/// If the lines that are read are not sorted.
+pub(crate) fn lower_bound_near(
+    lines: &[u8],
+    target: &[u8],
+    key: impl Fn(&[u8]) -> &[u8],
+) -> Result<usize> {
     let mut bounds = Bounds::default();
+    let (mut low, mut at) = (0, NEAR);
+    while at < lines.len() {
+        let (start, end) = line_around(lines, at);
+        let found = key(&lines[start..end]);
+        let smaller = bounds.is_smaller(found, target);
+        if !smaller.map_err(|error| error.at_byte(start as u64))? {
+            return bound_within(lines, low..start, bounds, target, key);
+        }
+        low = (end + 1).min(lines.len());
+        at = low.saturating_add(at);
+    }
+    bound_within(lines, low..lines.len(), bounds, target, key)
+}
+
+/// The size of the first step.
+const NEAR: usize = 2 << 10;
+
+fn bound_within<'a>(
+    lines: &'a [u8],
+    Range {
+        start: mut low,
+        end: mut high,
+    }: Range<usize>,
+    mut bounds: Bounds<'a>,
+    target: &[u8],
+    key: impl Fn(&[u8]) -> &[u8],
+) -> Result<usize> {
     while low < high {
         let middle = low + (high - low) / 2;
+        if high - low > FAR {
+            // In a large file, waiting for memory takes most of the time. The next read is in the
+            // middle of one half or of the other.
+            prefetch_line(lines, low + (middle - low) / 2);
+            prefetch_line(lines, middle + (high - middle) / 2);
+        }
         let (start, end) = line_around(lines, middle);
         let found = key(&lines[start..end]);
         if bounds
@@ -30,6 +78,16 @@ pub(crate) fn lower_bound(
         }
     }
     Ok(low)
+}
+
+/// Reads that are closer together than this are not prefetched.
+const FAR: usize = 4 << 10;
+
+/// Prefetches the start of the line that contains a byte near `at`, if it is of usual length.
+fn prefetch_line(lines: &[u8], at: usize) {
+    for back in 0..3 {
+        prefetch(lines, at.saturating_sub(back * 64));
+    }
 }
 
 /// What a binary search has met: the largest key below the target, and the smallest one above it.
@@ -95,6 +153,18 @@ mod tests {
             }
             let found = lower_bound(text.as_bytes(), target.as_bytes(), |line| line).unwrap();
             prop_assert_eq!(found, expected);
+        }
+
+        #[test]
+        fn a_near_bound_is_the_same(
+            mut lines in prop::collection::vec("[ab]{0,2}[c]{0,700}", 0..60),
+            target in "[ab]{0,2}[c]{0,700}",
+        ) {
+            lines.sort();
+            let text = lines.join("\n");
+            let far = lower_bound(text.as_bytes(), target.as_bytes(), |line| line).unwrap();
+            let near = lower_bound_near(text.as_bytes(), target.as_bytes(), |line| line).unwrap();
+            prop_assert_eq!(near, far);
         }
     }
 

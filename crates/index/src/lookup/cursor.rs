@@ -6,10 +6,10 @@ use std::sync::Arc;
 use memchr::{memchr, memrchr};
 use waypost_io::{Error, Result};
 
-use super::cache::Cached;
+use super::cache::{BlockLines, Cached};
 use super::index::{Index, Kind};
 use crate::range::Range;
-use crate::search::lower_bound;
+use crate::search::{lower_bound, lower_bound_near};
 use crate::zipnum::{Blocks, Extent, Plan, ZipNum};
 
 /// The direction in which lines are read.
@@ -59,6 +59,8 @@ pub struct Cursor<'a> {
     line: (usize, usize),
     /// Whether `line` is a line of `text`, and lines must not be smaller than it.
     started: bool,
+    /// Whether nothing was read since the last check.
+    checked: bool,
     rows: Rows,
     /// The blocks that will be read, if they are remote.
     plan: Option<Plan>,
@@ -78,13 +80,11 @@ const LARGEST_BUFFER: usize = 4 << 20;
 
 impl Drop for Cursor<'_> {
     fn drop(&mut self) {
+        self.put_away();
         let Some(blocks) = self.blocks.take() else {
             return;
         };
-        let lines = match std::mem::replace(&mut self.text, Text::Flat) {
-            Text::Own(lines) => lines,
-            Text::Flat | Text::Shared(_) => std::mem::take(&mut self.spare),
-        };
+        let lines = std::mem::take(&mut self.spare);
         if let Ok(mut kept) = self.index.buffers.lock()
             && kept.len() < KEPT_BUFFERS
             && lines.capacity() <= LARGEST_BUFFER
@@ -95,11 +95,13 @@ impl Drop for Cursor<'_> {
 }
 
 /// The lines of a block.
+#[derive(Default)]
 enum Text {
-    /// Those of the mapped file.
+    /// Those of the mapped file; nothing for ZipNum.
+    #[default]
     Flat,
     Own(Vec<u8>),
-    Shared(Arc<Vec<u8>>),
+    Shared(Arc<BlockLines>),
 }
 
 /// Which blocks of a ZipNum index are left.
@@ -128,10 +130,7 @@ impl<'a> Cursor<'a> {
             index,
             blocks,
             spare,
-            text: match index.kind {
-                Kind::Flat(_) => Text::Flat,
-                Kind::ZipNum(_) => Text::Own(Vec::new()),
-            },
+            text: Text::Flat,
             block: None,
             range: Range {
                 start: Vec::new(),
@@ -142,6 +141,7 @@ impl<'a> Cursor<'a> {
             to: 0,
             line: (0, 0),
             started: false,
+            checked: false,
             rows: Rows::Done,
             plan: None,
             blocks_read: 0,
@@ -175,12 +175,16 @@ impl<'a> Cursor<'a> {
         self.range = range;
         self.direction = direction;
         self.started = false;
+        self.checked = false;
         (self.from, self.to) = (0, 0);
         self.rows = Rows::Done;
         match &self.index.kind {
             Kind::Flat(map) => {
                 let bounds = cut(self.index.flat(), &self.range);
-                map.check()?;
+                if bounds.is_err() {
+                    // The lines of a truncated file are zeros, which are out of order, too.
+                    map.check()?;
+                }
                 (self.from, self.to) = bounds.map_err(|error| self.name(error))?;
             }
             Kind::ZipNum(zipnum) => {
@@ -208,6 +212,7 @@ impl<'a> Cursor<'a> {
             }
             if !self.next_block()? {
                 self.check()?;
+                self.checked = true;
                 return Ok(false);
             }
         }
@@ -302,11 +307,7 @@ impl<'a> Cursor<'a> {
         if let Some(plan) = &self.plan {
             zipnum.fetch_ahead(at, plan)?;
         }
-        if let Text::Own(lines) = std::mem::replace(&mut self.text, Text::Own(Vec::new()))
-            && lines.capacity() > self.spare.capacity()
-        {
-            self.spare = lines;
-        }
+        self.put_away();
         let cached = match &self.index.cache {
             Some((cache, index)) => cache.get(*index, at),
             None => Cached::New,
@@ -320,31 +321,38 @@ impl<'a> Cursor<'a> {
             .blocks
             .take()
             .unwrap_or_else(|| Box::new(Blocks::new()));
-        // What is kept must not be larger than it has to be.
-        let mut lines = match cached {
-            Cached::Seen => Vec::new(),
-            _ => std::mem::take(&mut self.spare),
-        };
         self.blocks_read += 1;
         // A part is enough for a single lookup. In a batch, the next one may need the rest.
-        let part = self.index.cache.is_some()
-            && matches!(cached, Cached::New)
-            && self.direction == Direction::Forward;
-        match part {
-            true => blocks.read_until(zipnum, &row, &self.range.end, &mut lines)?,
-            false => blocks.read(zipnum, &row, &mut lines)?,
-        }
-        self.blocks = Some(blocks);
+        let mut part = false;
         self.text = match (cached, &self.index.cache) {
             (Cached::Seen, Some((cache, index))) => {
+                let lines = blocks.read_into(zipnum, &row, |size| cache.memory(size))?;
                 let lines = Arc::new(lines);
                 cache.insert(*index, at, &lines);
                 Text::Shared(lines)
             }
-            _ => Text::Own(lines),
+            (_, cache) => {
+                let mut lines = std::mem::take(&mut self.spare);
+                part = cache.is_some() && self.direction == Direction::Forward;
+                match part {
+                    true => blocks.read_until(zipnum, &row, &self.range.end, &mut lines)?,
+                    false => blocks.read(zipnum, &row, &mut lines)?,
+                }
+                Text::Own(lines)
+            }
         };
+        self.blocks = Some(blocks);
         self.block = (!part).then_some(at);
         Ok(())
+    }
+
+    /// Makes the memory of the current block available for other ones.
+    fn put_away(&mut self) {
+        match (std::mem::take(&mut self.text), &self.index.cache) {
+            (Text::Own(lines), _) if lines.capacity() > self.spare.capacity() => self.spare = lines,
+            (Text::Shared(lines), Some((cache, _))) => cache.release(lines),
+            _ => {}
+        }
     }
 
     /// Visits the lines of a range until `visit` stops.
@@ -373,8 +381,8 @@ impl<'a> Cursor<'a> {
     /// If a file was truncated while it was read.
     pub fn check(&self) -> Result<()> {
         match &self.index.kind {
-            Kind::Flat(map) => map.check(),
-            Kind::ZipNum(_) => Ok(()),
+            Kind::Flat(map) if !self.checked => map.check(),
+            Kind::Flat(_) | Kind::ZipNum(_) => Ok(()),
         }
     }
 
@@ -386,6 +394,6 @@ impl<'a> Cursor<'a> {
 /// The start and end of the lines of a range.
 pub(super) fn cut(lines: &[u8], range: &Range) -> Result<(usize, usize)> {
     let from = lower_bound(lines, &range.start, |line| line)?;
-    let to = from + lower_bound(&lines[from..], &range.end, |line| line)?;
+    let to = from + lower_bound_near(&lines[from..], &range.end, |line| line)?;
     Ok((from, to))
 }

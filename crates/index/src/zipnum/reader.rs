@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io::Read;
+use std::ops::DerefMut;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -557,6 +558,32 @@ impl Blocks {
             .map_err(|error| error.in_file(file.name()).at_byte(row.offset))
     }
 
+    /// Inflates a block into memory of its size, which `room` provides.
+    pub(crate) fn read_into<M: DerefMut<Target = [u8]>>(
+        &mut self,
+        zipnum: &ZipNum,
+        row: &Row<'_>,
+        room: impl Fn(usize) -> M,
+    ) -> Result<M> {
+        let file = self.fetch(zipnum, row)?;
+        let mut inflated = None;
+        if let Some(size) = self.stored_size() {
+            let mut lines = room(size);
+            inflated = self.inflate_member(&mut lines).then_some(lines);
+        }
+        let lines = match inflated {
+            Some(lines) => Ok(lines),
+            None => self.inflate_members().map(|members| {
+                let mut lines = room(members.len());
+                lines.copy_from_slice(&members);
+                lines
+            }),
+        };
+        lines
+            .and_then(|lines| check_start(&lines, row.key).map(|()| lines))
+            .map_err(|error| error.in_file(file.name()).at_byte(row.offset))
+    }
+
     /// Inflates a block into `lines` until there is a line that is not smaller than `end`. Whole lines
     /// only; all of them if there is no such line.
     pub(crate) fn read_until(
@@ -584,6 +611,12 @@ impl Blocks {
         if self.packed.is_empty() {
             lines.clear();
             return Ok(());
+        }
+        // All of it at once: pieces that are outgrown would leave gaps in memory.
+        if let Some(size) = self.stored_size()
+            && size > lines.capacity()
+        {
+            *lines = Vec::with_capacity(size + PIECE);
         }
         let mut filled = 0;
         // The start of the first line that was not compared yet.
@@ -615,31 +648,43 @@ impl Blocks {
         Ok(())
     }
 
-    fn inflate(&mut self, lines: &mut Vec<u8>) -> Result<()> {
-        // The last four bytes of a member are its size, if the block is one member.
+    /// The size of the block according to its last four bytes, which is right if it is one member.
+    fn stored_size(&self) -> Option<usize> {
         let size = match self.packed.last_chunk::<4>() {
             Some(size) => u64::from(u32::from_le_bytes(*size)),
             None => 0,
         };
         // Deflate cannot compress better than 1032 to 1: a larger size is invalid.
         let possible = size <= LARGEST_BLOCK && size <= self.packed.len() as u64 * 1032;
-        if possible {
-            if lines.len() < size as usize {
-                lines.resize(size as usize, 0);
-            }
-            lines.truncate(size as usize);
-            let done = self.decompressor.gzip_decompress(&self.packed, lines);
-            if done.is_ok_and(|done| done == lines.len()) && is_one_member(&self.packed) {
+        possible.then_some(size as usize)
+    }
+
+    fn inflate(&mut self, lines: &mut Vec<u8>) -> Result<()> {
+        if let Some(size) = self.stored_size() {
+            lines.resize(size, 0);
+            if self.inflate_member(lines) {
                 return Ok(());
             }
         }
-        lines.clear();
+        *lines = self.inflate_members()?;
+        Ok(())
+    }
+
+    /// Inflates a block that is a single member of the size of `lines`. Returns whether it is.
+    fn inflate_member(&mut self, lines: &mut [u8]) -> bool {
+        let done = self.decompressor.gzip_decompress(&self.packed, lines);
+        done.is_ok_and(|done| done == lines.len()) && is_one_member(&self.packed)
+    }
+
+    /// Inflates a block of any number of members.
+    fn inflate_members(&self) -> Result<Vec<u8>> {
+        let mut lines = Vec::new();
         let read = MultiGzDecoder::new(&self.packed[..])
             .take(LARGEST_BLOCK + 1)
-            .read_to_end(lines);
+            .read_to_end(&mut lines);
         match read {
             Ok(_) if lines.len() as u64 > LARGEST_BLOCK => Err(too_large(lines.len() as u64)),
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(lines),
             Err(error) => Err(not_inflated(&error)),
         }
     }
