@@ -78,8 +78,14 @@ pub(crate) trait Text {
 }
 
 /// An answer that must fit in a chunk.
-#[derive(Default)]
 pub(crate) struct Small(Vec<u8>);
+
+impl Default for Small {
+    fn default() -> Small {
+        // Room for a few captures.
+        Small(Vec::with_capacity(2 << 10))
+    }
+}
 
 impl Text for Small {
     fn text(&mut self) -> &mut Vec<u8> {

@@ -79,6 +79,8 @@ impl Entry {
             }
             _ => None,
         };
+        // Only pairs of requests and responses need them.
+        let paired = |id: Option<&[u8]>| id.filter(|_| options.post_append).map(<[u8]>::to_vec);
         let stored = &file[unit.offset as usize..(unit.offset + unit.length) as usize];
         Ok(Entry {
             is_included,
@@ -92,8 +94,8 @@ impl Entry {
             length: unit.length,
             record_digest: (options.digest && is_included)
                 .then(|| format!("sha256:{}", hex(&Sha256::digest(stored)))),
-            id: record.id().map(<[u8]>::to_vec),
-            concurrent_to: record.concurrent_to().map(<[u8]>::to_vec),
+            id: paired(record.id()),
+            concurrent_to: paired(record.concurrent_to()),
             request,
             query: None,
             is_response: false,

@@ -21,7 +21,9 @@ impl<'a> Head<'a> {
         let mut lines = Lines { bytes, at: 0 };
         let mut head = Head {
             first: lines.next().unwrap_or_default(),
-            ..Head::default()
+            // Usually enough.
+            fields: Vec::with_capacity(16),
+            length: 0,
         };
         // An empty first line is all there is.
         if !head.first.is_empty() {
@@ -50,7 +52,9 @@ impl<'a> Head<'a> {
     pub(super) fn get(&self, name: &str) -> Option<&[u8]> {
         let mut fields = self.fields.iter();
         fields
-            .find(|(known, _)| known.eq_ignore_ascii_case(name.as_bytes()))
+            .find(|(known, _)| {
+                known.len() == name.len() && known.eq_ignore_ascii_case(name.as_bytes())
+            })
             .map(|(_, value)| &value[..])
     }
 

@@ -17,7 +17,10 @@ pub(super) fn decoded(bytes: &[u8]) -> Cow<'_, str> {
 /// Appends a string of JSON in ASCII, as Python's `json.dumps` writes it.
 pub(super) fn push_json(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
-    for c in text.chars() {
+    let is_plain = |&byte: &u8| matches!(byte, b' '..=b'\x7f') && byte != b'"' && byte != b'\\';
+    let plain = text.bytes().take_while(|byte| is_plain(byte)).count();
+    out.extend_from_slice(&text.as_bytes()[..plain]);
+    for c in text[plain..].chars() {
         match c {
             '"' => out.extend_from_slice(b"\\\""),
             '\\' => out.extend_from_slice(b"\\\\"),

@@ -7,7 +7,7 @@
 use std::io::{self, Read};
 
 use libdeflater::Decompressor;
-use memchr::memmem;
+use memchr::memmem::{self, Finder};
 use waypost_io::members;
 use zstd::zstd_safe;
 
@@ -74,6 +74,8 @@ pub(super) struct Units<'a> {
     limit: usize,
     buffer: Vec<u8>,
     inflater: Decompressor,
+    /// Finds the starts of gzip members; making one for each member would take longer than using it.
+    starts: Finder<'static>,
     dictionary: Vec<u8>,
     /// If bodies are not inflated where they are not needed.
     peek: Option<Box<Peek<'a>>>,
@@ -92,6 +94,7 @@ impl<'a> Units<'a> {
             limit,
             buffer: Vec::new(),
             inflater: Decompressor::new(),
+            starts: Finder::new(GZIP),
             dictionary: Vec::new(),
             peek: None,
         };
@@ -187,7 +190,7 @@ impl<'a> Units<'a> {
         }
         let mut from = start + 18;
         for _ in 0..GUESSES {
-            let end = members::next_start(self.file, from).unwrap_or(self.file.len());
+            let end = self.next_start(from);
             if end - start > LARGEST_MEMBER {
                 break;
             }
@@ -211,6 +214,19 @@ impl<'a> Units<'a> {
         let read = read_start(&mut stream, self.limit, &mut self.buffer);
         rest = stream.into_inner();
         self.unit(start, read, self.file.len() - rest.len())
+    }
+
+    /// Where the next member may start, or the end of the file.
+    fn next_start(&self, mut from: usize) -> usize {
+        while let Some(found) = self.starts.find(self.file.get(from..).unwrap_or_default()) {
+            let at = from + found;
+            // The other bits are unused.
+            if self.file.get(at + 3).is_some_and(|flags| flags & 0xe0 == 0) {
+                return at;
+            }
+            from = at + 1;
+        }
+        self.file.len()
     }
 
     /// Inflates a member that may end at `end`. `None` if it does not, or is too large.
