@@ -312,3 +312,22 @@ fn classes_are_counted_and_are_a_second_key_of_profiles_and_maps() {
         assert!(wrong.stderr.contains("hint: "), "{}", wrong.stderr);
     }
 }
+
+#[test]
+fn names_of_any_letters_are_shown_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (index, page, kept) = (path("über.cdxj"), path("page.html"), path("kept.json"));
+    fs::copy(example("small.cdxj"), &index).unwrap();
+    let json = run(&["stats", &index, "--html", &page, "--format", "json"], b"");
+    assert_eq!(json.code, 0, "{}", json.stderr);
+    let html = fs::read_to_string(&page).unwrap();
+    assert!(html.contains("über.cdxj holds 757 captures"));
+    // A file that somebody edited.
+    let mut json: Value = serde_json::from_str(&json.stdout).unwrap();
+    json["host_tree"][0]["depth"] = "é".into();
+    json["path_tree"][0]["depth"] = "".into();
+    fs::write(&kept, json.to_string()).unwrap();
+    let compared = run(&["stats", "compare", &kept, &kept], b"");
+    assert_eq!(compared.code, 0, "{}", compared.stderr);
+}

@@ -204,7 +204,12 @@ fn children(all: &[Statistics], names: &[String]) -> Table {
         .iter()
         .flat_map(|found| layers(found).into_iter().map(|layer| layer.0))
         .collect();
-    depths.sort_by_key(|name| (name[..1].to_owned(), name[1..].parse::<u32>().unwrap_or(0)));
+    // `H2` before `H10`. Anything may be in a file.
+    depths.sort_by_cached_key(|name| {
+        let number = name.trim_start_matches(|letter: char| !letter.is_ascii_digit());
+        let kind = name[..name.len() - number.len()].to_owned();
+        (kind, number.parse::<u32>().unwrap_or(0), number.to_owned())
+    });
     depths.dedup();
     let mut table = Table::new(&columns("depth", names, false));
     for depth in depths {

@@ -100,14 +100,22 @@ fn percent(share: f64) -> String {
     format!("{:.0}%", share * 100.0)
 }
 
+/// The name as the start of a sentence. Names of files stay as they are.
+fn capitalised(name: &str) -> String {
+    let mut letters = name.chars();
+    match letters.next() {
+        Some(first) if !name.contains('.') => first.to_uppercase().chain(letters).collect(),
+        _ => name.to_owned(),
+    }
+}
+
 /// The summary at the top, for someone who reads nothing else.
 fn sentences(found: &Statistics, name: &str) -> Vec<String> {
     let totals = &found.totals;
     let mut all = Vec::new();
     let mut first = format!(
-        "{}{} holds {} of {} from {}",
-        name[..1].to_uppercase(),
-        &name[1..],
+        "{} holds {} of {} from {}",
+        capitalised(name),
         counted(totals.captures, "capture"),
         counted(totals.urirs, "URI"),
         counted(totals.hosts, "host"),
