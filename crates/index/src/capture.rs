@@ -210,6 +210,20 @@ impl fmt::Debug for Fields {
     }
 }
 
+/// The most NULs before a text of fixed length.
+const MOST_NULS: usize = 64;
+
+/// What such a text is masked with, from the number of NULs before its middle.
+static MASKS: [u8; 2 * MOST_NULS] = {
+    let mut masks = [0; 2 * MOST_NULS];
+    let mut at = MOST_NULS;
+    while at < masks.len() {
+        masks[at] = 0xff;
+        at += 1;
+    }
+    masks
+};
+
 /// A capture with the requested fields.
 #[derive(Clone, Debug)]
 pub struct Capture<'a> {
@@ -397,6 +411,24 @@ impl<'a> Capture<'a> {
         }
     }
 
+    /// The last bytes of a text of this line as words, with NULs before it if there are fewer: so a
+    /// text of at most that length is a key that is hashed and compared without loops. Lines of captures
+    /// have no NULs. `None` if the text is not part of the line, or too near to its start.
+    #[inline(always)]
+    pub fn fixed<const WORDS: usize>(&self, text: &[u8]) -> Option<[u64; WORDS]> {
+        if text.is_empty() {
+            return Some([0; WORDS]);
+        }
+        let end = (text.as_ptr().addr() + text.len()).checked_sub(self.line.as_ptr().addr())?;
+        let words: &[[u8; 8]; WORDS] = self.line.get(..end)?.as_rchunks().1.last_chunk()?;
+        let nuls = (8 * WORDS).saturating_sub(text.len());
+        let masks: &[[u8; 8]; WORDS] =
+            MASKS.get(MOST_NULS - nuls..)?.as_chunks().0.first_chunk()?;
+        Some(std::array::from_fn(|at| {
+            u64::from_le_bytes(words[at]) & u64::from_le_bytes(masks[at])
+        }))
+    }
+
     /// The original URI.
     pub fn url(&self) -> Option<Cow<'a, [u8]>> {
         self.text(Field::Url)
@@ -482,6 +514,29 @@ mod tests {
         assert!(Fields::ALL.covers(set) && !set.covers(Fields::ALL));
         assert_eq!(Field::ALL.into_iter().collect::<Fields>(), Fields::ALL);
         assert_eq!(format!("{set:?}"), "{Url, Status}");
+    }
+
+    #[test]
+    fn a_text_of_the_line_has_a_fixed_length_with_nuls_before_it() {
+        let line = b"some text that is long enough, and more";
+        let capture = Capture::new(line, b"k", b"2004");
+        for end in 0..=line.len() {
+            for start in 0..=end {
+                let text = &line[start..end];
+                let mut padded = vec![0; 16];
+                padded.extend_from_slice(text);
+                let words = padded.as_rchunks().1.last_chunk::<2>().unwrap();
+                let expected = match end {
+                    _ if text.is_empty() => Some([0; 2]),
+                    ..16 => None,
+                    _ => Some(words.map(u64::from_le_bytes)),
+                };
+                assert_eq!(capture.fixed::<2>(text), expected, "{start}..{end}");
+            }
+        }
+        let other = line.to_vec();
+        assert_eq!(capture.fixed::<2>(&other), None);
+        assert_eq!(capture.fixed::<9>(line), None);
     }
 
     #[test]

@@ -6,8 +6,9 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr2;
 use serde::de::IgnoredAny;
+
+use crate::structure::{ScalarStrings, Strings};
 
 /// A raw value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +48,8 @@ pub struct NotJson;
 /// The members of the lines before, in their order.
 ///
 /// All lines of an index were written by the same tool, so the members of a line are nearly always
-/// those of the line before. One comparison then recognises the name, its colon and the quote after
-/// it, and what the name means is already known.
+/// those of the line before. One comparison then recognises the comma, the name, its colon and the
+/// quote after it, and what the name means is already known.
 #[derive(Clone, Debug)]
 pub(crate) struct Order<T> {
     expected: Vec<Expected<T>>,
@@ -56,13 +57,14 @@ pub(crate) struct Order<T> {
     most: usize,
 }
 
+/// What precedes a value, from the end of the value before: `, "name": "`.
 #[derive(Clone, Copy, Debug)]
 struct Expected<T> {
-    /// The first bytes of `"name": "`, and which of them there are.
-    word: u128,
+    /// Its first bytes, and which of them there are.
+    start: u128,
     mask: u128,
-    /// The others.
-    rest: [u8; 16],
+    /// Its last bytes, if there are more.
+    end: u128,
     length: usize,
     meaning: T,
 }
@@ -86,38 +88,38 @@ impl<T: Copy> Order<T> {
         }
     }
 
-    /// If the string after the expected name starts here: what the name means, and the offset of the
+    /// If what is expected after the value before is here: what the name means, and the offset of the
     /// string after its quote.
     #[inline(always)]
     fn find(&self, number: usize, object: &[u8], at: usize) -> Option<(T, usize)> {
         let expected = self.expected.get(number)?;
         let start = object.get(at..)?.first_chunk::<16>()?;
-        if (u128::from_le_bytes(*start) ^ expected.word) & expected.mask != 0 {
+        if (u128::from_le_bytes(*start) ^ expected.start) & expected.mask != 0 {
             return None;
         }
         let after = at + expected.length;
-        if expected.length > 16
-            && object.get(at + 16..after) != Some(&expected.rest[..expected.length - 16])
-        {
-            return None;
+        if expected.length > 16 {
+            let end = object.get(..after)?.last_chunk::<16>()?;
+            if u128::from_le_bytes(*end) != expected.end {
+                return None;
+            }
         }
         Some((expected.meaning, after))
     }
 
-    /// Remembers a name, its colon and the quote after it.
+    /// Remembers what precedes a value.
     fn learn(&mut self, number: usize, text: &[u8], meaning: T) {
         if number >= self.most || number > self.expected.len() || text.len() > 32 {
             return;
         }
-        let (mut start, mut mask, mut rest) = ([0; 16], [0; 16], [0; 16]);
+        let (mut start, mut mask) = ([0; 16], [0; 16]);
         let here = text.len().min(16);
         start[..here].copy_from_slice(&text[..here]);
         mask[..here].fill(0xff);
-        rest[..text.len() - here].copy_from_slice(&text[here..]);
         let expected = Expected {
-            word: u128::from_le_bytes(start),
+            start: u128::from_le_bytes(start),
             mask: u128::from_le_bytes(mask),
-            rest,
+            end: text.last_chunk().map_or(0, |end| u128::from_le_bytes(*end)),
             length: text.len(),
             meaning,
         };
@@ -137,46 +139,53 @@ pub fn members<'a>(
     whole: bool,
     visit: impl FnMut(&'a [u8], Raw<'a>) -> Next,
 ) -> Result<(), NotJson> {
-    members_in(object, whole, &mut Order::default(), |name| name, visit)
+    let mut order = Order::default();
+    members_in(object, whole, ScalarStrings, &mut order, |name| name, visit)
 }
 
-/// The same for objects whose members are usually in the same `order`. Instead of the names, what
-/// they mean is passed.
+/// The same for objects in which `strings` finds strings, and whose members are usually in the same
+/// `order`. Instead of the names, what they mean is passed.
 #[inline]
 pub(crate) fn members_in<'a, T: Copy>(
     object: &'a [u8],
     whole: bool,
+    strings: impl Strings,
     order: &mut Order<T>,
     meaning: impl Fn(&'a [u8]) -> T,
     mut visit: impl FnMut(T, Raw<'a>) -> Next,
 ) -> Result<(), NotJson> {
-    let mut at = space(object, 0);
-    if object.get(at) != Some(&b'{') {
+    let start = space(object, 0);
+    if object.get(start) != Some(&b'{') {
         return Err(NotJson);
     }
     // Control characters are invalid inside strings but allowed between tokens. Lines with any are
     // rare enough to be checked twice.
-    if whole && object.iter().any(|byte| *byte < 0x20) {
+    if whole && strings.has_control(object) {
         slowly(object)?;
     }
     let mut wanted = true;
     let mut number = 0;
-    at = space(object, at + 1);
-    if object.get(at) == Some(&b'}') {
-        return end(object, at + 1);
-    }
+    // The end of the value before, or of the opening brace.
+    let mut before = start + 1;
     loop {
-        let (meant, raw, after) = match order.find(number, object, at) {
+        let (meant, raw) = match order.find(number, object, before) {
             Some((meant, at)) => {
-                let (bytes, kind, after) = string(object, at)?;
-                (meant, Raw { bytes, kind }, after)
+                let (bytes, kind, after) = string(object, at, strings)?;
+                before = after;
+                (meant, Raw { bytes, kind })
             }
             None => {
-                let start = at;
+                let mut at = space(object, before);
+                match object.get(at) {
+                    Some(b'}') => return end(object, at + 1),
+                    Some(b',') if number > 0 => at = space(object, at + 1),
+                    _ if number > 0 => return Err(NotJson),
+                    _ => {}
+                }
                 if object.get(at) != Some(&b'"') {
                     return Err(NotJson);
                 }
-                let (name, name_kind, after) = string(object, at + 1)?;
+                let (name, name_kind, after) = string(object, at + 1, strings)?;
                 if whole && name_kind == Kind::Escaped {
                     decode(name)?;
                 }
@@ -187,14 +196,15 @@ pub(crate) fn members_in<'a, T: Copy>(
                 at = space(object, at + 1);
                 let meant = meaning(name);
                 if object.get(at) == Some(&b'"') {
-                    order.learn(number, &object[start..=at], meant);
+                    order.learn(number, &object[before..=at], meant);
                 }
-                let (raw, after) = value(object, at)?;
-                (meant, raw, after)
+                let (raw, after) = value(object, at, strings)?;
+                before = after;
+                (meant, raw)
             }
         };
         number += 1;
-        if whole {
+        if whole && raw.kind != Kind::Text {
             check(raw)?;
         }
         if wanted && visit(meant, raw) == Next::Enough {
@@ -202,12 +212,6 @@ pub(crate) fn members_in<'a, T: Copy>(
                 return Ok(());
             }
             wanted = false;
-        }
-        at = space(object, after);
-        match object.get(at) {
-            Some(b',') => at = space(object, at + 1),
-            Some(b'}') => return end(object, at + 1),
-            _ => return Err(NotJson),
         }
     }
 }
@@ -242,54 +246,30 @@ fn end(object: &[u8], at: usize) -> Result<(), NotJson> {
 
 /// The string that starts at `at`, after its opening quote, and the offset after its closing quote.
 #[inline(always)]
-fn string(object: &[u8], at: usize) -> Result<(&[u8], Kind, usize), NotJson> {
-    let rest = &object[at..];
-    let stop = quote_or_backslash(rest).ok_or(NotJson)?;
-    if rest[stop] == b'"' {
-        return Ok((&rest[..stop], Kind::Text, at + stop + 1));
+fn string(
+    object: &[u8],
+    at: usize,
+    strings: impl Strings,
+) -> Result<(&[u8], Kind, usize), NotJson> {
+    let mut stop = strings.next_mark(object, at).ok_or(NotJson)?;
+    if object[stop] == b'"' {
+        return Ok((&object[at..stop], Kind::Text, stop + 1));
     }
-    let mut place = stop;
     loop {
         // A backslash escapes the next byte, whatever it is.
-        place += 2;
-        let tail = rest.get(place..).ok_or(NotJson)?;
-        place += memchr2(b'"', b'\\', tail).ok_or(NotJson)?;
-        if rest[place] == b'"' {
-            return Ok((&rest[..place], Kind::Escaped, at + place + 1));
+        stop = strings.next_mark(object, stop + 2).ok_or(NotJson)?;
+        if object[stop] == b'"' {
+            return Ok((&object[at..stop], Kind::Escaped, stop + 1));
         }
     }
-}
-
-/// Finds the first `"` or `\`. Names and most values are so short that checking two words here is
-/// faster than calling `memchr2`.
-#[inline(always)]
-fn quote_or_backslash(text: &[u8]) -> Option<usize> {
-    const LOW: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = LOW << 7;
-    let hits = |word: u64, byte: u8| {
-        // The high bits that remain mark zero bytes; the lowest of them is always correct.
-        let zeros = word ^ (LOW * u64::from(byte));
-        zeros.wrapping_sub(LOW) & !zeros & HIGH
-    };
-    let words = text.as_chunks().0;
-    let words = &words[..words.len().min(2)];
-    for (number, bytes) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*bytes);
-        let found = hits(word, b'"') | hits(word, b'\\');
-        if found != 0 {
-            return Some(8 * number + found.trailing_zeros() as usize / 8);
-        }
-    }
-    let from = 8 * words.len();
-    memchr2(b'"', b'\\', text.get(from..)?).map(|at| from + at)
 }
 
 // Always inlined, and functions that are not return only integers: returned through memory, the kind
 // would be stored as a byte and loaded as a word, which stalls the processor at every value.
 #[inline(always)]
-fn value(object: &[u8], at: usize) -> Result<(Raw<'_>, usize), NotJson> {
+fn value(object: &[u8], at: usize, strings: impl Strings) -> Result<(Raw<'_>, usize), NotJson> {
     if object.get(at) == Some(&b'"') {
-        let (bytes, kind, after) = string(object, at + 1)?;
+        let (bytes, kind, after) = string(object, at + 1, strings)?;
         return Ok((Raw { bytes, kind }, after));
     }
     let (kind, after) = rare_value(object, at)?;
@@ -319,7 +299,7 @@ fn nested(object: &[u8], at: usize) -> Result<(Kind, usize), NotJson> {
     loop {
         match object.get(place).ok_or(NotJson)? {
             b'"' => {
-                place = string(object, place + 1)?.2;
+                place = string(object, place + 1, ScalarStrings)?.2;
                 continue;
             }
             b'{' | b'[' => depth += 1,
@@ -419,18 +399,6 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_or_backslash_is_found_wherever_it_is() {
-        for length in 0..40 {
-            let mut text = vec![b'#'; length];
-            assert_eq!(quote_or_backslash(&text), None);
-            for at in (0..length).rev() {
-                text[at] = if at % 3 == 0 { b'\\' } else { b'"' };
-                assert_eq!(quote_or_backslash(&text), Some(at), "{length}");
-            }
-        }
-    }
-
-    #[test]
     fn strings_numbers_words_and_nested_values_are_told_apart() {
         let line = br#"{"url": "http://a/?x=\"\u00e9", "status":200, "n":null,"o":{"a":["}"]}, "t":true }"#;
         let expected = pairs(&[
@@ -497,7 +465,7 @@ mod tests {
             let mut order = Order::remembering();
             for line in &lines {
                 let mut found = Pairs::new();
-                let read = members_in(line.as_bytes(), whole, &mut order, |name| name, |name, raw| {
+                let read = members_in(line.as_bytes(), whole, ScalarStrings, &mut order, |name| name, |name, raw| {
                     found.push((name.to_vec(), text(raw).map(Cow::into_owned)));
                     Next::More
                 });

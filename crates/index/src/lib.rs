@@ -61,6 +61,7 @@ mod rewrite;
 pub mod scan;
 mod search;
 pub mod select;
+mod structure;
 pub mod timestamp;
 pub mod wacz;
 pub mod warc;

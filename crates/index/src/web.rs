@@ -95,7 +95,9 @@ impl fmt::Display for NonWeb {
 pub fn non_web(capture: &Capture<'_>) -> Option<NonWeb> {
     let url = capture.raw(Field::Url).unwrap_or_default();
     if is_http(url) {
-        return if capture.key().starts_with(b"org,archive,web)/screenshot/") {
+        let key = capture.key();
+        // The first letter is enough for most keys.
+        return if key.first() == Some(&b'o') && key.starts_with(b"org,archive,web)/screenshot/") {
             Some(NonWeb::Screenshot)
         } else {
             by_mime(capture)

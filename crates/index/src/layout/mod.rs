@@ -27,6 +27,7 @@ use crate::capture::{Capture, Field, Fields};
 use crate::json::{self, Next};
 use crate::key::KeyForm;
 use crate::rejects::Bad;
+use crate::structure::{ScalarStrings, Strings};
 use crate::timestamp::{Time, is_timestamp};
 use crate::web;
 use columns::Split;
@@ -148,18 +149,19 @@ impl FileLayout {
     /// Parses a line without its newline. With `whole`, JSON is checked to its end.
     pub fn read<'a>(&self, line: &'a [u8], wanted: Fields, whole: bool) -> Line<'a> {
         let mut capture = Capture::empty();
-        match self.read_into(line, wanted, whole, &mut capture) {
+        match self.read_into(line, ScalarStrings, wanted, whole, &mut capture) {
             Read::Capture(shape) => Line::Capture(capture, shape),
             Read::Header => Line::Header,
             Read::Bad(kind) => Line::Bad(kind),
         }
     }
 
-    /// Parses a line into a capture that is reused for many lines.
+    /// Parses a line, in which `strings` finds strings, into a capture that is reused for many lines.
     #[inline]
     pub(crate) fn read_into<'a>(
         &self,
         line: &'a [u8],
+        strings: impl Strings,
         wanted: Fields,
         whole: bool,
         capture: &mut Capture<'a>,
@@ -193,7 +195,8 @@ impl FileLayout {
                 return Read::Bad(key_or_timestamp(&line[..first], timestamp));
             }
             capture.begin(line, &line[..first], timestamp);
-            return read_json(capture, first + second + 2, wanted, whole)
+            let at = first + second + 2;
+            return read_json(capture, at, strings.from(at), wanted, whole)
                 .map(|()| Shape::Cdxj)
                 .into();
         }
@@ -286,7 +289,13 @@ fn key_or_timestamp(key: &[u8], timestamp: &[u8]) -> Bad {
 
 /// Fills a capture from the JSON at offset `at` of its line.
 #[inline]
-fn read_json(capture: &mut Capture<'_>, at: usize, wanted: Fields, whole: bool) -> Result<(), Bad> {
+fn read_json(
+    capture: &mut Capture<'_>,
+    at: usize,
+    strings: impl Strings,
+    wanted: Fields,
+    whole: bool,
+) -> Result<(), Bad> {
     let object = &capture.line()[at..];
     capture.set_json(at);
     // A truncated line is bad even if all requested fields precede the cut.
@@ -298,7 +307,8 @@ fn read_json(capture: &mut Capture<'_>, at: usize, wanted: Fields, whole: bool) 
     }
     let mut seen = Fields::NONE;
     let mut order = std::mem::take(&mut capture.order);
-    let read = json::members_in(object, whole, &mut order, Field::of_json, |field, raw| {
+    let meaning = Field::of_json;
+    let read = json::members_in(object, whole, strings, &mut order, meaning, |field, raw| {
         if let Some(field) = field
             && wanted.contains(field)
         {
@@ -376,7 +386,7 @@ fn read_open_wayback<'a>(
     if wanted.wants_columns() {
         capture.push_column("record-type", split.get(2));
     }
-    Some(read_json(capture, at, wanted, whole))
+    Some(read_json(capture, at, ScalarStrings, wanted, whole))
 }
 
 /// The name of the layout: `CDXJ of Common Crawl`, `CDX 11 (N b a m s k r M S V g)`.

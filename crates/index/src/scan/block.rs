@@ -8,6 +8,7 @@ use crate::layout::{FileLayout, Read, Shape};
 use crate::rejects::Bad;
 use crate::revisit::Resolver;
 use crate::select::Select;
+use crate::structure::{Best, LineAt, Lines};
 use crate::timestamp::is_plausible;
 use crate::web;
 
@@ -67,20 +68,16 @@ pub(super) fn read<J: Job>(
         layout: None,
     };
     let mut learned: Option<FileLayout> = None;
-    // NULs are searched together with newlines: another pass would double the cost.
-    let mut nul = false;
     let mut shapes = ShapeCount::default();
     let mut capture = Capture::reused();
-    let mut start = 0;
     let mut number = 0;
-    for end in memchr::memchr2_iter(b'\n', 0, bytes).chain(
-        // A last line without a newline.
-        (bytes.last().is_some_and(|byte| *byte != b'\n')).then_some(bytes.len()),
-    ) {
-        if bytes.get(end) == Some(&0) {
-            nul = true;
-            continue;
-        }
+    let mut lines = Best::new(bytes);
+    while let Some(LineAt {
+        start,
+        end,
+        has_nul,
+    }) = lines.next_line()
+    {
         let full = &bytes[start..end];
         let line = match full {
             [line @ .., b'\r'] => line,
@@ -92,7 +89,6 @@ pub(super) fn read<J: Job>(
             byte: start as u64,
         };
         if reading.list {
-            nul = false;
             let line = line.trim_ascii();
             if !line.is_empty() && !line.starts_with(b"#") {
                 match reading
@@ -113,15 +109,15 @@ pub(super) fn read<J: Job>(
                 }
             }
             number += 1;
-            start = end + 1;
             continue;
         }
         reading.job.line(&mut found.partial, line, at);
         let current = learned.as_ref().unwrap_or(layout);
-        let read = if std::mem::take(&mut nul) {
+        let read = if has_nul {
             Read::Bad(Bad::Nul)
         } else {
-            current.read_into(line, reading.wanted, reading.whole, &mut capture)
+            let (wanted, whole) = (reading.wanted, reading.whole);
+            current.read_into(line, lines.strings(), wanted, whole, &mut capture)
         };
         match read {
             Read::Capture(shape) => {
@@ -164,7 +160,6 @@ pub(super) fn read<J: Job>(
             }),
         }
         number += 1;
-        start = end + 1;
     }
     shapes.flush(&mut found.tally);
     found.tally.lines = number;
