@@ -11,6 +11,7 @@ use waypost_index::{Capture, Field};
 use super::location::{Location, Subset};
 use super::names::Names;
 use super::property::{Property, length_class};
+use super::recent::{Key, LONGEST, Recent, WORDS};
 
 /// What stands for a missing value, and for a number that is not known yet.
 pub(super) const NONE: u32 = u32::MAX;
@@ -23,10 +24,13 @@ const MOST: usize = 256 << 10;
 pub(super) struct Memory {
     /// The folders of files, with a slash at the end.
     folders: Names,
+    recent_folders: Recent,
     places: Vec<Place>,
     /// The values of each property.
     values: Vec<Values>,
     buffer: Vec<u8>,
+    /// An empty list for the captures of a block.
+    captures: Vec<u32>,
     /// Which whole the numbers in the whole are those of.
     whole: u64,
 }
@@ -47,6 +51,8 @@ struct Values {
     names: Names,
     /// Their numbers in the whole.
     numbers: Vec<u32>,
+    /// The numbers of values by the fields that they are made of.
+    recent: Recent,
 }
 
 /// The captures of a block.
@@ -72,8 +78,8 @@ pub(super) trait Whole {
     /// The number of a value of a property, which is added if it is new.
     fn value(&mut self, property: usize, name: &[u8]) -> u32;
 
-    /// Counts a capture with this value.
-    fn count(&mut self, property: usize, value: u32, segment: u32);
+    /// Counts captures by their values and segments.
+    fn count(&mut self, property: usize, captures: impl Iterator<Item = (u32, u32)>);
 }
 
 impl Block {
@@ -81,8 +87,8 @@ impl Block {
         memory.values.resize_with(properties, Values::default);
         Block {
             subsets: vec![[0; Subset::COUNT]; memory.places.len()],
+            captures: std::mem::take(&mut memory.captures),
             memory,
-            captures: Vec::new(),
             counted: 0,
             without: 0,
         }
@@ -99,7 +105,7 @@ impl Block {
         let memory = &mut self.memory;
         let filename = capture.text(Field::Filename).unwrap_or_default();
         let folder = memchr::memrchr(b'/', &filename).map_or(0, |at| at + 1);
-        let folder = memory.folders.number(&filename[..folder]) as usize;
+        let folder = memory.folder(&filename[..folder], capture) as usize;
         if folder == memory.places.len() {
             memory.places.push(Place::of(memory.folders.get(folder)));
             self.subsets.push([0; Subset::COUNT]);
@@ -123,9 +129,7 @@ impl Block {
         for (property, values) in properties.iter().zip(&mut memory.values) {
             let value = match property {
                 Property::Length => capture.number(Field::Length).map(length_class),
-                _ => property
-                    .value(capture, &mut memory.buffer)
-                    .map(|value| values.names.number(value)),
+                _ => values.number(property, capture, &mut memory.buffer),
             };
             self.captures.push(value.unwrap_or(NONE));
         }
@@ -150,27 +154,75 @@ impl Block {
                 whole.subsets(place.number, counts);
             }
         }
-        for capture in self.captures.chunks_exact(properties.len() + 1) {
-            let segment = memory.places[capture[0] as usize].number;
-            for (at, property) in properties.iter().enumerate() {
-                let mut value = capture[at + 1];
-                if value == NONE {
-                    continue;
-                }
-                if *property != Property::Length {
-                    let Values { names, numbers } = &mut memory.values[at];
-                    let number = &mut numbers[value as usize];
-                    if *number == NONE {
-                        *number = whole.value(at, names.get(value as usize));
-                    }
-                    value = *number;
-                }
-                whole.count(at, value, segment);
-            }
+        // First all numbers become those in the whole; then they are counted, one property at a time,
+        // which takes a few instructions for each.
+        let width = properties.len() + 1;
+        for capture in self.captures.chunks_exact_mut(width) {
+            capture[0] = memory.places[capture[0] as usize].number;
         }
+        for (at, property) in properties.iter().enumerate() {
+            if *property != Property::Length {
+                let Values { names, numbers, .. } = &mut memory.values[at];
+                let values = self.captures.iter_mut().skip(at + 1).step_by(width);
+                for value in values.filter(|value| **value != NONE) {
+                    let number = &mut numbers[*value as usize];
+                    if *number == NONE {
+                        *number = whole.value(at, names.get(*value as usize));
+                    }
+                    *value = *number;
+                }
+            }
+            let captures = self.captures.chunks_exact(width);
+            let captures = captures.map(|capture| (capture[at + 1], capture[0]));
+            whole.count(at, captures.filter(|(value, _)| *value != NONE));
+        }
+        self.captures.clear();
+        memory.captures = self.captures;
         self.memory.forget();
         self.memory
     }
+}
+
+impl Values {
+    /// The number of the value of a capture. Most values are made of the same fields as one before.
+    #[inline(always)]
+    fn number(
+        &mut self,
+        property: &Property,
+        capture: &Capture<'_>,
+        buffer: &mut Vec<u8>,
+    ) -> Option<u32> {
+        let key = fields_of(property, capture);
+        if let Some(number) = key.as_ref().and_then(|key| self.recent.get(key)) {
+            return Some(number);
+        }
+        let value = property.value(capture, buffer)?;
+        let number = self.names.number(value);
+        if let Some(key) = key {
+            self.recent.put(key, number);
+        }
+        Some(number)
+    }
+}
+
+/// The fields that the value of a property is made of, if they are short.
+#[inline(always)]
+fn fields_of(property: &Property, capture: &Capture<'_>) -> Option<Key> {
+    let fields = match property {
+        Property::Mime => [Field::Mime, Field::MimeDetected].map(|field| capture.text(field)),
+        Property::Language => [capture.text(Field::Languages), None],
+        _ => return None,
+    };
+    let mut halves = [[0; WORDS / 2]; 2];
+    for (text, half) in fields.iter().zip(&mut halves) {
+        let text = text.as_deref().unwrap_or_default();
+        if text.len() > LONGEST / 2 {
+            return None;
+        }
+        *half = capture.fixed(text)?;
+    }
+    let [[a, b, c, d], [e, f, g, h]] = halves;
+    Some([a, b, c, d, e, f, g, h])
 }
 
 impl Place {
@@ -194,6 +246,22 @@ impl Place {
 }
 
 impl Memory {
+    /// The number of a folder.
+    #[inline(always)]
+    fn folder(&mut self, name: &[u8], capture: &Capture<'_>) -> u32 {
+        let key = capture.fixed::<WORDS>(name);
+        if let Some(number) = key.as_ref().and_then(|key| self.recent_folders.get(key))
+            && (name.len() <= LONGEST || self.folders.get(number as usize) == name)
+        {
+            return number;
+        }
+        let number = self.folders.number(name);
+        if let Some(key) = key {
+            self.recent_folders.put(key, number);
+        }
+        number
+    }
+
     /// Makes room for the numbers in a whole, and forgets those in another one.
     fn get_ready(&mut self, whole: u64) {
         if self.whole != whole {
@@ -212,6 +280,7 @@ impl Memory {
     fn forget(&mut self) {
         if self.folders.size() > MOST {
             self.folders = Names::default();
+            self.recent_folders = Recent::default();
             self.places.clear();
         }
         for values in &mut self.values {

@@ -31,6 +31,7 @@ pub mod overlap;
 pub mod predict;
 pub mod property;
 pub mod rank;
+mod recent;
 pub mod table;
 pub mod tabulate;
 

@@ -268,8 +268,9 @@ impl Whole for Partial {
     }
 
     #[inline]
-    fn count(&mut self, property: usize, value: u32, segment: u32) {
-        self.tables[property].cells.add(value, segment, 1);
+    fn count(&mut self, property: usize, captures: impl Iterator<Item = (u32, u32)>) {
+        let cells = &mut self.tables[property].cells;
+        captures.for_each(|(value, segment)| cells.add(value, segment, 1));
     }
 }
 
@@ -340,20 +341,37 @@ impl Tabulating {
         let table = &mut partial.tables[at];
         let is_length = self.properties[at] == Property::Length;
         let mut run = Runs::new(self.share / 2, &self.spill);
-        let (mut key, mut payload) = (Vec::new(), Vec::new());
-        for (value, segment, count) in table.cells.iter() {
-            key.clear();
-            payload.clear();
-            if is_length {
-                key.extend_from_slice(least_of_class(value).to_string().as_bytes());
-            } else {
-                key.extend_from_slice(table.values.get(value as usize));
-            }
-            key.push(0);
-            key.extend_from_slice(partial.segments.get(segment as usize));
-            push_number(&mut payload, count);
-            run.push(&key, &payload);
+        // In the order of the keys as far as it is known, so that they need not be sorted.
+        let segment_name = |segment: u32| partial.segments.get(segment as usize);
+        let mut segments: Vec<u32> = (0..partial.segments.len() as u32).collect();
+        segments.sort_unstable_by(|a, b| segment_name(*a).cmp(segment_name(*b)));
+        let value_name = |value: u32| table.values.get(value as usize);
+        let mut values: Vec<u32> = table.cells.rows().collect();
+        match is_length {
+            true => values.sort_by_cached_key(|class| least_of_class(*class).to_string()),
+            false => values.sort_unstable_by(|a, b| value_name(*a).cmp(value_name(*b))),
         }
+        let (mut key, mut payload) = (Vec::new(), Vec::new());
+        // The value at the start of the key, and the length of that start.
+        let mut start = (None, 0);
+        table
+            .cells
+            .each(&values, &segments, |value, segment, count| {
+                if start.0 != Some(value) {
+                    key.clear();
+                    match is_length {
+                        true => key.extend_from_slice(least_of_class(value).to_string().as_bytes()),
+                        false => key.extend_from_slice(value_name(value)),
+                    }
+                    key.push(0);
+                    start = (Some(value), key.len());
+                }
+                key.truncate(start.1);
+                key.extend_from_slice(segment_name(segment));
+                payload.clear();
+                push_number(&mut payload, count);
+                run.push(&key, &payload);
+            });
         run.seal()?;
         let mut empty = self.new_table();
         empty.runs = table.runs.take();
