@@ -86,8 +86,10 @@ pub(super) fn run<J: Job>(
             dispatched: None,
             streamed: None,
         };
-        // A worker of a thread pool that waited here for others of that pool could deadlock.
-        if rayon::current_thread_index().is_some() || merger.resolver.is_some() {
+        // A worker of a thread pool that waited here for others of that pool could deadlock, and a
+        // single worker would only add the cost of handing work over.
+        let is_worker = rayon::current_thread_index().is_some();
+        if is_worker || rayon::current_num_threads() == 1 || merger.resolver.is_some() {
             merger.alone(fed)?;
         } else {
             merger.together(fed)?;
