@@ -196,7 +196,6 @@ fn every_command_takes_the_resources_that_it_uses() {
         "filter privacy",
         "harvest",
         "learn",
-        "map index",
         "memento",
         "memgator",
         "segments predict",
@@ -204,6 +203,7 @@ fn every_command_takes_the_resources_that_it_uses() {
         "serve",
         "stats compare",
         "timemap",
+        "worker combine",
         "worker merge",
         "worker plan",
     ];
