@@ -266,6 +266,17 @@ fn only_plain_and_tidy_maps_have_tables() {
     );
     // The map itself is sorted when it is opened.
     assert!(is_present(&open(&untidy), "com,a)/"));
+    let marked = put(&folder, "marked.ukvs", "\u{feff}com,a)/ 1\n");
+    assert!(map::index(&marked, &Resources::default()).is_err());
+    assert!(is_present(&open(&marked), "com,a)/"));
+    assert!(Map::from_bytes(fs::read(&marked).unwrap()).is_err());
+    let other = put(
+        &folder,
+        "other.cdxj",
+        "com,a)/ 2020 {\"url\": \"http://a.com/\"}\n",
+    );
+    let error = map::index(&other, &Resources::default()).unwrap_err();
+    assert!(error.to_string().contains("not a map"), "{error}");
     for odd in [
         "com,a)/ 1\n \ncom,b)/ 1\n",
         "com,a)/ 1\n\r\ncom,b)/ 1\n",

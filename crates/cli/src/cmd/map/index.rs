@@ -31,6 +31,7 @@ pub(crate) struct Index {
 
 impl Index {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        check(&self.map, true)?;
         let room = self.resources.resources(Some(&self.map))?;
         match self.format {
             Format::Table => write(&self.map, &room, out)?,
@@ -62,14 +63,15 @@ pub(super) fn write_beside(
     Ok(())
 }
 
-/// Refuses `--table` early if the output cannot have a table.
+/// Refuses early a path that cannot have a table.
 pub(super) fn check(path: &Path, asked: bool) -> anyhow::Result<()> {
     let compressed = path.extension().is_some_and(|end| end == "gz");
     if asked && (compressed || path.as_os_str() == "-") {
         return Err(anyhow::anyhow!(
-            "--table: only an uncompressed file can have a lookup table"
+            "{}: only an uncompressed file can have a lookup table",
+            path.display()
         ))
-        .hint("name an output that does not end with .gz");
+        .hint("name a file that does not end with .gz");
     }
     Ok(())
 }

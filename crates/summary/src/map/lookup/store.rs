@@ -103,18 +103,11 @@ impl Map {
         let plain = source.open()?.compression() == Compression::Plain;
         if plain {
             let text = Mapped::of(source)?;
-            // A byte-order mark is removed along with anything else that is not tidy.
-            let marked = text.starts_with(b"\xef\xbb\xbf");
             if let Some(table) = table::load(path, &text)? {
                 let bytes = bytes(&text);
                 return Map::new(text, table, bytes, None).map_err(name);
             }
-            if let Some(table) = (!marked)
-                .then(|| table_of(&text, Tidiness::Check, room))
-                .transpose()
-                .map_err(name)?
-                .flatten()
-            {
+            if let Some(table) = table_of(&text, Tidiness::Check, room).map_err(name)? {
                 let bytes = bytes(&text);
                 return Map::new(text, table, bytes, None).map_err(name);
             }

@@ -24,7 +24,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 use super::build::{Sorted, Tidiness};
 use super::store::headers_of;
 use crate::error::{Error, ErrorKind, Result};
-use crate::map::tree::rows::key_fields;
+use crate::map::tree::rows::{check_kind, key_fields};
 
 const MAGIC: &[u8; 8] = b"WAYPMAP\n";
 const VERSION: u32 = 4;
@@ -340,6 +340,7 @@ pub fn is_indexed(path: &Path) -> bool {
 pub fn index(path: &Path, room: &Resources) -> Result<TableReport> {
     let name = |error: Error| error.in_file(path.display());
     let source = Source::new(path);
+    check_kind(&source)?;
     if source.open()?.compression() != Compression::Plain {
         return Err(name(Error::invalid("a compressed map cannot have a table")));
     }
