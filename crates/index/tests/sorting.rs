@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 use waypost_index::merge::{Addition, merge};
 use waypost_index::zipnum;
+use waypost_io::gzip::Gzip;
 use waypost_io::sort::{LEAST_MEMORY, Options, Report, sort};
 use waypost_io::{ErrorKind, Format, LineWriter, Progress, Resources, Source};
 
@@ -115,6 +116,108 @@ proptest! {
             merge(&sources, &options(folder.path(), 2, unique), None, out)
         });
         prop_assert_eq!(lines(&out), expected);
+    }
+}
+
+fn gzip(text: &[u8], level: u8) -> Vec<u8> {
+    let mut packed = Vec::new();
+    Gzip::new(level).compress(text, &mut packed).unwrap();
+    packed
+}
+
+/// Enough memory to inflate members in parallel.
+const MEMBERS: usize = 64 << 20;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn members_are_read_in_parallel_like_a_stream(
+        contents in prop::collection::vec(
+            prop::collection::vec((hostile(), prop::sample::select(vec![0u8, 1, 6])), 0..6), 1..4),
+        repeats in prop::sample::select(vec![1usize, 3, 2000]),
+        damage in prop::option::of((any::<prop::sample::Index>(), 1u8..)),
+        padding in prop::sample::select(vec![0usize, 0, 7]),
+        unique: bool,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut files: Vec<Vec<u8>> = contents
+            .iter()
+            .map(|members| {
+                let packed = members.iter().map(|(text, level)| gzip(text, *level));
+                let mut file = packed.collect::<Vec<_>>().concat().repeat(repeats);
+                // A file of one member, and one that is not compressed when it is empty.
+                file.resize(file.len() + padding, 0);
+                file
+            })
+            .collect();
+        if let Some((at, change)) = damage
+            && let Some(file) = files.first_mut().filter(|file| !file.is_empty())
+        {
+            let at = at.index(file.len());
+            file[at] ^= change;
+        }
+        let sources = write_all(folder.path(), &files);
+        let sorted = |threads| {
+            let mut options = options(folder.path(), threads, unique);
+            options.resources.memory = MEMBERS;
+            let path = folder.path().join("out");
+            let mut out = LineWriter::create(&path, &Format::Plain, threads).unwrap();
+            let report = sort(&sources, &options, &mut out).map_err(|error| error.to_string())?;
+            out.finish().unwrap();
+            let damaged: Vec<_> = report.damaged.iter().map(ToString::to_string).collect();
+            Ok::<_, String>((fs::read(path).unwrap(), report.lines_in, damaged))
+        };
+        prop_assert!(sorted(1) == sorted(4));
+    }
+}
+
+#[test]
+fn many_members_are_sorted_into_many_chunks_with_any_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let content = many_lines(600_000);
+    let packed = folder.path().join("in.gz");
+    let mut out = LineWriter::create(&packed, &Format::Gzip { level: 1 }, 2).unwrap();
+    out.push_lines(&content).unwrap();
+    out.finish().unwrap();
+    let mut expected = lines(&content);
+    expected.sort();
+    for threads in [1, 3, 9] {
+        let mut options = options(folder.path(), threads, false);
+        options.resources.memory = MEMBERS;
+        let sources = [Source::new(&packed), Source::new(&packed)];
+        let (out, report) = run(folder.path(), |out| sort(&sources[..1], &options, out));
+        assert!(lines(&out) == expected, "{threads} threads");
+        assert!(report.damaged.is_empty());
+        options.unique = true;
+        let (out, report) = run(folder.path(), |out| sort(&sources, &options, out));
+        expected.dedup();
+        assert!(lines(&out) == expected, "{threads} threads");
+        assert_eq!(report.lines_in, 1_200_000);
+    }
+}
+
+#[test]
+fn pipes_are_sorted_and_merged_like_files() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [("plain", b"b\nc\n".to_vec()), ("gzip", gzip(b"a\nb\n", 6))] {
+        let path = folder.path().join(name);
+        for merging in [false, true] {
+            let made = std::process::Command::new("mkfifo").arg(&path).status();
+            assert!(made.unwrap().success());
+            let (out, report) = std::thread::scope(|scope| {
+                scope.spawn(|| fs::write(&path, &text).unwrap());
+                let mut options = options(folder.path(), 3, false);
+                options.resources.memory = MEMBERS;
+                let sources = [Source::new(&path)];
+                run(folder.path(), |out| match merging {
+                    false => sort(&sources, &options, out),
+                    true => merge(&sources, &options, None, out),
+                })
+            });
+            assert_eq!((lines(&out).len(), report.lines_in), (2, 2), "{name}");
+            fs::remove_file(&path).unwrap();
+        }
     }
 }
 

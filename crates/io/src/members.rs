@@ -19,6 +19,8 @@ pub const LARGEST: usize = 2 * 1024 * 1024;
 /// The maximum size of a group of members when inflated, which limits memory for gzip bombs. At most
 /// the longest line, so that every line that is too long is found where lines are joined.
 const LARGEST_INFLATED: usize = crate::LONGEST_LINE;
+/// A member that inflates to more than this is unusual.
+const LARGE: usize = 4 * 1024 * 1024;
 /// The shortest member: header, an empty block, trailer.
 const SHORTEST: usize = 18;
 
@@ -89,6 +91,36 @@ pub fn pieces(bytes: &[u8], ended: bool, group: usize) -> Vec<Range<usize>> {
         start = end;
     }
     pieces
+}
+
+/// The first members of `bytes`, as [`pieces`] finds them. What looks like a start of a member may be in
+/// the middle of one, which [`inflate`] notices if it also has the next piece; but if the first piece
+/// seems to be large, a group has no other. Then it gets one more.
+pub fn group(bytes: &[u8], ended: bool, group: usize) -> Vec<Range<usize>> {
+    let mut found = pieces(bytes, ended, group);
+    if is_doubtful(bytes, &found) {
+        found = pieces(bytes, ended, LARGEST_INFLATED);
+        found.truncate(2);
+    }
+    found
+}
+
+/// Whether there is one piece, with a trailer that says that it is much larger than a usual member.
+/// It should be tried again with what follows it.
+pub fn is_doubtful(bytes: &[u8], pieces: &[Range<usize>]) -> bool {
+    let [piece] = pieces else {
+        return false;
+    };
+    let trailer = bytes[piece.clone()].last_chunk();
+    trailer.is_some_and(|length| u32::from_le_bytes(*length) as usize > LARGE)
+}
+
+/// The inflated length of pieces according to their trailers.
+pub(crate) fn announced(bytes: &[u8], pieces: &[Range<usize>]) -> usize {
+    let lengths = pieces
+        .iter()
+        .filter_map(|piece| length(&bytes[piece.clone()]));
+    lengths.sum()
 }
 
 /// A first piece with an implausible trailer: the next candidate is probably wrong.
@@ -267,6 +299,23 @@ mod tests {
             .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
             .collect();
         assert!(pieces(&stored(&noise), true, 1 << 20).is_empty());
+    }
+
+    #[test]
+    fn a_member_that_seems_to_be_cut_in_two_is_in_one_group() {
+        // Stored, so that the start of a member can be in the middle, after a length of eight megabytes.
+        let mut text = vec![b'a'; 100_000];
+        text[50_000..50_008].copy_from_slice(b"\0\0\x80\0\x1f\x8b\x08\0");
+        let (cut, whole) = (stored(&text), gzip(b"line\n"));
+        let bytes = [&cut[..], &whole[..]].concat();
+        assert_eq!(pieces(&bytes, true, 1 << 20).len(), 1);
+        let found = group(&bytes, true, 1 << 20);
+        let mut out = Vec::new();
+        let inflated = inflate(&mut Decompressor::new(), &bytes, &found, &mut out);
+        assert_eq!((inflated, found[1].end), ((text.len() + 1, 2), cut.len()));
+        // All else is grouped as usual.
+        let bytes = whole.repeat(3);
+        assert_eq!(group(&bytes, true, 1 << 20), pieces(&bytes, true, 1 << 20));
     }
 
     #[test]

@@ -1,14 +1,26 @@
-//! Writing lines: plain, gzipped, or to a [`BlockSink`]. Compression runs on all threads.
+//! Writing lines: plain, gzipped, or to a [`BlockSink`].
+//!
+//! Where blocks end depends only on the lines, so that the bytes of a file do not depend on the number of
+//! threads. Threads compress blocks and write those of plain files at their offsets, which are known in
+//! advance. What is compressed is written by one thread: it has a fraction of the bytes.
 
+use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, unbounded};
 
 use crate::atomic::AtomicFile;
 use crate::error::{IoContext, Result};
 use crate::gzip::{self, Gzip, MEMBER};
+use crate::meter;
 use crate::ordered::Ordered;
+
+/// The maximum number of threads that write a plain file: they mostly copy memory, and a few of them
+/// copy as fast as it goes.
+const WRITERS: usize = 8;
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +93,10 @@ pub struct LineWriter {
     most_bytes: usize,
     most_lines: u64,
     written: Written,
-    ordered: Ordered<Block, Box<dyn BlockSink>>,
+    /// Whether blocks may end after any line, because they are written as they are.
+    plain: bool,
+    /// Blocks and their offsets in the lines of the whole output.
+    ordered: Ordered<(Block, u64), Box<dyn BlockSink>>,
     /// Buffers for reuse.
     empty: Receiver<Vec<u8>>,
 }
@@ -96,8 +111,19 @@ impl LineWriter {
             Format::Plain => None,
             Format::Gzip { level } => Some(level),
         };
-        let flat = Flat::create(path, level.is_some())?;
-        LineWriter::start(Box::new(flat), level, MEMBER, u64::MAX, threads)
+        let mut flat = Flat::create(path, level.is_some())?;
+        let file = match level {
+            None => flat.output.positioned()?,
+            Some(_) => None,
+        };
+        flat.positioned = file.is_some();
+        let path = flat.output.path().to_owned();
+        let packing = match (level, file) {
+            (Some(level), _) => Packing::Gzip(level),
+            (None, Some(file)) => Packing::Write(Arc::new(file), path),
+            (None, None) => Packing::None,
+        };
+        LineWriter::start(Box::new(flat), &packing, MEMBER, u64::MAX, threads)
     }
 
     /// Writes blocks of `lines` lines, each compressed as a gzip member, to `sink`.
@@ -110,33 +136,36 @@ impl LineWriter {
         level: u8,
         threads: usize,
     ) -> Result<LineWriter> {
-        LineWriter::start(sink, Some(level), usize::MAX, lines.max(1), threads)
+        let packing = Packing::Gzip(level);
+        LineWriter::start(sink, &packing, usize::MAX, lines.max(1), threads)
     }
 
     fn start(
         sink: Box<dyn BlockSink>,
-        level: Option<u8>,
+        packing: &Packing,
         most_bytes: usize,
         most_lines: u64,
         threads: usize,
     ) -> Result<LineWriter> {
         let (give_back, empty) = unbounded();
+        let workers = match packing {
+            Packing::Gzip(_) => threads,
+            Packing::Write(..) => threads.min(WRITERS),
+            Packing::None => 1,
+        };
         let ordered = Ordered::new(
-            if level.is_some() { threads } else { 1 },
+            workers,
             || {
-                let mut gzip = level.map(Gzip::new);
-                move |block: Block| {
-                    let packed = gzip.as_mut().map(|gzip| {
-                        let mut packed = Vec::new();
-                        gzip.compress(&block.bytes, &mut packed).map(|()| packed)
-                    });
+                let mut pack = packing.worker();
+                move |(block, at): (Block, u64)| {
+                    let packed = pack(&block.bytes, at);
                     (block, packed)
                 }
             },
             sink,
             move |sink: &mut Box<dyn BlockSink>,
-                  (block, packed): (Block, Option<Result<Vec<u8>>>)| {
-                sink.take(&block, packed.transpose()?.as_deref())?;
+                  (block, packed): (Block, Result<Option<Vec<u8>>>)| {
+                sink.take(&block, packed?.as_deref())?;
                 let mut bytes = block.bytes;
                 bytes.clear();
                 // The receiver is gone if the writer was dropped.
@@ -149,6 +178,7 @@ impl LineWriter {
             most_bytes,
             most_lines,
             written: Written::default(),
+            plain: !matches!(packing, Packing::Gzip(_)),
             ordered,
             empty,
         })
@@ -172,22 +202,56 @@ impl LineWriter {
     ///
     /// # Errors
     /// If earlier lines could not be written.
-    pub fn push_lines(&mut self, lines: &[u8]) -> Result<()> {
-        if self.most_lines < u64::MAX {
-            return lines
-                .split_inclusive(|&byte| byte == b'\n')
-                .try_for_each(|line| self.push(line.strip_suffix(b"\n").unwrap_or(line)));
-        }
-        self.block.bytes.extend_from_slice(lines);
-        self.block.lines += memchr::memchr_iter(b'\n', lines).count() as u64;
-        if lines.last().is_some_and(|&last| last != b'\n') {
-            self.block.bytes.push(b'\n');
-            self.block.lines += 1;
-        }
-        if self.block.bytes.len() >= self.most_bytes {
-            self.flush()?;
+    pub fn push_lines(&mut self, mut lines: &[u8]) -> Result<()> {
+        while !lines.is_empty() {
+            let (block, rest) = lines.split_at(self.end_of_block(lines));
+            self.block.bytes.extend_from_slice(block);
+            self.block.lines += memchr::memchr_iter(b'\n', block).count() as u64;
+            if block.last() != Some(&b'\n') {
+                self.block.bytes.push(b'\n');
+                self.block.lines += 1;
+            }
+            if self.block.bytes.len() >= self.most_bytes || self.block.lines >= self.most_lines {
+                self.flush()?;
+            }
+            lines = rest;
         }
         Ok(())
+    }
+
+    /// Writes `count` whole lines, each with its newline, and empties `lines`. They are not copied if
+    /// the output is plain: `lines` is replaced by a buffer that was written earlier.
+    ///
+    /// # Errors
+    /// If earlier lines could not be written.
+    pub fn push_buffer(&mut self, lines: &mut Vec<u8>, count: u64) -> Result<()> {
+        if !self.plain {
+            self.push_lines(lines)?;
+            lines.clear();
+            return Ok(());
+        }
+        if lines.is_empty() {
+            return Ok(());
+        }
+        if self.block.lines > 0 {
+            self.flush()?;
+        }
+        self.block.lines = count;
+        std::mem::swap(&mut self.block.bytes, lines);
+        self.flush()
+    }
+
+    /// How many bytes of `lines` belong to the current block: all, or up to the line that fills it.
+    fn end_of_block(&self, lines: &[u8]) -> usize {
+        let end = if self.most_lines < u64::MAX {
+            let more = (self.most_lines - self.block.lines).saturating_sub(1);
+            memchr::memchr_iter(b'\n', lines).nth(usize::try_from(more).unwrap_or(usize::MAX))
+        } else {
+            let from = (self.most_bytes - self.block.bytes.len()).saturating_sub(1);
+            let rest = lines.get(from..).unwrap_or_default();
+            memchr::memchr(b'\n', rest).map(|at| from + at)
+        };
+        end.map_or(lines.len(), |end| end + 1)
     }
 
     /// Writes the rest and gives the files their final names.
@@ -209,9 +273,41 @@ impl LineWriter {
             lines: 0,
         };
         let block = std::mem::replace(&mut self.block, next);
+        let at = self.written.bytes_in;
         self.written.lines += block.lines;
         self.written.bytes_in += block.bytes.len() as u64;
-        self.ordered.give(block)
+        self.ordered.give((block, at))
+    }
+}
+
+/// What the workers do with a block.
+enum Packing {
+    /// Nothing: the sink writes it.
+    None,
+    /// Compress it at this level.
+    Gzip(u8),
+    /// Write it to this file, at its offset.
+    Write(Arc<File>, PathBuf),
+}
+
+impl Packing {
+    /// Packs blocks on one thread. Returns what the sink has to write, if it is not the block.
+    fn worker(&self) -> impl FnMut(&[u8], u64) -> Result<Option<Vec<u8>>> + Send + use<> {
+        let (mut gzip, output) = match self {
+            Packing::None => (None, None),
+            Packing::Gzip(level) => (Some(Gzip::new(*level)), None),
+            Packing::Write(file, path) => (None, Some((Arc::clone(file), path.clone()))),
+        };
+        move |bytes, at| {
+            if let Some(gzip) = &mut gzip {
+                let mut packed = Vec::new();
+                return gzip.compress(bytes, &mut packed).map(|()| Some(packed));
+            }
+            if let Some((file, path)) = &output {
+                meter::writing(|| file.write_all_at(bytes, at)).doing("write", path)?;
+            }
+            Ok(None)
+        }
     }
 }
 
@@ -219,6 +315,8 @@ impl LineWriter {
 struct Flat {
     output: AtomicFile,
     gzip: bool,
+    /// Whether the workers write the blocks.
+    positioned: bool,
     size: u64,
 }
 
@@ -227,6 +325,7 @@ impl Flat {
         Ok(Flat {
             output: AtomicFile::create(path)?,
             gzip,
+            positioned: false,
             size: 0,
         })
     }
@@ -241,6 +340,10 @@ impl Flat {
 
 impl BlockSink for Flat {
     fn take(&mut self, block: &Block, packed: Option<&[u8]>) -> Result<()> {
+        if self.positioned {
+            self.size += block.bytes.len() as u64;
+            return Ok(());
+        }
         self.write(packed.unwrap_or(&block.bytes))
     }
 
@@ -253,5 +356,109 @@ impl BlockSink for Flat {
         }
         written.bytes_out = self.size;
         self.output.commit()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Read;
+
+    /// Keeps the blocks.
+    struct Kept(Arc<std::sync::Mutex<Vec<Vec<u8>>>>);
+
+    impl BlockSink for Kept {
+        fn take(&mut self, block: &Block, _: Option<&[u8]>) -> Result<()> {
+            assert_eq!(
+                block.lines,
+                block.bytes.split_inclusive(|&b| b == b'\n').count() as u64
+            );
+            self.0.lock().unwrap().push(block.bytes.clone());
+            Ok(())
+        }
+
+        fn commit(self: Box<Self>, _: &mut Written) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    fn inflated(bytes: &[u8]) -> Vec<u8> {
+        let mut text = Vec::new();
+        flate2::read::MultiGzDecoder::new(bytes)
+            .read_to_end(&mut text)
+            .unwrap();
+        text
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn the_bytes_of_an_output_do_not_depend_on_how_lines_arrive_or_on_threads(
+            lines in prop::collection::vec("[ab]{0,9}", 0..60),
+            copies in prop_oneof![Just(1usize), Just(20_000usize)],
+            cuts in prop::collection::vec(0usize..60, 0..5),
+            most_lines in 1u64..9,
+            threads in 1usize..5,
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let text: Vec<Vec<u8>> = lines
+                .iter()
+                .map(|line| [line.repeat(copies).as_bytes(), b"\n"].concat())
+                .collect();
+            let mut cuts: Vec<usize> = cuts.into_iter().filter(|&cut| cut <= text.len()).collect();
+            cuts.extend([0, text.len()]);
+            cuts.sort_unstable();
+            for format in [Format::Plain, Format::Gzip { level: 1 }] {
+                let write = |name: &str, threads, push: &dyn Fn(&mut LineWriter)| {
+                    let path = folder.path().join(name);
+                    let mut out = LineWriter::create(&path, &format, threads).unwrap();
+                    push(&mut out);
+                    let written = out.finish().unwrap();
+                    assert_eq!(written.lines, text.len() as u64);
+                    let bytes = std::fs::read(path).unwrap();
+                    assert_eq!(written.bytes_out, bytes.len() as u64);
+                    bytes
+                };
+                let by_line = write("line", 1, &|out| {
+                    text.iter().for_each(|line| out.push(&line[..line.len() - 1]).unwrap());
+                });
+                let by_piece = write("piece", threads, &|out| {
+                    cuts.windows(2)
+                        .for_each(|cut| out.push_lines(&text[cut[0]..cut[1]].concat()).unwrap());
+                });
+                let by_buffer = write("buffer", threads, &|out| {
+                    for cut in cuts.windows(2) {
+                        let mut lines = text[cut[0]..cut[1]].concat();
+                        out.push_buffer(&mut lines, (cut[1] - cut[0]) as u64).unwrap();
+                        assert!(lines.is_empty());
+                    }
+                });
+                prop_assert!(by_line == by_piece && by_line == by_buffer);
+                match format {
+                    Format::Plain => prop_assert!(by_line == text.concat()),
+                    Format::Gzip { .. } => prop_assert!(inflated(&by_line) == text.concat()),
+                }
+            }
+            let kept = Arc::default();
+            let sink = Box::new(Kept(Arc::clone(&kept)));
+            let mut out = LineWriter::to_sink(sink, most_lines, 1, threads).unwrap();
+            cuts.windows(2)
+                .for_each(|cut| out.push_lines(&text[cut[0]..cut[1]].concat()).unwrap());
+            out.finish().unwrap();
+            let expected: Vec<Vec<u8>> = text.chunks(most_lines as usize).map(<[_]>::concat).collect();
+            prop_assert!(*kept.lock().unwrap() == expected);
+        }
+    }
+
+    #[test]
+    fn a_last_line_without_a_line_feed_gets_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let mut out = LineWriter::create(&path, &Format::Plain, 2).unwrap();
+        out.push_lines(b"a\nb").unwrap();
+        assert_eq!(out.finish().unwrap().lines, 2);
+        assert_eq!(std::fs::read(path).unwrap(), b"a\nb\n");
     }
 }

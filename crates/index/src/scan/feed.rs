@@ -10,8 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crossbeam_channel::Sender;
 use waypost_io::members::LARGEST;
 use waypost_io::{
-    Compression, Error, ErrorKind, FileReader, FileSection, LONGEST_LINE, Result, Source, Stream,
-    members,
+    Compression, Error, ErrorKind, FileReader, FileSection, Result, Source, Stream, members,
 };
 
 use crate::kind::{FileKind, Sample};
@@ -259,9 +258,11 @@ impl Feed<'_> {
         let mut offset = 0u64;
         let mut ended = false;
         while self.given_up.load(Ordering::Relaxed) != number {
-            let mut pieces = group_of(&chunk[start..end], ended, group);
+            let mut pieces = members::group(&chunk[start..end], ended, group);
             // A doubtful member is read again with what follows it.
-            if (pieces.is_empty() || start > 0 && is_doubtful(&chunk[start..], &pieces)) && !ended {
+            if (pieces.is_empty() || start > 0 && members::is_doubtful(&chunk[start..], &pieces))
+                && !ended
+            {
                 // The rest is copied to another chunk, because workers may still read this one.
                 let mut next = self.pool.take(CHUNK);
                 let left = end - start;
@@ -279,7 +280,7 @@ impl Feed<'_> {
                 (start, end) = (0, left + read);
                 ended = end < CHUNK;
                 chunk = Arc::new(next);
-                pieces = group_of(&chunk[..end], ended, group);
+                pieces = members::group(&chunk[..end], ended, group);
             }
             if start == end {
                 break;
@@ -307,27 +308,6 @@ impl Feed<'_> {
     }
 }
 
-/// The first members of `bytes`, as [`members::pieces`] finds them. What looks like a start of a member
-/// may be in the middle of one, which a worker notices if it also has the next piece; but if the first
-/// piece seems to be large, a group has no other. Then it gets one more.
-fn group_of(bytes: &[u8], ended: bool, group: usize) -> Vec<Range<usize>> {
-    let mut pieces = members::pieces(bytes, ended, group);
-    if is_doubtful(bytes, &pieces) {
-        pieces = members::pieces(bytes, ended, LONGEST_LINE);
-        pieces.truncate(2);
-    }
-    pieces
-}
-
-/// Whether there is one piece, with a trailer that says that it is much larger than a group.
-fn is_doubtful(bytes: &[u8], pieces: &[Range<usize>]) -> bool {
-    let [piece] = pieces else {
-        return false;
-    };
-    let trailer = bytes[piece.clone()].last_chunk();
-    trailer.is_some_and(|length| u32::from_le_bytes(*length) as usize > 4 * GROUP)
-}
-
 /// Reads until the buffer is full, the file ends or an error.
 fn read_full(file: &mut FileReader, buffer: &mut [u8]) -> (usize, Option<io::Error>) {
     let mut filled = 0;
@@ -352,33 +332,4 @@ pub(super) fn open_at(source: &Source, offset: u64) -> Result<Stream> {
     };
     let file = Box::new(section.reader(offset));
     Ok(Stream::gzip_at(source.to_string(), file, offset)?.text())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use waypost_io::gzip::Gzip;
-
-    #[test]
-    fn a_member_that_seems_to_be_cut_in_two_is_in_one_group() {
-        // Stored, so that the start of a member can be in the middle, after a length of eight megabytes.
-        let mut text = vec![b'a'; 100_000];
-        text[50_000..50_008].copy_from_slice(b"\0\0\x80\0\x1f\x8b\x08\0");
-        let (mut cut, mut whole) = (Vec::new(), Vec::new());
-        Gzip::new(0).compress(&text, &mut cut).unwrap();
-        Gzip::new(6).compress(b"line\n", &mut whole).unwrap();
-        let bytes = [&cut[..], &whole[..]].concat();
-        assert_eq!(members::pieces(&bytes, true, GROUP).len(), 1);
-        let pieces = group_of(&bytes, true, GROUP);
-        let mut out = Vec::new();
-        let mut decompressor = libdeflater::Decompressor::new();
-        let inflated = members::inflate(&mut decompressor, &bytes, &pieces, &mut out);
-        assert_eq!((inflated, pieces[1].end), ((text.len() + 1, 2), cut.len()));
-        // All else is grouped as usual.
-        let bytes = whole.repeat(3);
-        assert_eq!(
-            group_of(&bytes, true, GROUP),
-            members::pieces(&bytes, true, GROUP)
-        );
-    }
 }

@@ -64,6 +64,20 @@ impl AtomicFile {
         Ok(AtomicFile { path, inner })
     }
 
+    /// The same file, to be written at offsets from several threads instead of by [`Write`]. `None` for
+    /// devices, pipes and standard output.
+    ///
+    /// # Errors
+    /// If the process has too many open files.
+    pub(crate) fn positioned(&self) -> Result<Option<File>> {
+        let file = match &self.inner {
+            Inner::Unnamed(file) => file.try_clone(),
+            Inner::Beside(file) => file.as_file().try_clone(),
+            Inner::Direct(_) => return Ok(None),
+        };
+        file.map(Some).doing("write", &self.path)
+    }
+
     /// Gives the file its final name.
     ///
     /// # Errors

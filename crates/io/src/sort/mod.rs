@@ -1,12 +1,13 @@
 //! Sorts lines of any number in bounded memory, in the same order as `LC_ALL=C sort`.
 //!
-//! The input is read into chunks. A full chunk is sorted by all threads while the next one is
-//! read. Sorted chunks stay in memory as long as they fit, and are then spilled to a temporary
-//! file. In the end, the chunks in memory and the runs on disk are merged: the output is cut into
-//! ranges between lines of a sample, and each thread merges ranges of its own. If there are too many
-//! runs to merge at once, some are merged into longer ones first.
+//! The input is read into chunks, by several threads where a file can be split. A full chunk is sorted
+//! by all threads while the next one is read. Sorted chunks stay in memory as long as they fit, and are
+//! then spilled to a temporary file. In the end, the chunks in memory and the runs on disk are merged:
+//! the output is cut into ranges between lines of a sample, and each thread merges ranges of its own. If
+//! there are too many runs to merge at once, some are merged into longer ones first.
 
 mod chunk;
+mod input;
 mod ranges;
 pub(crate) mod spill;
 mod strings;
@@ -25,6 +26,7 @@ use crate::source::Source;
 use crate::writer::LineWriter;
 
 use chunk::Chunk;
+use input::Input;
 use spill::{Run, RunLines, RunWriter, Spill};
 pub(crate) use tournament::{SortedLines, Tournament};
 
@@ -82,6 +84,7 @@ pub fn sort(sources: &[Source], options: &Options, out: &mut LineWriter) -> Resu
             send,
             returns,
             chunk,
+            memory,
             threads,
             allocated: 0,
             away: 0,
@@ -182,6 +185,7 @@ struct Sorter<'a, 'scope> {
     returns: Receiver<Returned>,
     /// The size of a chunk.
     chunk: usize,
+    memory: usize,
     threads: usize,
     /// How many chunks are allocated.
     allocated: usize,
@@ -202,12 +206,12 @@ impl<'scope> Sorter<'_, 'scope> {
         report: &mut Report,
         bytes: &mut u64,
     ) -> Result<Chunk> {
-        let mut stream = source.open()?.reporting_to(&self.options.progress);
+        let progress = &self.options.progress;
+        let mut input = Input::open(source, self.memory, self.threads, progress)?;
         let mut lines = 0;
         let mut counted = chunk.lines();
         loop {
-            let space = chunk.space();
-            if space.is_empty() {
+            if chunk.free() == 0 {
                 lines += (chunk.lines() - counted) as u64;
                 let mut next = self.free_chunk()?;
                 next.start_with_rest_of(&mut chunk);
@@ -219,9 +223,8 @@ impl<'scope> Sorter<'_, 'scope> {
                 self.sort(std::mem::replace(&mut chunk, next));
                 continue;
             }
-            let (read, error) = stream.read_full(space);
-            chunk.take(read);
-            *bytes += read as u64;
+            let (filled, error) = input.read(&mut chunk);
+            *bytes += filled.bytes as u64;
             match error {
                 Some(error) if error.is_damage() => {
                     // The last line is truncated and is dropped.
@@ -230,7 +233,7 @@ impl<'scope> Sorter<'_, 'scope> {
                     break;
                 }
                 Some(error) => return Err(error),
-                None if read == 0 => break,
+                None if filled.ended => break,
                 None => {}
             }
         }

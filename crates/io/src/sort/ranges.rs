@@ -7,7 +7,7 @@ use super::spill::{Run, RunLines};
 use super::tournament::{SortedLines, Tournament};
 use super::{Options, Sorted, drain};
 use crate::error::Result;
-use crate::pipeline::{self, Width};
+use crate::pipeline::{self, Pool, Width};
 use crate::writer::LineWriter;
 
 /// A range has at most about so many bytes, unless there are many runs.
@@ -46,6 +46,7 @@ pub(super) fn merge(
         });
     }
     let bounds = sorted.bounds(range as u64);
+    let buffers = Pool::<Vec<u8>>::new();
     let next = AtomicUsize::new(0);
     let mut count = 0;
     pipeline::run(
@@ -57,11 +58,13 @@ pub(super) fn merge(
             let number = next.fetch_add(1, Ordering::Relaxed);
             Ok((number <= bounds.len()).then_some(number))
         },
-        || |number| sorted.range(&bounds, number, options.unique),
-        |merged: Merged| {
+        || |number| sorted.range(&bounds, number, options.unique, buffers.get()),
+        |mut merged: Merged| {
             steps.add(merged.lines.len() as u64);
             count += merged.count;
-            out.push_lines(&merged.lines)
+            out.push_buffer(&mut merged.lines, merged.count)?;
+            buffers.put(merged.lines);
+            Ok(())
         },
     )?;
     Ok(count)
@@ -99,14 +102,17 @@ impl Sorted {
         chunks.chain(runs).collect()
     }
 
-    /// Merges the range before the bound of this number.
-    fn range(&self, bounds: &[Vec<u8>], number: usize, unique: bool) -> Result<Merged> {
+    /// Merges the range before the bound of this number into an empty buffer.
+    fn range(
+        &self,
+        bounds: &[Vec<u8>],
+        number: usize,
+        unique: bool,
+        lines: Vec<u8>,
+    ) -> Result<Merged> {
         let from = number.checked_sub(1).map_or(&b""[..], |at| &bounds[at]);
         let to = bounds.get(number).map(Vec::as_slice);
-        let mut merged = Merged {
-            lines: Vec::new(),
-            count: 0,
-        };
+        let mut merged = Merged { lines, count: 0 };
         let mut sources = Tournament::new(self.lines(from, to));
         merged.count = drain(&mut sources, unique, |line| {
             merged.lines.extend_from_slice(line);
@@ -196,7 +202,7 @@ mod tests {
             let mut all = Vec::new();
             let mut count = 0;
             for number in 0..=bounds.len() {
-                let merged = sorted.range(&bounds, number, unique).unwrap();
+                let merged = sorted.range(&bounds, number, unique, Vec::new()).unwrap();
                 all.extend(merged.lines);
                 count += merged.count;
             }

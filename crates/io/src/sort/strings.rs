@@ -19,7 +19,7 @@ const FEW: usize = 24;
 const MANY: usize = 1 << 15;
 
 /// A line in a buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// Eight bytes of the line, in big-endian order; the sorter knows which.
     window: u64,
