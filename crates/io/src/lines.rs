@@ -73,6 +73,11 @@ impl<R: Read> Lines<R> {
         self.number
     }
 
+    /// Whether the current line ends with a line feed.
+    pub(crate) fn is_terminated(&self) -> bool {
+        self.next > self.end
+    }
+
     /// The reader.
     pub fn reader(&self) -> &R {
         &self.reader

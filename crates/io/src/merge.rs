@@ -3,6 +3,13 @@
 //! Every input is checked while it is read: the first line that is smaller than the preceding one ends
 //! the merge, because a merge of unsorted input would be silently wrong. If there are more inputs
 //! than can be open at once, some are merged into temporary runs first.
+//!
+//! Files that can be read from any line on, plain or in gzip members, are merged by [`ranges`] on all
+//! threads. Pipes and other compressed files are merged by one thread, and so is everything from the
+//! first range on in which something is wrong: the result is the same.
+
+mod file;
+mod ranges;
 
 use std::sync::Arc;
 
@@ -14,6 +21,8 @@ use crate::sort::{Options, Report, SortedLines, Tournament, drain};
 use crate::source::Source;
 use crate::stream::Stream;
 use crate::writer::LineWriter;
+use file::SortedFile;
+use ranges::Plan;
 
 /// The maximum number of open files: systems allow 256 or 1024 by default.
 const OPEN_FILES: usize = 150;
@@ -22,7 +31,7 @@ const OPEN_FILES: usize = 150;
 const STREAM: usize = 512 * 1024;
 
 /// Changes a line. The result goes to an empty buffer.
-pub type Change<'a> = dyn Fn(&[u8], &mut Vec<u8>) -> Result<()> + 'a;
+pub type Change<'a> = dyn Fn(&[u8], &mut Vec<u8>) -> Result<()> + Sync + 'a;
 
 /// Merges `sources`, each of which is sorted, into `out`. If `change` is given, it is applied to each
 /// line.
@@ -36,10 +45,54 @@ pub fn merge(
     change: Option<&Change<'_>>,
     out: &mut LineWriter,
 ) -> Result<Report> {
-    let mut report = Report::default();
+    merge_planned(sources, options, change, Plan::new, out)
+}
+
+/// The same with another plan for ranges.
+fn merge_planned(
+    sources: &[Source],
+    options: &Options,
+    change: Option<&Change<'_>>,
+    plan: impl Fn(&[SortedFile], &Options) -> Option<Plan>,
+    out: &mut LineWriter,
+) -> Result<Report> {
     options.progress.read(sources);
+    let by_ranges = options.resources.threads > 1 && sources.len() <= most_open(options);
+    let files = if by_ranges {
+        ranges::open(sources)?
+    } else {
+        None
+    };
+    let planned = files.and_then(|files| Some((plan(&files, options)?, files)));
+    let Some((plan, files)) = planned else {
+        return merge_all(sources, options, change, b"", out);
+    };
+    let merged = ranges::merge(files, &plan, options, change, out)?;
+    let Some(rest) = merged.rest else {
+        return Ok(merged.report);
+    };
+    options.progress.read(sources);
+    let mut report = merge_all(sources, options, change, &rest, out)?;
+    report.lines_out += merged.report.lines_out;
+    Ok(report)
+}
+
+/// How many sources are open at once.
+fn most_open(options: &Options) -> usize {
+    (options.resources.memory / 2 / STREAM).clamp(2, OPEN_FILES)
+}
+
+/// Merges the lines that are not less than `from`, on one thread. Counts the others, too.
+fn merge_all(
+    sources: &[Source],
+    options: &Options,
+    change: Option<&Change<'_>>,
+    from: &[u8],
+    out: &mut LineWriter,
+) -> Result<Report> {
+    let mut report = Report::default();
     let memory = options.resources.memory;
-    let most = (memory / 2 / STREAM).clamp(2, OPEN_FILES);
+    let most = most_open(options);
     let mut spill: Option<Arc<Spill>> = None;
     let mut runs: Vec<Run> = Vec::new();
     let mut rest = sources;
@@ -69,7 +122,12 @@ pub fn merge(
     let mut sources = open(rest, memory / most / 2, &options.progress)?;
     sources.extend(runs.into_iter().map(|run| Any::Run(RunLines::new(run))));
     let mut changed = Vec::new();
-    report.lines_out = merge_some(sources, options.unique, &mut report, |line| match change {
+    let mut before = 0;
+    let count = merge_some(sources, options.unique, &mut report, |line| match change {
+        _ if line < from => {
+            before += 1;
+            Ok(())
+        }
         Some(change) => {
             changed.clear();
             change(line, &mut changed)?;
@@ -77,6 +135,7 @@ pub fn merge(
         }
         None => out.push(line),
     })?;
+    report.lines_out = count - before;
     Ok(report)
 }
 
