@@ -38,6 +38,24 @@ pub struct Lines<R> {
     moved: u64,
 }
 
+impl Lines<io::Empty> {
+    /// The lines of a text in memory, which is not copied.
+    pub fn of_text(text: Vec<u8>) -> Lines<io::Empty> {
+        Lines {
+            filled: text.len(),
+            ended: true,
+            longest: LONGEST_LINE,
+            buffer: text,
+            reader: io::empty(),
+            start: 0,
+            end: 0,
+            next: 0,
+            number: 0,
+            moved: 0,
+        }
+    }
+}
+
 impl<R: Read> Lines<R> {
     /// The lines of `reader`, each of at most [`LONGEST_LINE`] bytes.
     pub fn new(reader: R) -> Lines<R> {
@@ -59,6 +77,11 @@ impl<R: Read> Lines<R> {
             number: 0,
             moved: 0,
         }
+    }
+
+    /// All that was read, so that its memory can be used again.
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.buffer
     }
 
     /// The current line, without its line feed. Empty before the first call of
@@ -191,7 +214,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn lines(bytes: &[u8], size: usize) -> Vec<Vec<u8>> {
-        let mut source = Lines::with_buffer(bytes, size, 1 << 20);
+        all(Lines::with_buffer(bytes, size, 1 << 20))
+    }
+
+    fn all(mut source: Lines<impl Read>) -> Vec<Vec<u8>> {
         let mut out = Vec::new();
         while source.advance().unwrap() {
             out.push(source.line().to_vec());
@@ -209,7 +235,8 @@ mod tests {
             if expected.last().is_some_and(Vec::is_empty) {
                 expected.pop();
             }
-            prop_assert_eq!(lines(&bytes, size), expected);
+            prop_assert_eq!(&lines(&bytes, size), &expected);
+            prop_assert_eq!(all(Lines::of_text(bytes)), expected);
         }
     }
 

@@ -78,7 +78,7 @@ pub struct Report {
     pub false_positives: Option<f64>,
     /// Expected misses; the false positives are some of these.
     pub misses: Option<f64>,
-    /// Nodes that the papers' rule rolled up.
+    /// Topmost nodes that the papers' rule rolled up.
     pub rolled: Option<u64>,
     /// URI-Rs of the map.
     pub urirs: u64,
@@ -211,8 +211,8 @@ impl SourceMap {
         pass: &mut P,
     ) -> Result<Walked> {
         self.progress.begin(phase, self.source.size());
-        let rows = Rows::reporting_to(Some(&self.progress), &self.source, order)?;
-        walk_rows(rows, sample, pass)
+        let mut rows = Rows::reporting_to(Some(&self.progress), &self.source, order)?;
+        walk_rows(&mut rows, sample, pass)
     }
 }
 
@@ -385,8 +385,8 @@ fn in_one_walk(
         }
     }
     loop {
-        let queue = Queue::to_file(out, &head, style)?;
-        let mut once = Once::new(papers, style, queue, traced);
+        let mut queue = Queue::to_file(out, &head, style)?;
+        let mut once = Once::new(papers, style, &mut queue, traced);
         let walked = given.pass(Phase::Reading, Order::Watch, None, &mut once)?;
         once.queue.flush();
         match walked {
@@ -396,7 +396,7 @@ fn in_one_walk(
                 report.rolled = Some(once.rolled);
                 report.sorted = given.sorted;
                 report.trace = once.trace.take().unwrap_or_default();
-                let (finished, written) = once.queue.finish()?;
+                let (finished, written) = queue.finish()?;
                 report.written = written;
                 if let Finished::File(bytes) = finished {
                     report.bytes = bytes;

@@ -185,6 +185,8 @@ pub(crate) struct Counted {
     site: bool,
     wildcard: bool,
     void: bool,
+    /// Topmost nodes at and below it that roll up.
+    rolled: u64,
 }
 
 impl Counted {
@@ -257,7 +259,7 @@ impl Visitor for Decide {
     #[inline]
     fn close(&mut self, place: TreeNode<'_>, node: &mut Counted, parent: Option<&mut Counted>) {
         if node.void || node.wildcard || (node.holds() && self.cuts.rolls(&place, node)) {
-            self.rolled += u64::from(!node.wildcard && !node.void);
+            node.rolled = u64::from(!node.wildcard && !node.void);
             let choice = Choice {
                 given_wildcard: node.wildcard,
                 given_void: node.void,
@@ -265,8 +267,12 @@ impl Visitor for Decide {
             };
             self.choices.set(place.id, &choice);
         }
-        if let Some(parent) = parent {
-            parent.join(place.part, node);
+        match parent {
+            Some(parent) => {
+                parent.rolled += node.rolled;
+                parent.join(place.part, node);
+            }
+            None => self.rolled = node.rolled,
         }
     }
 }

@@ -206,8 +206,7 @@ impl<N> Walk<N> {
         self.text.clear();
         self.text.extend_from_slice(stem);
         self.open_below(above, visitor);
-        let last = self.stack.len() - 1;
-        &mut self.stack[last].node
+        self.top_node()
     }
 
     /// Opens all nodes between an open one and the end of the text.
@@ -302,6 +301,13 @@ impl<N> Walk<N> {
             };
             visitor.close(place, &mut entry.node, Some(&mut self.stack[0].node));
         }
+    }
+
+    /// The node that was visited last, if it is on a host.
+    #[inline]
+    pub(crate) fn top_node(&mut self) -> &mut N {
+        let last = self.stack.len() - 1;
+        &mut self.stack[last].node
     }
 
     fn top(&self) -> &Entry<N> {

@@ -16,6 +16,13 @@ pub(crate) trait Pass: Visitor {
     /// A row at its node.
     fn row(&mut self, node: &mut Self::Node, row: &Row<'_>, reach: Reach) -> Result<()>;
 
+    /// If the node is covered by one that rolls up: the length of that one's text. More rows below it
+    /// need no nodes of their own, and are given to this node.
+    fn covered_by(&self, node: &Self::Node) -> Option<usize> {
+        let _ = node;
+        None
+    }
+
     /// Lookups of exactly this node.
     fn lookups(&mut self, node: &mut Self::Node, asked: &MissCounts) {
         let _ = (node, asked);
@@ -41,12 +48,12 @@ pub(crate) fn walk<P: Pass>(
     sample: Option<&Sample>,
     pass: &mut P,
 ) -> Result<Walked> {
-    walk_rows(Rows::open(source, Order::Watch)?, sample, pass)
+    walk_rows(&mut Rows::open(source, Order::Watch)?, sample, pass)
 }
 
 /// Walks over rows and lookups. Whether the rows are tidy is told only if their order is checked.
 pub(crate) fn walk_rows<P: Pass, R: Read>(
-    mut rows: Rows<R>,
+    rows: &mut Rows<R>,
     sample: Option<&Sample>,
     pass: &mut P,
 ) -> Result<Walked> {
@@ -56,28 +63,36 @@ pub(crate) fn walk_rows<P: Pass, R: Read>(
     // The length of the last host, up to its parenthesis: keys with this prefix are on the same
     // host. And the length of the last stem, if the walk is still there.
     let (mut host, mut last) = (usize::MAX, 0);
+    // Rows that start like the last one, with more than this many bytes, are covered.
+    let mut covered = usize::MAX;
     while let Some((row, known)) = rows.next_after_last()? {
         while let Some((key, found)) = asked.next_if(|(key, _)| *key < row.key.as_ref()) {
             ask(&mut walk, key, found, pass);
-            last = 0;
+            (last, covered) = (0, usize::MAX);
         }
-        let (spot, reach) = match row.key.last() {
-            Some(b'*' | b'/' | b')') | None => place(&row.key),
-            Some(_) if known > host => (Spot::Host(&row.key), Reach::Exact),
-            Some(_) => place(&row.key),
-        };
-        if known <= host {
+        let same_host = known > host;
+        if !same_host {
             host = match memchr::memchr2(b')', b'/', &row.key) {
                 Some(at) if row.key[at] == b')' => at,
                 _ => usize::MAX,
             };
         }
-        let node = walk.at_after(known.min(last), spot, pass);
-        last = match spot {
-            Spot::Host(stem) => stem.len(),
-            Spot::Root | Spot::Bare(_) => 0,
-        };
-        pass.row(node, &row, reach)?;
+        if known > covered && host != usize::MAX && row.key.last() != Some(&b'*') {
+            last = last.min(known);
+            pass.row(walk.top_node(), &row, Reach::Exact)?;
+        } else {
+            let (spot, reach) = match row.key.last() {
+                Some(b'*' | b'/' | b')') | None => place(&row.key),
+                Some(_) if same_host => (Spot::Host(&row.key), Reach::Exact),
+                Some(_) => place(&row.key),
+            };
+            let node = walk.at_after(known.min(last), spot, pass);
+            pass.row(node, &row, reach)?;
+            (last, covered) = match spot {
+                Spot::Host(stem) => (stem.len(), pass.covered_by(node).unwrap_or(usize::MAX)),
+                Spot::Root | Spot::Bare(_) => (0, usize::MAX),
+            };
+        }
         count += 1;
         if count % 4096 == 0 && (rows.untidy().is_some() || pass.gives_up()) {
             break;

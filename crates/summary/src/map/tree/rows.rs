@@ -88,15 +88,21 @@ impl Rows {
         if let Some(progress) = progress {
             stream = stream.reporting_to(progress);
         }
-        Rows::of_text(stream.text(), &source.to_string(), order)
+        Rows::of_lines(Lines::new(stream.text()), &source.to_string(), order)
+    }
+}
+
+impl Rows<std::io::Empty> {
+    /// Reads the headers of a text in memory.
+    pub(crate) fn of_text(text: Vec<u8>, name: &str, order: Order) -> Result<Rows<std::io::Empty>> {
+        Rows::of_lines(Lines::of_text(text), name, order)
     }
 }
 
 impl<R: Read> Rows<R> {
-    /// Reads the headers of a text.
-    pub(crate) fn of_text(text: R, name: &str, order: Order) -> Result<Rows<R>> {
+    fn of_lines(lines: Lines<R>, name: &str, order: Order) -> Result<Rows<R>> {
         let mut rows = Rows {
-            lines: Lines::new(text),
+            lines,
             name: name.to_owned(),
             headers: Headers::default(),
             keys: 1,
@@ -111,6 +117,11 @@ impl<R: Read> Rows<R> {
         rows.waiting = rows.advance()?;
         rows.keys = key_fields(&rows.headers).map_err(|error| error.in_file(name))?;
         Ok(rows)
+    }
+
+    /// The buffer of the lines.
+    pub(crate) fn into_buffer(self) -> Vec<u8> {
+        self.lines.into_buffer()
     }
 
     /// The headers read so far.

@@ -19,10 +19,10 @@ use crate::map::tree::row::Row;
 use crate::map::tree::{Part, TreeNode, Visitor, is_border};
 
 /// Decides and writes.
-pub(crate) struct Once {
+pub(crate) struct Once<'a> {
     cuts: Cuts,
     style: Style,
-    pub(crate) queue: Queue,
+    pub(crate) queue: &'a mut Queue,
     /// Open nodes that may roll up.
     open: usize,
     /// The first row of a piece. The queue holds all of a piece, so that its rows may be queued in any
@@ -49,13 +49,20 @@ pub(crate) struct Counted {
     site: bool,
     /// It already has too many children.
     rolls: bool,
-    /// It is below a node that rolls up.
-    covered: bool,
+    /// If it is below a node that rolls up: the length of that one's text.
+    covered_by: Option<usize>,
+    /// Topmost nodes at and below it that roll up.
+    rolled: u64,
     total: Option<Frequency>,
 }
 
-impl Once {
-    pub(crate) fn new(papers: &Papers, style: Style, queue: Queue, traced: bool) -> Once {
+impl<'a> Once<'a> {
+    pub(crate) fn new(
+        papers: &Papers,
+        style: Style,
+        queue: &'a mut Queue,
+        traced: bool,
+    ) -> Once<'a> {
         Once {
             cuts: Cuts::new(papers),
             style,
@@ -70,7 +77,7 @@ impl Once {
     }
 
     /// Decides about a piece that begins with this key, with a queue that holds all of it.
-    pub(crate) fn in_piece(papers: &Papers, first: Vec<u8>, queue: Queue) -> Once {
+    pub(crate) fn in_piece(papers: &Papers, first: Vec<u8>, queue: &'a mut Queue) -> Once<'a> {
         Once {
             piece: Some(first),
             ..Once::new(papers, Style::Published, queue, false)
@@ -90,8 +97,7 @@ impl Once {
             return;
         }
         node.rolls = true;
-        self.rolled += 1;
-        if !node.covered {
+        if node.covered_by.is_none() {
             self.take_back(stem, node);
         }
     }
@@ -117,12 +123,20 @@ impl Once {
     }
 }
 
+impl Counted {
+    /// The length of the text of the node that covers what is below this one.
+    #[inline]
+    fn cover(&self) -> Option<usize> {
+        self.covered_by.or_else(|| self.rolls.then_some(self.end))
+    }
+}
+
 #[inline]
 fn add(total: &mut Option<Frequency>, more: Frequency) {
     *total = Some(total.map_or(more, |sum| sum.plus(more)));
 }
 
-impl Visitor for Once {
+impl Visitor for Once<'_> {
     type Node = Counted;
 
     #[inline]
@@ -142,7 +156,8 @@ impl Visitor for Once {
             own: false,
             site: false,
             rolls: false,
-            covered: parent.is_some_and(|parent| parent.rolls || parent.covered),
+            covered_by: parent.and_then(Counted::cover),
+            rolled: 0,
             total: None,
         }
     }
@@ -151,7 +166,8 @@ impl Visitor for Once {
     fn close(&mut self, place: TreeNode<'_>, node: &mut Counted, parent: Option<&mut Counted>) {
         self.look(place.stem, node);
         self.open -= usize::from(node.cut.is_finite());
-        if node.rolls && !node.covered {
+        if node.rolls && node.covered_by.is_none() {
+            node.rolled = 1;
             // Nodes that were open at the time it rolled up have queued more rows.
             self.take_back(place.stem, node);
             let total = node.total.unwrap_or_default();
@@ -163,8 +179,10 @@ impl Visitor for Once {
             self.queue.settle();
         }
         let Some(parent) = parent else {
+            self.rolled = node.rolled;
             return;
         };
+        parent.rolled += node.rolled;
         if let Some(total) = node.total {
             add(&mut parent.total, total);
         }
@@ -187,7 +205,7 @@ impl Visitor for Once {
     }
 }
 
-impl Pass for Once {
+impl Pass for Once<'_> {
     #[inline]
     fn row(&mut self, node: &mut Counted, row: &Row<'_>, reach: Reach) -> Result<()> {
         self.read += 1;
@@ -196,7 +214,7 @@ impl Pass for Once {
         }
         node.own = true;
         add(&mut node.total, row.frequency);
-        if !node.covered && !node.rolls {
+        if node.cover().is_none() {
             let style = self.style;
             self.queue
                 .push(Kind::Exact, &row.frequency, None, None, |out| {
@@ -212,6 +230,11 @@ impl Pass for Once {
             trace.push((self.read, self.queue.count()));
         }
         Ok(())
+    }
+
+    #[inline]
+    fn covered_by(&self, node: &Counted) -> Option<usize> {
+        node.cover()
     }
 
     fn gives_up(&self) -> bool {

@@ -5,14 +5,13 @@
 //! up, so most maps can be cut between any two registered domains. What the pieces cannot decide is
 //! left to a [single thread](super::once): it also reports errors with the numbers of their lines.
 
-use std::io::Cursor;
 use std::path::Path;
 
-use waypost_io::pipeline::{self, Width};
-use waypost_io::{Format, LineWriter, Progress, Resources, Source, Stream};
+use waypost_io::pipeline::{self, Pool, Width};
+use waypost_io::{Format, LONGEST_LINE, LineWriter, Progress, Resources, Source, Stream};
 
 use super::once::Once;
-use super::queue::{Finished, Queue};
+use super::queue::Queue;
 use super::{Style, Summed};
 use crate::error::{Error, Result};
 use crate::map::solve::papers::{Cuts, Papers};
@@ -25,6 +24,9 @@ pub(crate) const PIECE: usize = 1 << 20;
 
 /// A subtree of more bytes is not held in memory, even if there is room.
 const LONGEST: usize = 32 << 20;
+
+/// How many bytes are skipped at least where many lines are below the same host.
+const STRIDE: usize = 1 << 8;
 
 /// The pieces of a map.
 pub(crate) struct Pieces {
@@ -64,28 +66,44 @@ impl Safe {
         let (Some(&last), Some(&next)) = (before.get(common), after.get(common)) else {
             return false;
         };
-        let labels = memchr::memchr_iter(b',', &after[..common]).count();
         let start = memchr::memrchr(b',', &after[..common]).map_or(0, |comma| comma + 1);
+        let labels = memchr::memchr_iter(b',', &after[..start]).count();
         last < next
-            && labels <= self.labels
-            && memchr::memchr3(b')', b'/', b' ', &after[..common]).is_none()
+            && !self.is_below(&after[..common])
             // A host that is a part of the last label, or all of it, has had its pages and subdomains.
             && (labels < self.labels
                 || after[start..=common].iter().all(|&byte| byte > b',' && byte != b':'))
     }
 
+    /// Whether keys that start like this are below a host that can roll up.
+    fn is_below(self, start: &[u8]) -> bool {
+        memchr::memchr_iter(b',', start).count() > self.labels
+            || memchr::memchr3(b')', b'/', b' ', start).is_some()
+    }
+
     /// The last safe place in a text of whole lines, as the start of a line.
     fn last_in(self, text: &[u8]) -> Option<usize> {
         let lines_end = |end: usize| memchr::memrchr(b'\n', &text[..end]);
+        let start_of = |end: usize| lines_end(end).map_or(0, |at| at + 1);
         // The end of the line that would come after the cut.
         let mut end = lines_end(text.len())?;
+        let mut stride = STRIDE;
         loop {
             let start = lines_end(end)? + 1;
-            let before = lines_end(start - 1).map_or(0, |at| at + 1);
+            // In a sorted text, all lines between two that are below the same host are below it.
+            let far = start_of(start.saturating_sub(stride));
+            let common = common_prefix(&text[far..start], &text[start..end]);
+            if self.is_below(&text[start..start + common]) {
+                end = far + memchr::memchr(b'\n', &text[far..])?;
+                stride *= 2;
+                continue;
+            }
+            let before = start_of(start - 1);
             if self.between(&text[before..start - 1], &text[start..end]) {
                 return Some(start);
             }
             end = start - 1;
+            stride = (stride / 2).max(STRIDE);
         }
     }
 }
@@ -109,8 +127,9 @@ impl Pieces {
         }
     }
 
-    /// The next piece. `None` at the end; an empty piece if a subtree is too large.
-    pub(crate) fn next(&mut self) -> Result<Option<Vec<u8>>> {
+    /// The next piece, in a buffer of the pool. `None` at the end; an empty piece if a subtree is too
+    /// large.
+    pub(crate) fn next(&mut self, pool: &Pool<Vec<u8>>) -> Result<Option<Vec<u8>>> {
         // What of the rest has no safe place.
         let mut searched = 0;
         loop {
@@ -135,7 +154,10 @@ impl Pieces {
                 continue;
             }
             if let Some(at) = self.safe.last_in(&self.rest[searched..]) {
-                let rest = self.rest.split_off(searched + at);
+                let mut rest = pool.get();
+                rest.clear();
+                rest.extend_from_slice(&self.rest[searched + at..]);
+                self.rest.truncate(searched + at);
                 return Ok(Some(std::mem::replace(&mut self.rest, rest)));
             }
             // The last line may be incomplete, and the one before has not been compared with it.
@@ -191,10 +213,15 @@ pub(crate) fn compact(
     };
     let mut possible = true;
     let name = source.to_string();
+    let pool = Pool::new();
     let done = pipeline::run(
         width,
-        || pieces.next(),
-        || |piece| alone(piece, &name, papers),
+        || pieces.next(&pool),
+        || {
+            let mut queue = Queue::to_bytes(Style::Published);
+            let (name, pool) = (&name, &pool);
+            move |piece| alone(piece, name, papers, &mut queue, pool)
+        },
         |compacted| {
             let Some(compacted) = compacted else {
                 possible = false;
@@ -218,32 +245,41 @@ pub(crate) fn compact(
 }
 
 /// Compacts a piece. `None` if that takes more than this piece.
-fn alone(piece: Vec<u8>, name: &str, papers: &Papers) -> Result<Option<Compacted>> {
-    if piece.is_empty() {
+fn alone(
+    piece: Vec<u8>,
+    name: &str,
+    papers: &Papers,
+    queue: &mut Queue,
+    pool: &Pool<Vec<u8>>,
+) -> Result<Option<Compacted>> {
+    if piece.is_empty() || has_long_line(&piece) {
         return Ok(None);
     }
     let first = memchr::memchr2(b' ', b'\n', &piece).unwrap_or(piece.len());
     let first = piece[..first].to_vec();
-    let queue = Queue::to_bytes(Style::Published);
     let mut once = Once::in_piece(papers, first, queue);
-    let Ok(rows) = Rows::of_text(Cursor::new(piece), name, Order::Watch) else {
+    let Ok(mut rows) = Rows::of_text(piece, name, Order::Watch) else {
         return Ok(None);
     };
-    let Ok(Walked::Whole { rows }) = walk_rows(rows, None, &mut once) else {
+    let Ok(Walked::Whole { rows: count }) = walk_rows(&mut rows, None, &mut once) else {
         return Ok(None);
     };
-    once.queue.flush();
+    pool.put(rows.into_buffer());
     if once.gives_up() {
         return Ok(None);
     }
     let rolled = once.rolled;
-    let (Finished::Bytes(lines), written) = once.queue.finish()? else {
-        return Ok(None);
-    };
+    let (lines, written) = queue.take_lines();
     Ok(Some(Compacted {
         lines,
         written,
-        rows,
+        rows: count,
         rolled,
     }))
+}
+
+/// Whether a line is too long. Few pieces are long enough to have one.
+fn has_long_line(piece: &[u8]) -> bool {
+    piece.len() > LONGEST_LINE
+        && (piece.split(|&byte| byte == b'\n')).any(|line| line.len() > LONGEST_LINE)
 }

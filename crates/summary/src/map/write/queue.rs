@@ -75,8 +75,6 @@ pub(crate) enum Finished {
     File(u64),
     /// Rows still to be sorted.
     Spool(Box<Spool>),
-    /// The rows, as lines.
-    Bytes(Vec<u8>),
     /// The gzipped size in bytes.
     Measured(u64),
 }
@@ -300,6 +298,17 @@ impl Queue {
         rows.clear();
     }
 
+    /// The lines of a queue that writes to memory, with their statistics. It can be used again.
+    pub(crate) fn take_lines(&mut self) -> (Vec<u8>, Summed) {
+        self.flush();
+        self.last.clear();
+        let lines = match &mut self.sink {
+            Sink::Bytes(lines) => std::mem::take(lines),
+            _ => Vec::new(),
+        };
+        (lines, std::mem::take(&mut self.written))
+    }
+
     /// Moves the file to its final path.
     pub(crate) fn finish(mut self) -> Result<(Finished, Summed)> {
         self.flush();
@@ -309,7 +318,7 @@ impl Queue {
         let finished = match self.sink {
             Sink::Lines(lines) => Finished::File(lines.finish()?.bytes_out),
             Sink::Spool(spool) => Finished::Spool(spool),
-            Sink::Bytes(lines) => Finished::Bytes(lines),
+            Sink::Bytes(lines) => Finished::File(lines.len() as u64),
             Sink::Measure(mut measure) => {
                 measure.flush();
                 Finished::Measured(measure.size.bytes())
