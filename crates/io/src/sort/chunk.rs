@@ -230,10 +230,17 @@ impl Chunk {
         self.find_lines();
         strings::sort(&self.data, &mut self.entries);
         if unique {
-            let data = &self.data;
-            self.entries
-                .dedup_by(|later, earlier| later.line(data) == earlier.line(data));
+            self.keep_one_of_each();
         }
+    }
+
+    /// Removes all but one of equal lines, which are adjacent.
+    fn keep_one_of_each(&mut self) {
+        let (data, entries) = (&self.data, &self.entries);
+        let is_first = |at: usize| at == 0 || entries[at].line(data) != entries[at - 1].line(data);
+        let kept: Vec<bool> = (0..entries.len()).into_par_iter().map(is_first).collect();
+        let mut kept = kept.into_iter();
+        self.entries.retain(|_| kept.next().unwrap_or(true));
     }
 
     /// Makes entries of all lines, on all threads.
