@@ -18,9 +18,12 @@ use crate::gzip::{self, Gzip, MEMBER};
 use crate::meter;
 use crate::ordered::Ordered;
 
-/// The maximum number of threads that write a plain file: they mostly copy memory, and a few of them
-/// copy as fast as it goes.
-const WRITERS: usize = 8;
+/// The maximum number of threads that write a plain file. Most file systems let one thread at a time
+/// write to a file, so more of them would only wait.
+const WRITERS: usize = 4;
+
+/// The maximum number of buffers that a plain output has at a time.
+pub(crate) const QUEUED: usize = 2 * WRITERS + 2;
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

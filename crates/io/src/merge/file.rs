@@ -310,11 +310,12 @@ impl RangeLines {
     fn next_line(&mut self) -> Result<bool> {
         if !self.in_tail {
             if self.main.advance_in_order()? {
-                // What precedes the start of the next range is less than its bound.
-                return match &self.to {
-                    Some(to) if self.main.line() >= &to[..] => Err(unsorted()),
-                    _ => Ok(true),
-                };
+                return Ok(true);
+            }
+            // What precedes the start of the next range is less than its bound.
+            let ends_below = |to: &Vec<u8>| self.main.number() == 0 || self.main.line() < &to[..];
+            if !self.to.as_ref().is_none_or(ends_below) {
+                return Err(unsorted());
             }
             self.in_tail = true;
             if let Some(tail) = &mut self.tail {

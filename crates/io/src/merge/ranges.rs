@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 use crate::pipeline::{self, Pool, Width};
 use crate::sort::{Options, Report, Tournament, drain};
 use crate::source::Source;
-use crate::writer::LineWriter;
+use crate::writer::{LineWriter, QUEUED};
 
 /// A range has at most about so many bytes.
-const RANGE: usize = 8 << 20;
+const RANGE: usize = 4 << 20;
 
 /// A range should have so many bytes of each plain file, so that finding them takes little of the time.
 const PLAIN: usize = 64 << 10;
@@ -52,11 +52,13 @@ impl Plan {
         let text: u64 = files.iter().map(SortedFile::text).sum();
         let marks = (memory / 16 / MARK).max(1);
         let least_share = usize::try_from(text / marks as u64).ok()?;
-        let range = (memory / (8 * threads.max(1))).min(RANGE).max(least);
+        // Each thread has a range in work and one that waits for its turn.
+        let range = memory / 2 / (2 * threads + QUEUED);
+        let range = range.min(RANGE).max(least);
         let share = (range / MARKS).max(least_share);
         let range = range.max(2 * share);
         let worker = 2 * range + files.len() * 2 * BUFFER + gzip * STREAMS;
-        let threads = threads.min(memory / 2 / worker);
+        let threads = threads.min((memory / 2).saturating_sub(QUEUED * range) / worker);
         (threads > 1 && text > range as u64).then_some(Plan {
             range,
             share,
@@ -442,6 +444,37 @@ mod tests {
             let plan = Plan { range, share, threads };
             let found = merged(folder.path(), &sources, false, Some(plan));
             prop_assert_eq!(found, merged(folder.path(), &sources, false, None));
+        }
+    }
+
+    #[test]
+    fn a_plan_fits_in_the_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let (plain, gzip) = (b"a\n".to_vec(), member(b"a\n", false));
+        for (plains, gzips) in [(1, 0), (2, 0), (150, 0), (0, 2), (40, 3)] {
+            let mut contents = vec![plain.clone(); plains];
+            contents.extend(vec![gzip.clone(); gzips]);
+            let sources = write_all(folder.path(), &contents);
+            for source in &sources {
+                let file = std::fs::File::options().write(true).open(source.path());
+                file.unwrap().set_len(100 << 20).unwrap();
+            }
+            let files = open(&sources).unwrap().unwrap();
+            for memory in [64usize << 20, 256 << 20, 1 << 30] {
+                for threads in [2, 8, 64, 256] {
+                    let mut options = Options::default();
+                    options.resources.memory = memory;
+                    options.resources.threads = threads;
+                    let Some(plan) = Plan::new(&files, &options) else {
+                        assert!(memory < 1 << 30, "{plains} {gzips} {threads}");
+                        continue;
+                    };
+                    assert!((2..=threads).contains(&plan.threads));
+                    let buffers = 2 * plan.threads * BUFFER * files.len();
+                    let used = (2 * plan.threads + QUEUED) * plan.range + buffers;
+                    assert!(used <= memory / 2, "{plains} {gzips} {memory} {threads}");
+                }
+            }
         }
     }
 
