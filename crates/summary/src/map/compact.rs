@@ -3,17 +3,20 @@
 use std::path::Path;
 
 use tempfile::TempPath;
-use waypost_io::{Phase, Progress, Resources, Source};
+use waypost_io::pipeline::{self, Width};
+use waypost_io::{Format, LineWriter, Phase, Progress, Resources, Source};
 
-use super::solve::Choices;
 use super::solve::papers::{Decide, Papers};
 use super::solve::plain::Search;
 use super::solve::prior::Prior;
 use super::solve::top::Top;
+use super::solve::{Choices, Loan, Outline, Solution};
+use super::tree::cut::{PIECE, Piece, Pieces};
 use super::tree::pass::{Pass, Walked, walk_rows};
-use super::tree::rows::{Order, Rows};
+use super::tree::rows::{Order, Rows, check_kind};
 use super::tree::sample::Sample;
 use super::tree::tidy::{tidied, write_spooled};
+use super::write::assemble::write_pieces;
 use super::write::once::Once;
 use super::write::pieces;
 use super::write::queue::{Finished, Queue};
@@ -118,6 +121,18 @@ pub struct SourceMap {
     pub(super) counting: Counting,
     pub(super) keys: usize,
     pub(super) progress: Progress,
+    /// The least size of the pieces that it is cut into, if it is.
+    pub(super) piece: Option<usize>,
+}
+
+/// How a walk over pieces ended.
+enum Walk {
+    /// Completed, with this many rows.
+    Whole { rows: u64 },
+    /// A piece is not tidy.
+    Untidy,
+    /// The map cannot be cut, or a piece cannot be read.
+    Impossible,
 }
 
 impl SourceMap {
@@ -135,6 +150,7 @@ impl SourceMap {
             counting: Counting::default(),
             keys: 1,
             progress: Progress::default(),
+            piece: None,
         };
         // A map is read several times.
         source.keep(&room.temporary)?;
@@ -142,6 +158,8 @@ impl SourceMap {
         given.keys = rows.keys();
         given.headers = rows.headers().clone();
         given.counting = counting(&given.headers);
+        // Second keys are numbered in the order of their rows.
+        given.piece = (given.keys == 1).then_some(PIECE);
         Ok(given)
     }
 
@@ -187,6 +205,132 @@ impl SourceMap {
                 Walked::Untidy(untidy) if self.sorted => return Err(untidy.error(&self.source)),
                 Walked::Untidy(_) => self.tidy()?,
             }
+        }
+    }
+
+    /// Makes something of the pieces of the map, once more if it had to be tidied first. If that is
+    /// not possible, the map stays in one piece from now on: then a walk over all of it says why, with
+    /// the number of the line.
+    pub(super) fn in_pieces<T>(
+        &mut self,
+        mut make: impl FnMut(&mut SourceMap) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        let was_sorted = self.sorted;
+        let mut made = make(self)?;
+        if made.is_none() && self.sorted != was_sorted {
+            made = make(self)?;
+        }
+        if made.is_none() {
+            self.piece = None;
+        }
+        Ok(made)
+    }
+
+    /// Walks over the pieces of the map on all cores. `done` makes a result of the pass over a piece,
+    /// or `None` if it is not possible to walk it alone, and `take` receives the results in the order
+    /// of the pieces. Returns the number of rows, or `None` if the map cannot be walked in pieces, or
+    /// has just been tidied.
+    pub(super) fn walk_pieces<P: Pass, T: Send>(
+        &mut self,
+        sample: Option<&Sample>,
+        pass: impl Fn(&Piece) -> Result<P> + Sync,
+        done: impl Fn(P) -> Result<Option<T>> + Sync,
+        take: impl FnMut(T) -> Result<()>,
+    ) -> Result<Option<u64>> {
+        match self.pieces(Phase::Reading, sample, pass, done, take)? {
+            Walk::Whole { rows } => Ok(Some(rows)),
+            Walk::Untidy if !self.sorted => {
+                self.tidy()?;
+                Ok(None)
+            }
+            Walk::Untidy | Walk::Impossible => Ok(None),
+        }
+    }
+
+    /// Walks over the pieces of a map that has already been walked in pieces.
+    pub(super) fn walk_pieces_again<P: Pass, T: Send>(
+        &self,
+        phase: Phase,
+        sample: Option<&Sample>,
+        pass: impl Fn(&Piece) -> Result<P> + Sync,
+        done: impl Fn(P) -> Result<Option<T>> + Sync,
+        take: impl FnMut(T) -> Result<()>,
+    ) -> Result<()> {
+        match self.pieces(phase, sample, pass, done, take)? {
+            Walk::Whole { .. } => Ok(()),
+            Walk::Untidy | Walk::Impossible => Err(self.changed()),
+        }
+    }
+
+    /// The map could be walked in pieces before.
+    pub(super) fn changed(&self) -> Error {
+        Error::invalid("the map was changed while it was read").in_file(&self.source)
+    }
+
+    fn pieces<P: Pass, T: Send>(
+        &self,
+        phase: Phase,
+        sample: Option<&Sample>,
+        pass: impl Fn(&Piece) -> Result<P> + Sync,
+        done: impl Fn(P) -> Result<Option<T>> + Sync,
+        mut take: impl FnMut(T) -> Result<()>,
+    ) -> Result<Walk> {
+        let Some(size) = self.piece else {
+            return Ok(Walk::Impossible);
+        };
+        check_kind(&self.source)?;
+        self.progress.begin(phase, self.source.size());
+        let stream = self.source.open()?.reporting_to(&self.progress).text();
+        let mut pieces = Pieces::new(stream, size, self.room.memory);
+        let name = self.source.to_string();
+        let threads = self.room.threads.max(1);
+        // Few pieces are much larger than that. A piece and what becomes of it take some times its size.
+        let most = self.room.memory / (24 * size);
+        let width = Width {
+            threads,
+            pieces: most.clamp(2, 2 * threads + 2),
+        };
+        let walk = |piece: Piece| {
+            // A map of one piece is better walked as a whole.
+            if piece.text.is_empty() || piece.borders.is_whole() {
+                return Ok(Err(Walk::Impossible));
+            }
+            let mut pass = pass(&piece)?;
+            let (from, to) = piece.borders.keys();
+            let sample = sample.map(|sample| sample.between(from, to));
+            let Ok(mut rows) = Rows::of_text(piece.text, &name, Order::Watch) else {
+                return Ok(Err(Walk::Impossible));
+            };
+            Ok(match walk_rows(&mut rows, sample.as_ref(), &mut pass) {
+                Ok(Walked::Whole { rows }) => match done(pass)? {
+                    Some(result) => Ok((result, rows)),
+                    None => Err(Walk::Impossible),
+                },
+                Ok(Walked::Untidy(_)) => Err(Walk::Untidy),
+                Err(_) => Err(Walk::Impossible),
+            })
+        };
+        let mut ended = None;
+        let mut all = 0;
+        let walked = pipeline::run(
+            width,
+            || Ok(pieces.next()),
+            || &walk,
+            |walked| match walked {
+                Ok((result, rows)) => {
+                    all += rows;
+                    take(result)
+                }
+                Err(walk) => {
+                    ended = Some(walk);
+                    Err(Error::invalid("the map cannot be walked in pieces"))
+                }
+            },
+        );
+        match (walked, ended) {
+            (Ok(()), _) => Ok(Walk::Whole { rows: all }),
+            (Err(_), Some(ended)) => Ok(ended),
+            (Err(error), None) => Err(error),
         }
     }
 
@@ -266,13 +410,15 @@ fn compact_by(
             let (decide, rows) = given.walk(None, || Decide::new(papers, &folder))?;
             report.rows_in = rows;
             report.rolled = Some(decide.rolled);
+            report.sorted = given.sorted;
+            let head = head_in(style, &given.headers, rule, &report);
             let (choices, has_ports) = (&decide.choices, decide.has_ports);
-            write_by(
+            write(
                 given,
-                rule,
                 choices,
                 None,
                 has_ports,
+                &head,
                 style,
                 out,
                 traced,
@@ -280,16 +426,20 @@ fn compact_by(
             )?;
         }
         Rule::LeastCost(least) => {
+            if style == Style::Reference || traced {
+                given.piece = None;
+            }
             let (outline, solution, has_ports) =
                 Search::new(given, least, style)?.find(&mut report)?;
-            let choices = &solution.choices(&outline, &folder)?;
-            let sample = least.sample.as_ref();
-            write_by(
+            report.sorted = given.sorted;
+            let head = head_in(style, &given.headers, rule, &report);
+            write_solution(
                 given,
-                rule,
-                choices,
-                sample,
+                &outline,
+                &solution,
+                least.sample.as_ref(),
                 has_ports,
+                &head,
                 style,
                 out,
                 traced,
@@ -300,29 +450,12 @@ fn compact_by(
     Ok(report)
 }
 
-#[allow(
-    clippy::too_many_arguments,
-    reason = "two callers, and each of them has these at hand"
-)]
-fn write_by(
-    given: &mut SourceMap,
-    rule: &Rule,
-    choices: &Choices<'_>,
-    sample: Option<&Sample>,
-    has_ports: bool,
-    style: Style,
-    out: &Path,
-    traced: bool,
-    report: &mut Report,
-) -> Result<()> {
-    report.sorted = given.sorted;
-    let head = match style {
-        Style::Published => head(&given.headers, rule, report),
+/// The headers in a style.
+fn head_in(style: Style, headers: &Headers, rule: &Rule, report: &Report) -> Vec<u8> {
+    match style {
+        Style::Published => head(headers, rule, report),
         Style::Reference => Vec::new(),
-    };
-    write(
-        given, choices, sample, has_ports, &head, style, out, traced, report,
-    )
+    }
 }
 
 /// A void of one year says nothing about another, so maps with a second key are compacted without
@@ -360,10 +493,7 @@ fn in_one_walk(
         return Ok(None);
     }
     let mut report = Report::default();
-    let head = match style {
-        Style::Published => head(&given.headers, rule, &report),
-        Style::Reference => Vec::new(),
-    };
+    let head = head_in(style, &given.headers, rule, &report);
     if style == Style::Published && !traced && given.room.threads > 1 {
         given.progress.begin(Phase::Reading, given.source.size());
         let whole = pieces::compact(
@@ -409,6 +539,44 @@ fn in_one_walk(
     }
 }
 
+/// Writes the map of a solution.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "two callers, and each of them has these at hand"
+)]
+pub(super) fn write_solution(
+    given: &mut SourceMap,
+    outline: &Outline,
+    solution: &Solution,
+    sample: Option<&Sample>,
+    has_ports: bool,
+    head: &[u8],
+    style: Style,
+    out: &Path,
+    traced: bool,
+    report: &mut Report,
+) -> Result<()> {
+    if !outline.is_in_pieces() {
+        let choices = &solution.choices(outline, 0, &given.room.temporary)?;
+        return write(
+            given, choices, sample, has_ports, head, style, out, traced, report,
+        );
+    }
+    let mut lines = LineWriter::create(out, &Format::of_name(out), given.room.threads)?;
+    let mut push = |text: &[u8]| {
+        let text = text.split(|&byte| byte == b'\n');
+        let mut text = text.filter(|line| !line.is_empty());
+        text.try_for_each(|line| lines.push(line))
+    };
+    push(head)?;
+    let phase = Phase::Writing;
+    report.written = write_pieces(given, outline, solution, sample, phase, |text| {
+        Ok(push(text)?)
+    })?;
+    report.bytes = lines.finish()?.bytes_out;
+    Ok(())
+}
+
 #[allow(
     clippy::too_many_arguments,
     reason = "two callers, and each of them has these at hand"
@@ -427,7 +595,7 @@ pub(super) fn write(
     let counting = given.counting;
     if (!has_ports || style == Style::Reference) && is_replaced(out) {
         let queue = Queue::to_file(out, head, style)?;
-        let mut writer = Writer::new(choices, style, counting, queue);
+        let mut writer = Writer::new(Loan::Kept(choices), style, counting, queue);
         writer.trace = traced.then(Vec::new);
         given.walk_again(Phase::Writing, sample, &mut writer)?;
         choices.intact()?;
@@ -443,7 +611,7 @@ pub(super) fn write(
         }
     }
     let queue = Queue::to_spool(&given.room, style)?;
-    let mut writer = Writer::new(choices, style, counting, queue);
+    let mut writer = Writer::new(Loan::Kept(choices), style, counting, queue);
     writer.trace = traced.then(Vec::new);
     given.walk_again(Phase::Writing, sample, &mut writer)?;
     choices.intact()?;

@@ -11,7 +11,7 @@ use super::publish::{gzipped_size, place, spelled, temporary};
 use super::search::{Chosen, Search};
 use crate::error::{Error, Result};
 use crate::holdings::{Holdings, Reading};
-use crate::map::compact::{Report, SourceMap, head_with, how_of, write};
+use crate::map::compact::{Report, SourceMap, head_with, how_of, write_solution};
 use crate::map::solve::prior::Prior;
 use crate::map::solve::top::Top;
 use crate::map::tree::sample::Sample;
@@ -186,11 +186,10 @@ fn make(given: &mut SourceMap, filtered: &Filtered) -> Result<Unpublished> {
 /// Writes only the rows, uncompressed.
 fn write_rows(search: &mut Search<'_>, chosen: &Chosen, built: &mut Built) -> Result<TempPath> {
     let rows = temporary(&search.given.room)?;
-    let folder = &search.given.room.temporary;
-    let choices = chosen.solution.choices(&search.outline, folder)?;
-    write(
+    write_solution(
         search.given,
-        &choices,
+        &search.outline,
+        &chosen.solution,
         search.sample.as_ref(),
         search.has_ports,
         &head_with(&search.given.headers, Vec::new()),

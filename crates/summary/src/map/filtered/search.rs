@@ -118,21 +118,42 @@ impl<'a> Search<'a> {
         let lookups = filtered.sample.as_ref();
         let to_learn = lookups.map(|_| Prior::to_learn(STRENGTHS[0], SCALE));
         let prior = filtered.prior.clone().or(to_learn).unwrap_or_default();
-        let sites = match lookups {
-            Some(_) => given.walk(lookups, Sites::default)?.0,
-            None => Sites::default(),
-        };
         let folder = given.room.temporary.clone();
         let domains = filtered.top == Some(Top::Domains);
-        let (mut gather, rows) = given.walk(sample.as_ref(), || {
-            let mut gather = Gather::new(&prior, &sites).with_outline(domains, &folder);
+        let prepare = |gather: &mut Gather<'_>| {
+            gather.build_outline(domains, &folder);
             gather.learning = lookups.map(|_| Learning::default());
-            gather
+        };
+        let gathered = given.in_pieces(|given| {
+            let sites = match lookups {
+                Some(lookups) => Sites::in_pieces(given, lookups)?,
+                None => Some(Vec::new()),
+            };
+            let Some(sites) = sites else {
+                return Ok(None);
+            };
+            let gathered = Gather::in_pieces(given, sample.as_ref(), &prior, &sites, prepare)?;
+            Ok(gathered.map(|(gather, outline, rows)| (gather.counted(), outline, rows)))
         })?;
-        let outline = gather.outline()?;
+        let (counted, outline, rows) = match gathered {
+            Some(gathered) => gathered,
+            None => {
+                let sites = match lookups {
+                    Some(_) => given.walk(lookups, Sites::default)?.0,
+                    None => Sites::default(),
+                };
+                let gather = || {
+                    let mut gather = Gather::new(&prior, &sites);
+                    prepare(&mut gather);
+                    gather
+                };
+                let (mut gather, rows) = given.walk(sample.as_ref(), gather)?;
+                let outline = gather.outline()?;
+                (gather.counted(), outline, rows)
+            }
+        };
         given.progress.begin(Phase::Solving, None);
-        let learning = gather.learning.take().filter(|_| prior.is_to_learn());
-        let (urirs, has_ports) = (gather.urirs, gather.has_ports);
+        let learning = counted.learning.filter(|_| prior.is_to_learn());
         Ok(Search {
             given,
             filtered,
@@ -141,8 +162,8 @@ impl<'a> Search<'a> {
             learning,
             prices: Prices::new(),
             outline,
-            has_ports,
-            urirs,
+            has_ports: counted.has_ports,
+            urirs: counted.urirs,
             rows,
             sample,
             fixed: 0.0,
@@ -214,10 +235,10 @@ impl<'a> Search<'a> {
         let Thought {
             solution, totals, ..
         } = thought;
-        let choices = solution.choices(&self.outline, &self.given.room.temporary)?;
         let (rows, written) = measure(
             self.given,
-            &choices,
+            &self.outline,
+            &solution,
             self.sample.as_ref(),
             self.has_ports,
             self.head,

@@ -3,14 +3,16 @@
 //!
 //! The outline is read backwards, so that parents come before their children and the state above a
 //! node is known. For groups, the number of occurrences below each state is added up first, and
-//! then each group is handled once.
+//! then each group is handled once. All sections are handled at the same time, after the spine.
 
 use super::choice::{ABSENT, CHANCES, Choice, NO_ROW, STATES};
 use super::fold::Folded;
-use super::outline::{HELD, LABELLED, Outline, Own, Reader, VOID, VOID_BELOW, WILDCARD};
-use super::solution::Solution;
+use super::outline::{HELD, LABELLED, Own, Reader, SHARED, Section, VOID, VOID_BELOW, WILDCARD};
+use super::parts::{self, changed};
+use super::solution::{SectionChoices, Solution};
+use super::spine::Outline;
 use super::terms::Terms;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Totals of a map.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -27,112 +29,38 @@ pub(crate) struct Totals {
     pub(crate) missed: f64,
 }
 
-/// The state above a node.
-#[derive(Clone, Copy)]
-enum Above {
-    State(usize),
-    /// Set by a wildcard of the input map.
-    SourceMap(usize),
-    /// A void of the input map: all rows stay.
-    Locked,
-}
-
-/// Adds up the totals of a solution.
-pub(crate) fn assess(outline: &Outline, solution: &Solution, terms: &Terms<'_>) -> Result<Totals> {
-    let mut assess = Assess {
-        outline,
-        solution,
-        terms,
-        totals: Totals::default(),
-        below: vec![[0.0; STATES]; outline.groups().len()],
-    };
-    let mut slots = vec![Above::State(ABSENT); outline.slots()];
-    let mut reader = Reader::default();
-    let (mut choices, mut starts) = (Vec::new(), Vec::new());
-    for chunk in (0..outline.chunks()).rev() {
-        outline.read(chunk, &mut reader)?;
-        solution.read(chunk, &mut choices)?;
-        starts.clear();
-        loop {
-            let start = reader.position();
-            if reader.next(slots.len())?.is_none() {
-                break;
-            }
-            starts.push(start);
+impl Totals {
+    fn add(&mut self, other: &Totals) {
+        self.rows += other.rows;
+        for (keys, more) in self.keys.iter_mut().zip(other.keys) {
+            *keys += more;
         }
-        for (at, &start) in starts.iter().enumerate().rev() {
-            reader.seek(start);
-            let Some(node) = reader.next(slots.len())? else {
-                return Err(Error::invalid("a temporary file was changed"));
-            };
-            let above = match node.slot {
-                0 => Above::State(ABSENT),
-                _ => slots[node.parent],
-            };
-            let below = assess.node(&node.own, above, solution.choice(&choices, at), 1.0);
-            slots[node.slot] = below;
-            assess.folded(&node.folded, below);
-            for &(group, times) in &node.groups {
-                assess.group(group, f64::from(times), below);
-            }
-        }
-    }
-    for group in (0..outline.groups().len()).rev() {
-        for state in 0..STATES {
-            let times = assess.below[group][state];
-            if times > 0.0 {
-                assess.expand(group as u32, times, Above::State(state));
-            }
-        }
-    }
-    Ok(assess.totals)
-}
-
-struct Assess<'a> {
-    outline: &'a Outline,
-    solution: &'a Solution,
-    terms: &'a Terms<'a>,
-    totals: Totals,
-    /// How many of each group are below each state.
-    below: Vec<[f64; STATES]>,
-}
-
-impl Assess<'_> {
-    /// Adds a group of identical subtrees.
-    fn group(&mut self, group: u32, times: f64, above: Above) {
-        match above {
-            Above::State(state) => self.below[group as usize][state] += times,
-            _ => self.expand(group, times, above),
-        }
+        self.wrong += other.wrong;
+        self.judged += other.judged;
+        self.missed += other.missed;
     }
 
     /// Adds folded subtrees.
-    fn folded(&mut self, folded: &Folded, above: Above) {
+    fn folded(&mut self, terms: &Terms<'_>, folded: &Folded, above: Above) {
         let (rows, wrong) = match above {
             Above::State(ABSENT) | Above::Locked => (folded.absent_rows, folded.absent_wrong),
             Above::State(state) => (folded.open_rows, CHANCES[state] * folded.open_wrong),
             Above::SourceMap(state) => (folded.open_rows, CHANCES[state] * folded.given_wrong),
         };
-        self.totals.rows += self.terms.row.row * rows as f64;
-        self.totals.wrong += wrong;
-    }
-
-    fn expand(&mut self, group: u32, times: f64, above: Above) {
-        let outline = self.outline;
-        let Some(members) = outline.groups().get(group as usize) else {
-            return;
-        };
-        let choice = *self.solution.group(group);
-        let below = self.node(&members.own, above, &choice, times);
-        for &(child, more) in &members.children {
-            self.group(child, times * f64::from(more), below);
-        }
+        self.rows += terms.row.row * rows as f64;
+        self.wrong += wrong;
     }
 
     /// Adds this many identical nodes, and returns the state below them.
-    fn node(&mut self, own: &Own, above: Above, choice: &Choice, times: f64) -> Above {
-        let terms = self.terms;
-        let totals = &mut self.totals;
+    fn node(
+        &mut self,
+        terms: &Terms<'_>,
+        own: &Own,
+        above: Above,
+        choice: &Choice,
+        times: f64,
+    ) -> Above {
+        let totals = self;
         let aside = match own.is(LABELLED) || !own.is(HELD) {
             true => times * own.aside,
             false => 0.0,
@@ -198,5 +126,125 @@ impl Assess<'_> {
             totals.judged += CHANCES[here] * aside;
         }
         Above::State(below)
+    }
+}
+
+/// The state above a node.
+#[derive(Clone, Copy)]
+enum Above {
+    State(usize),
+    /// Set by a wildcard of the input map.
+    SourceMap(usize),
+    /// A void of the input map: all rows stay.
+    Locked,
+}
+
+/// Adds up the totals of a solution.
+pub(crate) fn assess(outline: &Outline, solution: &Solution, terms: &Terms<'_>) -> Result<Totals> {
+    let mut totals = Totals::default();
+    let mut spine = vec![Above::State(ABSENT); outline.spine.len()];
+    for (at, node) in outline.spine.iter().enumerate().rev() {
+        let above = node
+            .parent
+            .map_or(Above::State(ABSENT), |parent| spine[parent]);
+        let choice = &solution.spine[at];
+        spine[at] = totals.node(terms, &node.own, above, choice, 1.0);
+        totals.folded(terms, &node.folded, spine[at]);
+    }
+    let work = |number: usize| {
+        let section = &*outline.sections.get(number)?;
+        let choices = &*solution.sections()?.get(number)?;
+        let above = outline.shared[number].iter().map(|&node| spine[node]);
+        let assess = Assess {
+            section,
+            choices,
+            terms,
+            totals: Totals::default(),
+            below: vec![[0.0; STATES]; section.groups().len()],
+        };
+        assess.totals(above.collect())
+    };
+    parts::each(outline.len(), outline.threads, work, |_, more| {
+        totals.add(&more);
+        Ok(())
+    })?;
+    Ok(totals)
+}
+
+struct Assess<'a> {
+    section: &'a Section,
+    choices: &'a SectionChoices,
+    terms: &'a Terms<'a>,
+    totals: Totals,
+    /// How many of each group are below each state.
+    below: Vec<[f64; STATES]>,
+}
+
+impl Assess<'_> {
+    /// The totals of a section, given the states of the nodes of the spine that it shares.
+    fn totals(mut self, mut shared: Vec<Above>) -> Result<Totals> {
+        let (section, solution) = (self.section, self.choices);
+        let mut slots = vec![Above::State(ABSENT); section.slots()];
+        let mut reader = Reader::default();
+        let (mut choices, mut starts) = (Vec::new(), Vec::new());
+        for chunk in (0..section.chunks()).rev() {
+            section.read(chunk, &mut reader)?;
+            solution.read(chunk, &mut choices)?;
+            starts.clear();
+            loop {
+                let start = reader.position();
+                if reader.next(slots.len())?.is_none() {
+                    break;
+                }
+                starts.push(start);
+            }
+            for (at, &start) in starts.iter().enumerate().rev() {
+                reader.seek(start);
+                let node = reader.next(slots.len())?.ok_or_else(changed)?;
+                let below = if node.own.is(SHARED) {
+                    shared.pop().ok_or_else(changed)?
+                } else {
+                    let above = match node.slot {
+                        0 => Above::State(ABSENT),
+                        _ => slots[node.parent],
+                    };
+                    let choice = solution.choice(&choices, at);
+                    self.totals.node(self.terms, &node.own, above, choice, 1.0)
+                };
+                slots[node.slot] = below;
+                self.totals.folded(self.terms, &node.folded, below);
+                for &(group, times) in &node.groups {
+                    self.group(group, f64::from(times), below);
+                }
+            }
+        }
+        for group in (0..section.groups().len()).rev() {
+            for state in 0..STATES {
+                let times = self.below[group][state];
+                if times > 0.0 {
+                    self.expand(group as u32, times, Above::State(state));
+                }
+            }
+        }
+        Ok(self.totals)
+    }
+    /// Adds a group of identical subtrees.
+    fn group(&mut self, group: u32, times: f64, above: Above) {
+        match above {
+            Above::State(state) => self.below[group as usize][state] += times,
+            _ => self.expand(group, times, above),
+        }
+    }
+
+    fn expand(&mut self, group: u32, times: f64, above: Above) {
+        let section = self.section;
+        let Some(members) = section.groups().get(group as usize) else {
+            return;
+        };
+        let choice = self.choices.group(group);
+        let below = (self.totals).node(self.terms, &members.own, above, choice, times);
+        for &(child, more) in &members.children {
+            self.group(child, times * f64::from(more), below);
+        }
     }
 }

@@ -47,6 +47,12 @@ pub(crate) struct Sums {
     differ: bool,
 }
 
+/// What a piece has of a shared node.
+pub(crate) struct SharedSums {
+    sums: Sums,
+    pairs: Option<Box<[Size; PAIRS]>>,
+}
+
 /// The node's own contribution.
 #[derive(Clone, Copy)]
 pub(crate) enum Own {
@@ -157,6 +163,29 @@ impl Beside {
         }
         if place.slot == 0 {
             self.all = root;
+        }
+    }
+
+    /// Hands over what a piece has of a shared node.
+    pub(crate) fn hand_over(&mut self, slot: usize, sums: Sums) -> SharedSums {
+        let slot = self.slots.get_mut(slot).filter(|_| sums.differ);
+        let pairs = slot.map(|slot| Box::new(std::mem::replace(slot, [Size::default(); PAIRS])));
+        SharedSums { sums, pairs }
+    }
+
+    /// Adds what a piece has of a shared node to its sums, whose slot is given.
+    pub(crate) fn take_over(&mut self, slot: usize, sums: &mut Sums, part: &SharedSums) {
+        sums.counted.add(&part.sums.counted);
+        sums.alike.add(part.sums.alike);
+        sums.open += part.sums.open;
+        if self.slots.len() <= slot {
+            self.slots.resize(slot + 1, [Size::default(); PAIRS]);
+        }
+        if let Some(pairs) = &part.pairs {
+            sums.differ = true;
+            for (sum, &more) in self.slots[slot].iter_mut().zip(&pairs[..]) {
+                sum.add(more);
+            }
         }
     }
 

@@ -7,8 +7,9 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use super::coding::{number, push_number};
 use super::numbers::Numbers;
-use super::outline::Outline;
+use super::outline::Section;
 use crate::error::Result;
 
 /// The states of a node, given by the nearest row at or above it: nothing is present, a filter of
@@ -151,6 +152,39 @@ impl Table {
         self.last
     }
 
+    /// Appends all choices.
+    pub(super) fn pack(&self, out: &mut Vec<u8>) {
+        push_number(out, self.different.len() as u64);
+        for choice in &self.different {
+            out.extend_from_slice(&choice.wildcard);
+            out.extend_from_slice(&choice.exact);
+            out.push(u8::from(choice.given_wildcard) | u8::from(choice.given_void) << 1);
+        }
+    }
+
+    /// Reads choices. `None` if the bytes are invalid.
+    pub(super) fn unpack(rest: &mut &[u8]) -> Option<Table> {
+        let mut table = Table {
+            different: Vec::new(),
+            known: HashMap::new(),
+            last: 0,
+        };
+        for _ in 0..number(rest)? {
+            let (bytes, behind) = rest.split_first_chunk::<{ 2 * STATES + 1 }>()?;
+            let given = bytes[2 * STATES];
+            let mut choice = Choice {
+                given_wildcard: given & 1 != 0,
+                given_void: given & 2 != 0,
+                ..Choice::default()
+            };
+            choice.wildcard.copy_from_slice(&bytes[..STATES]);
+            choice.exact.copy_from_slice(&bytes[STATES..2 * STATES]);
+            table.different.push(choice);
+            *rest = behind;
+        }
+        (!table.different.is_empty()).then_some(table)
+    }
+
     pub(crate) fn get(&self, number: u32) -> &Choice {
         self.different
             .get(number as usize)
@@ -164,7 +198,7 @@ pub(crate) struct Choices<'a> {
     table: Table,
     numbers: Numbers,
     /// For grouped nodes: the outline, which knows the groups, and the choices of groups.
-    groups: Option<(&'a Outline, Vec<u32>)>,
+    groups: Option<(&'a Section, Vec<u32>)>,
 }
 
 impl<'a> Choices<'a> {
@@ -181,13 +215,22 @@ impl<'a> Choices<'a> {
     pub(crate) fn of(
         table: Table,
         numbers: Numbers,
-        outline: &'a Outline,
+        outline: &'a Section,
         groups: Vec<u32>,
     ) -> Choices<'a> {
         Choices {
             table,
             numbers,
             groups: (!groups.is_empty()).then_some((outline, groups)),
+        }
+    }
+
+    /// With choices that are already numbered, all of them by node.
+    pub(crate) fn numbered(table: Table, numbers: Numbers) -> Choices<'a> {
+        Choices {
+            table,
+            numbers,
+            groups: None,
         }
     }
 

@@ -5,15 +5,15 @@ use super::outline::{BY_POWER, HELD, HOLDS, Node, Own};
 use super::top::Top;
 
 /// Whether parts of a node's own data differ from the defaults.
-const TOP: u32 = 1 << 9;
-const GIVEN: u32 = 1 << 10;
-const ROWS: u32 = 1 << 11;
-const ASKED: u32 = 1 << 12;
-const ASIDE: u32 = 1 << 13;
-const FRESH: u32 = 1 << 14;
-const STRAY: u32 = 1 << 15;
-const STRAY_ASIDE: u32 = 1 << 16;
-const EXPECTED: u32 = 1 << 17;
+const TOP: u32 = 1 << 10;
+const GIVEN: u32 = 1 << 11;
+const ROWS: u32 = 1 << 12;
+const ASKED: u32 = 1 << 13;
+const ASIDE: u32 = 1 << 14;
+const FRESH: u32 = 1 << 15;
+const STRAY: u32 = 1 << 16;
+const STRAY_ASIDE: u32 = 1 << 17;
+const EXPECTED: u32 = 1 << 18;
 const WEIGHTS: u32 = ASKED | ASIDE | FRESH | STRAY | STRAY_ASIDE | EXPECTED;
 
 /// Appends a node's own data.
@@ -104,7 +104,7 @@ pub(super) fn push_children(groups: &[(u32, u32)], folded: &Folded, out: &mut Ve
 }
 
 #[inline]
-fn read_children(rest: &mut &[u8], groups: &mut Vec<(u32, u32)>) -> Option<Folded> {
+pub(super) fn read_children(rest: &mut &[u8], groups: &mut Vec<(u32, u32)>) -> Option<Folded> {
     let shape = number(rest)?;
     let has = |flag: u64| shape & flag != 0;
     let folded = Folded {
@@ -138,7 +138,7 @@ pub(super) fn read_node(rest: &mut &[u8], last: &mut usize, node: &mut Node) -> 
 }
 
 #[inline]
-fn read_own(rest: &mut &[u8]) -> Option<Own> {
+pub(super) fn read_own(rest: &mut &[u8]) -> Option<Own> {
     let flags = number(rest)? as u32;
     let has = |flag: u32| flags & flag != 0;
     let mut own = Own {
@@ -198,7 +198,7 @@ fn byte(rest: &mut &[u8]) -> Option<u8> {
 
 /// A variable-length integer: seven bits per byte, lowest first.
 #[inline]
-fn number(rest: &mut &[u8]) -> Option<u64> {
+pub(super) fn number(rest: &mut &[u8]) -> Option<u64> {
     match byte(rest)? {
         small @ ..0x80 => Some(u64::from(small)),
         first => large_number(first, rest),

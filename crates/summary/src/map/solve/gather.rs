@@ -5,19 +5,23 @@ use std::path::Path;
 
 use waypost_surt::Reach;
 
-use super::beside::{Beside, Own, Size, Sums};
+use super::beside::{Beside, Own, SharedSums, Size, Sums};
+use super::fold::Folded;
 use super::outline::{
-    BY_POWER, Children, HELD, HOLDS, LABELLED, Outline, Own as Noted, ROOT, VOID, VOID_BELOW,
+    BY_POWER, Children, HELD, HOLDS, LABELLED, Own as Noted, ROOT, Section, VOID, VOID_BELOW,
     WILDCARD,
 };
 use super::prior::{Learning, Prior, class};
 use super::sites::Sites;
+use super::spine::{Outline, PackedSection, SpineNode};
 use super::terms::Expects;
 use super::top::Top;
 use crate::error::{Error, Result};
+use crate::map::compact::SourceMap;
+use crate::map::tree::cut::{Borders, Handed, join};
 use crate::map::tree::pass::Pass;
 use crate::map::tree::row::Row;
-use crate::map::tree::sample::MissCounts;
+use crate::map::tree::sample::{MissCounts, Sample};
 use crate::map::tree::second::{Names, Seconds};
 use crate::map::tree::{Part, TreeNode, Visitor};
 
@@ -67,7 +71,7 @@ pub(crate) struct Gather<'a> {
     /// Whether misses below nodes that hold nothing are also recorded at the nearest node that
     /// holds something.
     pub(crate) strays: bool,
-    outline: Option<Outline>,
+    outline: Option<Section>,
     /// Computes on the way what the papers' rule would achieve.
     pub(crate) beside: Option<Beside>,
     /// Learns the prior from the held-out lookups.
@@ -80,7 +84,50 @@ pub(crate) struct Gather<'a> {
     opened: usize,
     taught: u8,
     density: u8,
+    borders: Borders,
+    /// What a piece has of shared nodes.
+    shared: Vec<(Handed, SharedPart)>,
+    torn: bool,
     error: Option<Error>,
+}
+
+/// What was counted in a map.
+pub(crate) struct Counts {
+    pub(crate) learning: Option<Learning>,
+    pub(crate) has_ports: bool,
+    pub(crate) urirs: u64,
+}
+
+/// What a piece has of a shared node.
+struct SharedPart {
+    node: Gathered,
+    papers: Option<SharedSums>,
+    taught: u8,
+    density: u8,
+}
+
+/// A shared node.
+struct Shared {
+    node: Gathered,
+    stem: Vec<u8>,
+    part: Part,
+    depth: usize,
+    taught: u8,
+    density: u8,
+    /// The pieces that have a part of it, and its number there.
+    pieces: Vec<(usize, usize)>,
+    /// Its children among the nodes of the spine.
+    children: Vec<usize>,
+}
+
+/// What was collected of a piece.
+struct GatheredPiece {
+    borders: Borders,
+    section: PackedSection,
+    shared: Vec<(Handed, SharedPart)>,
+    learning: Option<Learning>,
+    has_ports: bool,
+    urirs: u64,
 }
 
 impl<'a> Gather<'a> {
@@ -101,16 +148,25 @@ impl<'a> Gather<'a> {
             opened: 0,
             taught: 0,
             density: 0,
+            borders: Borders::default(),
+            shared: Vec::new(),
+            torn: false,
             error: None,
         }
     }
 
     /// Also builds an outline, whose file is in `folder`.
-    pub(crate) fn with_outline(self, domains: bool, folder: &Path) -> Gather<'a> {
-        Gather {
-            domains,
-            outline: Some(Outline::new(folder)),
-            ..self
+    pub(crate) fn build_outline(&mut self, domains: bool, folder: &Path) {
+        self.domains = domains;
+        self.outline = Some(Section::new(folder));
+    }
+
+    /// What was counted.
+    pub(crate) fn counted(self) -> Counts {
+        Counts {
+            learning: self.learning,
+            has_ports: self.has_ports,
+            urirs: self.urirs,
         }
     }
 
@@ -119,6 +175,10 @@ impl<'a> Gather<'a> {
     /// # Errors
     /// If no outline was built, or its file could not be written.
     pub(crate) fn outline(&mut self) -> Result<Outline> {
+        self.section().map(Outline::whole)
+    }
+
+    fn section(&mut self) -> Result<Section> {
         if let Some(error) = self.error.take() {
             return Err(error);
         }
@@ -128,6 +188,211 @@ impl<'a> Gather<'a> {
             .ok_or_else(|| Error::invalid("no outline was made"))?;
         outline.finish()?;
         Ok(outline)
+    }
+
+    /// Counts a node whose rows and lookups are all known.
+    #[inline]
+    fn tally(&mut self, place: &TreeNode<'_>, node: &mut Gathered) {
+        node.holds |= node.held || node.wildcard;
+        self.urirs += node.urirs;
+        if node.holds && self.learning.is_some() {
+            let class = self.class(place, node, self.taught);
+            if let Some(learning) = &mut self.learning {
+                learning.add(class, node.stray_aside);
+                if node.held {
+                    learning.add_held(if node.labelled { node.aside } else { 0.0 });
+                }
+            }
+        }
+    }
+
+    /// Adds a node to its parent.
+    #[inline]
+    fn pass_on(
+        &mut self,
+        place: &TreeNode<'_>,
+        node: &mut Gathered,
+        mut parent: Option<&mut Gathered>,
+    ) {
+        if self.beside.is_some() {
+            self.compare(place, node, parent.as_deref_mut());
+        }
+        let Some(parent) = parent else {
+            return;
+        };
+        parent.seconds.add(&node.seconds);
+        if node.holds {
+            parent.holds = true;
+            parent.children += 1;
+        } else {
+            parent.stray += node.stray + node.asked;
+            parent.stray_aside += node.stray_aside + node.aside;
+        }
+    }
+
+    /// Hands over what a piece has of a shared node.
+    fn hand_over(&mut self, place: &TreeNode<'_>, mut node: Gathered, handed: Handed) {
+        let children = std::mem::take(&mut node.outlined);
+        let at = (place.id, place.slot, place.parent);
+        if let Some(outline) = &mut self.outline
+            && let Err(error) = outline.push_shared(at, &children)
+        {
+            self.error.get_or_insert(error);
+        }
+        let papers = std::mem::take(&mut node.papers);
+        let beside = self.beside.as_mut();
+        let part = SharedPart {
+            papers: beside.map(|beside| beside.hand_over(place.slot, papers)),
+            node,
+            taught: self.taught,
+            density: self.density,
+        };
+        self.shared.push((handed, part));
+    }
+
+    /// Adds what a piece has of a shared node.
+    fn take_over(&mut self, shared: &mut Shared, part: SharedPart) {
+        if let (Some(beside), Some(papers)) = (&mut self.beside, &part.papers) {
+            beside.take_over(shared.depth, &mut shared.node.papers, papers);
+        }
+        shared.node.add(&part.node);
+    }
+
+    /// Closes a shared node, all parts of which are known. Returns it as a node of the spine.
+    fn close_shared(&mut self, shared: &mut Shared, parent: Option<&mut Gathered>) -> SpineNode {
+        (self.taught, self.density) = (shared.taught, shared.density);
+        let separator = if shared.part == Part::Path {
+            b'/'
+        } else {
+            b','
+        };
+        let level = memchr::memchr_iter(separator, &shared.stem).count() as u32;
+        let place = TreeNode {
+            stem: &shared.stem,
+            part: shared.part,
+            level: match shared.part {
+                Part::Host => level + 1,
+                Part::Path => level,
+                _ => 0,
+            },
+            id: 0,
+            slot: shared.depth,
+            parent: shared.depth.saturating_sub(1),
+        };
+        let node = &mut shared.node;
+        self.tally(&place, node);
+        let mut own = self.note(&place, node);
+        let mut folded = Folded::default();
+        if self.folds {
+            let misses = Expects::plain(self.prior).misses(&own);
+            if let Some(with_own) = folded.with(&own, misses) {
+                folded = with_own;
+                own = own.folded();
+            }
+        }
+        self.pass_on(&place, node, parent);
+        SpineNode {
+            own,
+            folded,
+            parent: None,
+        }
+    }
+
+    /// Collects the pieces of a map on all cores, with the sites of each piece. `prepare` is called
+    /// for each piece and for what they share. `None` if the map cannot be cut.
+    pub(crate) fn in_pieces(
+        given: &mut SourceMap,
+        sample: Option<&Sample>,
+        prior: &'a Prior,
+        sites: &'a [Sites],
+        prepare: impl Fn(&mut Gather<'_>) + Sync,
+    ) -> Result<Option<(Gather<'a>, Outline, u64)>> {
+        let mut outline = Outline::in_pieces(&given.room.temporary, given.room.threads);
+        let mut all = Gather::new(prior, Sites::none());
+        prepare(&mut all);
+        let is_outlined = all.outline.take().is_some();
+        let mut open: Vec<Shared> = Vec::new();
+        let done = given.walk_pieces(
+            sample,
+            |piece| {
+                let of_piece = sites.get(piece.number).unwrap_or(Sites::none());
+                let mut gather = Gather::new(prior, of_piece);
+                prepare(&mut gather);
+                gather.outline = is_outlined.then(Section::of_piece);
+                gather.borders = piece.borders.clone();
+                Ok(gather)
+            },
+            |mut gather| {
+                if gather.torn {
+                    return Ok(None);
+                }
+                let section = match is_outlined {
+                    true => PackedSection::new(&gather.section()?)?,
+                    false => PackedSection::default(),
+                };
+                Ok(Some(GatheredPiece {
+                    section,
+                    borders: gather.borders,
+                    shared: gather.shared,
+                    learning: gather.learning,
+                    has_ports: gather.has_ports,
+                    urirs: gather.urirs,
+                }))
+            },
+            |piece| {
+                let number = outline.len();
+                outline.push(&piece.section)?;
+                all.has_ports |= piece.has_ports;
+                all.urirs += piece.urirs;
+                if let (Some(learning), Some(more)) = (&mut all.learning, &piece.learning) {
+                    learning.add_all(more);
+                }
+                let mut started = piece.borders.started();
+                let numbered = piece.shared.into_iter().enumerate();
+                let numbered = numbered.map(|(at, (handed, part))| (handed, (at, part)));
+                outline.shared[number].resize(numbered.len(), 0);
+                join(
+                    &mut open,
+                    numbered,
+                    &mut (&mut all, &mut outline),
+                    |(all, _), (at, part)| {
+                        let (depth, stem, of_tree) = started.next().unwrap_or((0, b"", Part::Root));
+                        let mut shared = Shared {
+                            node: Gathered::default(),
+                            stem: stem.to_vec(),
+                            part: of_tree,
+                            depth,
+                            taught: part.taught,
+                            density: part.density,
+                            pieces: vec![(number, at)],
+                            children: Vec::new(),
+                        };
+                        all.take_over(&mut shared, part);
+                        shared
+                    },
+                    |(all, _), shared, (at, part)| {
+                        shared.pieces.push((number, at));
+                        all.take_over(shared, part);
+                    },
+                    |(all, outline), mut shared, mut parent| {
+                        let above = parent.as_deref_mut().map(|parent| &mut parent.node);
+                        let node = all.close_shared(&mut shared, above);
+                        let at = outline.spine.len();
+                        outline.spine.push(node);
+                        for (piece, number) in shared.pieces {
+                            outline.shared[piece][number] = at;
+                        }
+                        for child in shared.children {
+                            outline.spine[child].parent = Some(at);
+                        }
+                        if let Some(parent) = parent {
+                            parent.children.push(at);
+                        }
+                    },
+                )
+            },
+        )?;
+        Ok(done.map(|rows| (all, outline, rows)))
     }
 
     /// The outline's record of a node.
@@ -217,6 +482,29 @@ impl<'a> Gather<'a> {
 }
 
 impl Gathered {
+    /// Adds what a piece has of the same node.
+    fn add(&mut self, part: &Gathered) {
+        self.rows += part.rows;
+        self.urirs += part.urirs;
+        self.held_urirs += part.held_urirs;
+        self.given_urirs += part.given_urirs;
+        self.seconds.add(&part.seconds);
+        self.held |= part.held;
+        self.wildcard |= part.wildcard;
+        self.void |= part.void;
+        self.void_below |= part.void_below;
+        self.holds |= part.holds;
+        self.labelled |= part.labelled;
+        self.children += part.children;
+        self.asked += part.asked;
+        self.aside += part.aside;
+        self.stray += part.stray;
+        self.stray_aside += part.stray_aside;
+        self.fresh += part.fresh;
+        self.locked.add(part.locked);
+        self.given.add(part.given);
+    }
+
     /// Misses at the node itself.
     #[inline]
     fn misses(&self) -> f64 {
@@ -261,6 +549,7 @@ impl Visitor for Gather<'_> {
     #[inline]
     fn open(&mut self, place: TreeNode<'_>, _: Option<&Gathered>) -> Gathered {
         self.has_ports |= place.part == Part::Port;
+        self.torn |= self.borders.tears(&place);
         if place.part == Part::Site {
             // Sites don't overlap: no other site is open.
             let of = |densities: &[u8]| densities.get(self.opened).copied().unwrap_or(0);
@@ -277,17 +566,11 @@ impl Visitor for Gather<'_> {
         node: &mut Gathered,
         mut parent: Option<&mut Gathered>,
     ) {
-        node.holds |= node.held || node.wildcard;
-        self.urirs += node.urirs;
-        if node.holds && self.learning.is_some() {
-            let class = self.class(&place, node, self.taught);
-            if let Some(learning) = &mut self.learning {
-                learning.add(class, node.stray_aside);
-                if node.held {
-                    learning.add_held(if node.labelled { node.aside } else { 0.0 });
-                }
-            }
+        if let Some(handed) = self.borders.handed(&place) {
+            self.hand_over(&place, std::mem::take(node), handed);
+            return;
         }
+        self.tally(&place, node);
         if self.outline.is_some() {
             let noted = self.note(&place, node);
             let children = std::mem::take(&mut node.outlined);
@@ -301,20 +584,7 @@ impl Visitor for Gather<'_> {
                 self.error.get_or_insert(error);
             }
         }
-        if self.beside.is_some() {
-            self.compare(&place, node, parent.as_deref_mut());
-        }
-        let Some(parent) = parent else {
-            return;
-        };
-        parent.seconds.add(&node.seconds);
-        if node.holds {
-            parent.holds = true;
-            parent.children += 1;
-        } else {
-            parent.stray += node.stray + node.asked;
-            parent.stray_aside += node.stray_aside + node.aside;
-        }
+        self.pass_on(&place, node, parent);
     }
 }
 
@@ -358,7 +628,7 @@ impl Pass for Gather<'_> {
     }
 
     fn gives_up(&self) -> bool {
-        self.error.is_some()
+        self.torn || self.error.is_some()
     }
 }
 

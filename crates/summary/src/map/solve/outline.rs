@@ -6,13 +6,20 @@
 //! once. All other nodes are on a tape, which spills to a temporary file beyond a megabyte; the
 //! number of groups is limited. So the outline takes no more memory for a larger map.
 //!
+//! A map that is walked in pieces has a section for each piece, with ids and groups of its own. Nodes
+//! that several pieces share are the spine of the outline: sections have only what is below them.
+//!
 //! Where rolling up is all there is to choose, subtrees that never roll up are [folded](super::fold)
 //! instead, and nothing is grouped.
 
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::coding::{push_children, push_number, push_own, read_node};
+use libdeflater::{CompressionLvl, Compressor, Decompressor};
+
+use super::coding::{
+    number, push_children, push_number, push_own, read_children, read_node, read_own,
+};
 use super::fold::Folded;
 use super::numbers::Numbers;
 use super::tape::Tape;
@@ -43,6 +50,8 @@ pub(crate) const ROOT: u16 = 64;
 pub(crate) const BY_POWER: u16 = 128;
 /// What the node itself costs is folded; only the choice to roll it up is left.
 pub(crate) const FOLDED: u16 = 256;
+/// Not a node, but what a section has below a node of the spine: the end of that node in the section.
+pub(crate) const SHARED: u16 = 512;
 
 /// A node's own data.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -124,9 +133,9 @@ pub(crate) struct Group {
     pub(crate) children: Vec<(u32, u32)>,
 }
 
-/// The outline.
+/// The outline of a whole map, or of a piece of one.
 #[derive(Debug)]
-pub(crate) struct Outline {
+pub(crate) struct Section {
     tape: Tape,
     chunk: Vec<u8>,
     /// The id of the last node in the chunk; ids are stored as differences.
@@ -137,20 +146,33 @@ pub(crate) struct Outline {
     /// The group of each node, from 1.
     group_of: Numbers,
     key: Vec<u8>,
+    /// The number of nodes.
+    nodes: usize,
 }
 
-impl Outline {
-    /// An empty outline. Data that exceeds the memory limit spills to `folder`.
-    pub(crate) fn new(folder: &Path) -> Outline {
-        Outline {
-            tape: Tape::new(folder),
+impl Section {
+    /// An empty outline of a whole map. Data that exceeds the memory limit spills to `folder`.
+    pub(crate) fn new(folder: &Path) -> Section {
+        Section::on(Tape::new(folder))
+    }
+
+    /// An empty outline of a piece, in memory.
+    pub(crate) fn of_piece() -> Section {
+        Section::on(Tape::in_memory())
+    }
+
+    fn on(tape: Tape) -> Section {
+        let group_of = Numbers::new(tape.folder());
+        Section {
+            tape,
             chunk: Vec::with_capacity(CHUNK + 128),
             last: 0,
             slots: 1,
             groups: Vec::new(),
             known: HashMap::new(),
-            group_of: Numbers::new(folder),
+            group_of,
             key: Vec::new(),
+            nodes: 0,
         }
     }
 
@@ -164,6 +186,7 @@ impl Outline {
         misses: Option<(f64, f64)>,
         mut above: Option<&mut Children>,
     ) -> Result<()> {
+        self.nodes = self.nodes.max(id + 1);
         let mut own = *own;
         if let Some(misses) = misses
             && let Some(folded) = children.folded.with(&own, misses)
@@ -194,6 +217,30 @@ impl Outline {
         if let Some(above) = above {
             above.on_tape = true;
         }
+        self.push_node((id, slot, parent), own, &children)
+    }
+
+    /// Adds what is below a node of the spine, all of which is known.
+    pub(crate) fn push_shared(
+        &mut self,
+        at: (usize, usize, usize),
+        children: &Children,
+    ) -> Result<()> {
+        self.nodes = self.nodes.max(at.0 + 1);
+        let own = Own {
+            flags: SHARED,
+            wildcard_rows: 1,
+            ..Own::default()
+        };
+        self.push_node(at, &own, children)
+    }
+
+    fn push_node(
+        &mut self,
+        (id, slot, parent): (usize, usize, usize),
+        own: &Own,
+        children: &Children,
+    ) -> Result<()> {
         let step = id as i64 - self.last as i64;
         self.last = id;
         let out = &mut self.chunk;
@@ -251,6 +298,16 @@ impl Outline {
         self.group_of.get(id).checked_sub(1)
     }
 
+    /// The nodes in groups, with their groups.
+    pub(crate) fn grouped_nodes(&self) -> impl Iterator<Item = (usize, u32)> {
+        let nodes = if self.groups.is_empty() {
+            0
+        } else {
+            self.nodes
+        };
+        (0..nodes).filter_map(|id| self.group_of(id).map(|group| (id, group)))
+    }
+
     /// The maximum number of nodes open at once.
     pub(crate) fn slots(&self) -> usize {
         self.slots
@@ -267,6 +324,81 @@ impl Outline {
         reader.at = 0;
         reader.last = 0;
         Ok(())
+    }
+
+    /// Appends the outline of a piece, except for the groups of nodes.
+    pub(crate) fn pack(&self, out: &mut Vec<u8>) -> Result<()> {
+        push_number(out, self.slots as u64);
+        push_number(out, self.groups.len() as u64);
+        for group in &self.groups {
+            push_own(&group.own, out);
+            push_children(&group.children, &Folded::default(), out);
+        }
+        push_number(out, self.chunks() as u64);
+        let mut chunk = Vec::new();
+        for number in 0..self.chunks() {
+            self.tape.read(number, &mut chunk)?;
+            push_number(out, chunk.len() as u64);
+            out.extend_from_slice(&chunk);
+        }
+        Ok(())
+    }
+
+    /// Reads the outline of a piece. `None` if the bytes are invalid.
+    pub(crate) fn unpack(mut rest: &[u8]) -> Option<Section> {
+        let rest = &mut rest;
+        let mut section = Section::of_piece();
+        section.slots = number(rest)? as usize;
+        for _ in 0..number(rest)? {
+            let own = read_own(rest)?;
+            let mut children = Vec::new();
+            read_children(rest, &mut children)?;
+            section.groups.push(Group { own, children });
+        }
+        for _ in 0..number(rest)? {
+            let length = number(rest)? as usize;
+            let (chunk, behind) = rest.split_at_checked(length)?;
+            section.tape.push(chunk).ok()?;
+            *rest = behind;
+        }
+        Some(section)
+    }
+
+    /// Appends the groups of the nodes of a piece, compressed: only the pass that writes needs them.
+    pub(crate) fn pack_groups(&self, out: &mut Vec<u8>) {
+        if self.groups.is_empty() {
+            return;
+        }
+        let mut numbers = Vec::with_capacity(2 * self.nodes);
+        for id in 0..self.nodes {
+            push_number(&mut numbers, u64::from(self.group_of.get(id)));
+        }
+        push_number(out, self.nodes as u64);
+        push_number(out, numbers.len() as u64);
+        let mut compressor = Compressor::new(CompressionLvl::new(1).unwrap_or_default());
+        let start = out.len();
+        out.resize(start + compressor.deflate_compress_bound(numbers.len()), 0);
+        // The bound is large enough for any numbers.
+        let size = compressor.deflate_compress(&numbers, &mut out[start..]);
+        out.truncate(start + size.unwrap_or(0));
+    }
+
+    /// Reads the groups of the nodes of a piece. `None` if the bytes are invalid.
+    pub(crate) fn unpack_groups(&mut self, mut rest: &[u8]) -> Option<()> {
+        if self.groups.is_empty() {
+            return Some(());
+        }
+        let rest = &mut rest;
+        self.nodes = number(rest)? as usize;
+        let mut numbers = vec![0; number(rest)? as usize];
+        Decompressor::new()
+            .deflate_decompress(rest, &mut numbers)
+            .ok()?;
+        let mut numbers = &numbers[..];
+        for id in 0..self.nodes {
+            self.group_of.set(id, number(&mut numbers)? as u32);
+        }
+        Some(())
     }
 
     /// Whether everything was stored and read without errors.

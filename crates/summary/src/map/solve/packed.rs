@@ -6,9 +6,9 @@
 //! nodes below it, so only the last blocks still change, and the few nodes that stay open longer
 //! are stored separately.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libdeflater::{CompressionLvl, Compressor, Decompressor};
 
@@ -28,7 +28,7 @@ pub(crate) struct PackedBytes {
     /// Bytes that were set after their block was compressed.
     late: HashMap<usize, u8>,
     /// The block that was accessed last.
-    open: RefCell<Open>,
+    open: Mutex<Open>,
 }
 
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl PackedBytes {
             tape: Tape::new(folder),
             last: Vec::new(),
             late: HashMap::new(),
-            open: RefCell::default(),
+            open: Mutex::default(),
         }
     }
 
@@ -88,7 +88,7 @@ impl PackedBytes {
                 .deflate_compress(&block, &mut packed)
                 .unwrap_or(0);
             if let Err(error) = self.tape.push(&packed[..size]) {
-                self.open.get_mut().error.get_or_insert(error);
+                self.opened().error.get_or_insert(error);
             }
         }
     }
@@ -105,7 +105,7 @@ impl PackedBytes {
         if let Some(&late) = self.late.get(&id) {
             return late;
         }
-        let open = &mut *self.open.borrow_mut();
+        let open = &mut *self.opened();
         let number = id / BLOCK;
         if open.number != number || open.bytes.is_empty() {
             open.number = number;
@@ -123,12 +123,17 @@ impl PackedBytes {
         open.bytes[id % BLOCK]
     }
 
+    /// Ignores poisoning: nothing in here can panic halfway.
+    fn opened(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether everything was stored and read without errors.
     ///
     /// # Errors
     /// If a temporary file could not be written or read.
     pub(crate) fn intact(&self) -> Result<()> {
-        match self.open.borrow_mut().error.take() {
+        match self.opened().error.take() {
             Some(error) => Err(error),
             None => Ok(()),
         }

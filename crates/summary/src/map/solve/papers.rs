@@ -211,6 +211,16 @@ impl Counted {
         }
     }
 
+    /// Adds what another piece has of the same node.
+    pub(crate) fn add(&mut self, other: &Counted) {
+        self.children += other.children;
+        self.remainders += other.remainders;
+        self.own |= other.own;
+        self.site |= other.site;
+        self.wildcard |= other.wildcard;
+        self.void |= other.void;
+    }
+
     /// Whether there is anything below the node.
     #[inline]
     pub(crate) fn has_children(&self) -> bool {

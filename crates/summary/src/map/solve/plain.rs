@@ -32,7 +32,7 @@ pub(crate) struct Search<'a> {
     least: &'a LeastCost,
     style: Style,
     prior: Prior,
-    sites: Sites,
+    sites: Vec<Sites>,
     urirs: u64,
     has_ports: bool,
 }
@@ -40,8 +40,8 @@ pub(crate) struct Search<'a> {
 /// The result of a pass over a map and lookups.
 pub(crate) struct Learned {
     pub(crate) prior: Prior,
-    /// How often each site is looked up.
-    pub(crate) sites: Sites,
+    /// How often each site of each piece is looked up.
+    pub(crate) sites: Vec<Sites>,
 }
 
 impl Learned {
@@ -51,22 +51,36 @@ impl Learned {
         sample: Option<&Sample>,
         prior: Option<&Prior>,
     ) -> Result<Learned> {
-        if sample.is_none() {
+        let Some(sample) = sample else {
             return Ok(Learned {
                 prior: Prior::or_learned(prior, None),
-                sites: Sites::default(),
+                sites: Vec::new(),
             });
-        }
+        };
         let flat = Prior::power(0.0, 1.0);
-        let (sites, _) = given.walk(sample, Sites::default)?;
-        let (first, _) = given.walk(sample, || {
-            let mut gather = Gather::new(&flat, &sites);
-            gather.learning = Some(Learning::default());
-            gather
+        let learn = |gather: &mut Gather<'_>| gather.learning = Some(Learning::default());
+        let learned = given.in_pieces(|given| {
+            let Some(sites) = Sites::in_pieces(given, sample)? else {
+                return Ok(None);
+            };
+            let gathered = Gather::in_pieces(given, Some(sample), &flat, &sites, learn)?;
+            let learning = gathered.map(|(gather, ..)| gather.learning);
+            Ok(learning.map(|learning| (learning, sites)))
         })?;
-        let learning = first
-            .learning
-            .filter(|_| prior.is_none_or(Prior::is_to_learn));
+        let (learning, sites) = match learned {
+            Some(learned) => learned,
+            None => {
+                let (sites, _) = given.walk(Some(sample), Sites::default)?;
+                let gather = || {
+                    let mut gather = Gather::new(&flat, &sites);
+                    learn(&mut gather);
+                    gather
+                };
+                let learning = given.walk(Some(sample), gather)?.0.learning;
+                (learning, vec![sites])
+            }
+        };
+        let learning = learning.filter(|_| prior.is_none_or(Prior::is_to_learn));
         Ok(Learned {
             prior: Prior::or_learned(prior, learning.as_ref()),
             sites,
@@ -116,16 +130,35 @@ impl<'a> Search<'a> {
         let folder = self.given.room.temporary.clone();
         let domains = self.least.top == Some(Top::Domains);
         let compared = self.given.keys == 1 && !self.least.voids;
-        let (mut gather, rows) = self.given.walk(self.least.sample.as_ref(), || {
-            let mut gather = Gather::new(prior, sites).with_outline(domains, &folder);
+        let (folds, sample) = (!self.least.voids, self.least.sample.as_ref());
+        let prepare = |gather: &mut Gather<'_>| {
+            gather.build_outline(domains, &folder);
             gather.strays = true;
-            gather.folds = !self.least.voids;
+            gather.folds = folds;
             gather.beside = compared.then(Beside::new);
-            gather
-        })?;
+        };
+        let gathered = self
+            .given
+            .in_pieces(|given| Gather::in_pieces(given, sample, prior, sites, prepare))?;
+        let (gather, outline, rows) = match gathered {
+            Some(gathered) => gathered,
+            // Sites were counted by piece.
+            None if sites.len() > 1 => return Err(self.given.changed()),
+            None => {
+                let sites = sites.first().unwrap_or(Sites::none());
+                let gather = || {
+                    let mut gather = Gather::new(prior, sites);
+                    prepare(&mut gather);
+                    gather
+                };
+                let (mut gather, rows) = self.given.walk(sample, gather)?;
+                let outline = gather.outline()?;
+                (gather, outline, rows)
+            }
+        };
         (self.urirs, self.has_ports) = (gather.urirs, gather.has_ports);
         Ok(Gathered {
-            outline: gather.outline()?,
+            outline,
             beside: gather.beside,
             rows,
         })
@@ -297,7 +330,6 @@ impl<'a> Search<'a> {
     /// The gzipped size of a map in bytes, and its number of rows.
     fn gzipped(&self, outline: &Outline, at: &At) -> Result<(u64, u64)> {
         let solution = self.solve(outline, at)?;
-        let choices = solution.choices(outline, &self.given.room.temporary)?;
         let lookups = self.least.sample.as_ref().map(Sample::lookups);
         let head = match self.style {
             Style::Published => head_with(&self.given.headers, how_of(Some(at.lambda), lookups)),
@@ -306,7 +338,8 @@ impl<'a> Search<'a> {
         let sample = self.least.sample.as_ref();
         let (bytes, written) = measure(
             self.given,
-            &choices,
+            outline,
+            &solution,
             sample,
             self.has_ports,
             &head,

@@ -217,6 +217,20 @@ impl Learning {
         self.seen[class] += seen;
     }
 
+    /// Adds what was counted in another piece.
+    pub(crate) fn add_all(&mut self, other: &Learning) {
+        for (sums, more) in [
+            (&mut self.places, &other.places),
+            (&mut self.seen, &other.seen),
+        ] {
+            for (sum, more) in sums.iter_mut().zip(more) {
+                *sum += more;
+            }
+        }
+        self.held += other.held;
+        self.seen_here += other.seen_here;
+    }
+
     /// Adds a held node and the misses at the node itself.
     #[inline]
     pub(crate) fn add_held(&mut self, seen: f64) {

@@ -23,13 +23,19 @@
 //! Newcomers are what an archive will add. In state `s`, a newcomer is called absent with
 //! probability 1 - p(s), and that has a price, too.
 
+use std::path::Path;
+
 use super::choice::{CHANCES, Choice, NO_ROW, OPEN, STATES, Table};
 use super::fold::Folded;
-use super::outline::{FOLDED, HELD, HOLDS, Outline, Own, ROOT, Reader, VOID, VOID_BELOW, WILDCARD};
-use super::solution::Solution;
+use super::outline::{
+    FOLDED, HELD, HOLDS, Own, ROOT, Reader, SHARED, Section, VOID, VOID_BELOW, WILDCARD,
+};
+use super::parts::{self, Pack, Parts, changed};
+use super::solution::{SectionChoices, Solution};
+use super::spine::Outline;
 use super::tape::Tape;
 use super::terms::{Terms, VoidPrice};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::map::write::Counting;
 
 /// The least cost, and the size of the map that has it.
@@ -452,7 +458,7 @@ pub(crate) fn solve(
     outline: &Outline,
     terms: &Terms<'_>,
     frozen: Option<Frozen<'_>>,
-    keep: Option<&std::path::Path>,
+    keep: Option<&Path>,
 ) -> Result<Solution> {
     match terms.states.len() {
         ..=2 => solve_for::<2>(outline, terms, frozen, keep),
@@ -465,71 +471,165 @@ fn solve_for<const N: usize>(
     outline: &Outline,
     terms: &Terms<'_>,
     frozen: Option<Frozen<'_>>,
-    keep: Option<&std::path::Path>,
+    keep: Option<&Path>,
 ) -> Result<Solution> {
     let solver = Solver::<N>::new(terms);
-    let mut table = Table::default();
-    let mut groups = Vec::new();
-    let mut solved: Vec<Below<N>> = Vec::with_capacity(outline.groups().len());
-    for group in outline.groups() {
-        let mut below = Below::NOTHING;
-        for &(child, times) in &group.children {
-            below.add(&solved[child as usize], f64::from(times));
-        }
-        let chosen = solver.node(&group.own, &mut below, None);
-        if keep.is_some() {
-            groups.push(table.number(&solver.choice(&chosen)));
-        }
-        solved.push(below);
-    }
-    let mut slots = vec![Below::<N>::NOTHING; outline.slots()];
-    let mut nodes = keep.map(Tape::new);
-    let mut reader = Reader::default();
-    let (mut numbers, mut before) = (Vec::new(), Vec::new());
-    let (mut value, mut misses) = (Value::default(), 0.0);
-    for chunk in 0..outline.chunks() {
-        outline.read(chunk, &mut reader)?;
-        if let Some(frozen) = frozen {
-            frozen.solution.read(chunk, &mut before)?;
-        }
-        numbers.clear();
-        let mut at = 0;
-        while let Some(node) = reader.next(slots.len())? {
-            let (above, below) = slots.split_at_mut(node.slot);
-            let below = &mut below[0];
-            for &(group, times) in &node.groups {
-                let group = solved
-                    .get(group as usize)
-                    .ok_or_else(|| Error::invalid("a temporary file was changed"))?;
-                below.add(group, f64::from(times));
-            }
-            below.fold(&node.folded, terms);
-            let count = below.count + node.own.held as f64;
-            let frozen = frozen
-                .filter(|frozen| count > frozen.most)
-                .map(|frozen| frozen.solution.choice(&before, at));
-            let chosen = solver.node(&node.own, below, frozen);
-            if nodes.is_some() {
-                let number = table.number(&solver.choice(&chosen));
-                numbers.extend_from_slice(&number.to_le_bytes());
-            }
-            at += 1;
-            match above.get_mut(node.parent) {
-                Some(above) => above.add(below, 1.0),
-                None => (value, misses) = (below.values.get(NOTHING), below.expected),
-            }
-            *below = Below::NOTHING;
-        }
-        if let Some(nodes) = &mut nodes {
-            nodes.push(&numbers)?;
-        }
-    }
-    Ok(Solution {
+    let mut solution = Solution {
         lambda: terms.lambda,
-        value,
-        misses,
-        table,
-        nodes,
-        groups,
-    })
+        value: Value::default(),
+        misses: 0.0,
+        sections: None,
+        spine: Vec::new(),
+    };
+    let mut found = |below: &Below<N>| {
+        (solution.value, solution.misses) = (below.values.get(NOTHING), below.expected);
+    };
+    if !outline.is_in_pieces() {
+        let section = outline.sections.get(0)?;
+        let nodes = keep.map(Tape::new);
+        let solved = solver.section(&section, 0, frozen, nodes)?;
+        solved.root.iter().for_each(&mut found);
+        solution.sections = solved.choices.map(Parts::Whole);
+        return Ok(solution);
+    }
+    let mut packed = keep.map(Tape::new);
+    // Partial sums are added in the order of the sections, whichever is solved first.
+    let mut below = vec![Below::<N>::NOTHING; outline.spine.len()];
+    let work = |number: usize| {
+        let section = outline.sections.get(number)?;
+        let nodes = keep.map(|_| Tape::in_memory());
+        let solved = solver.section(&section, number, frozen, nodes)?;
+        let mut bytes = Vec::new();
+        if let Some(choices) = &solved.choices {
+            choices.pack(&mut bytes)?;
+        }
+        Ok((solved.shared, bytes))
+    };
+    parts::each(
+        outline.len(),
+        outline.threads,
+        work,
+        |number, (shared, bytes)| {
+            for (part, &node) in shared.iter().zip(&outline.shared[number]) {
+                below[node].add(part, 1.0);
+            }
+            match &mut packed {
+                Some(packed) => packed.push(&bytes),
+                None => Ok(()),
+            }
+        },
+    )?;
+    let mut choices = Vec::with_capacity(outline.spine.len());
+    for (at, node) in outline.spine.iter().enumerate() {
+        let mut here = below[at];
+        here.fold(&node.folded, terms);
+        let count = here.count + node.own.held as f64;
+        let frozen = frozen
+            .filter(|frozen| count > frozen.most)
+            .map(|frozen| &frozen.solution.spine[at]);
+        let chosen = solver.node(&node.own, &mut here, frozen);
+        choices.push(solver.choice(&chosen));
+        match node.parent {
+            Some(parent) => below[parent].add(&here, 1.0),
+            None => found(&here),
+        }
+    }
+    solution.spine = choices;
+    solution.sections = packed.map(Parts::Packed);
+    Ok(solution)
+}
+
+/// A section that was solved.
+struct Solved<const N: usize> {
+    /// What it has below each node of the spine, in the order of its tape.
+    shared: Vec<Below<N>>,
+    /// The root, if that is in the section.
+    root: Option<Below<N>>,
+    choices: Option<SectionChoices>,
+}
+
+impl<const N: usize> Solver<'_, N> {
+    /// Solves a section. The choices of its nodes are written to `nodes`, if there is a tape.
+    fn section(
+        &self,
+        section: &Section,
+        number: usize,
+        frozen: Option<Frozen<'_>>,
+        mut nodes: Option<Tape>,
+    ) -> Result<Solved<N>> {
+        let mut table = Table::default();
+        let mut groups = Vec::new();
+        let mut solved: Vec<Below<N>> = Vec::with_capacity(section.groups().len());
+        for group in section.groups() {
+            let mut below = Below::NOTHING;
+            for &(child, times) in &group.children {
+                below.add(&solved[child as usize], f64::from(times));
+            }
+            let chosen = self.node(&group.own, &mut below, None);
+            if nodes.is_some() {
+                groups.push(table.number(&self.choice(&chosen)));
+            }
+            solved.push(below);
+        }
+        let frozen = match frozen {
+            Some(frozen) => Some((frozen.solution.sections()?.get(number)?, frozen.most)),
+            None => None,
+        };
+        let mut slots = vec![Below::<N>::NOTHING; section.slots()];
+        let mut reader = Reader::default();
+        let (mut numbers, mut before) = (Vec::new(), Vec::new());
+        let (mut shared, mut root) = (Vec::new(), None);
+        for chunk in 0..section.chunks() {
+            section.read(chunk, &mut reader)?;
+            if let Some((frozen, _)) = &frozen {
+                frozen.read(chunk, &mut before)?;
+            }
+            numbers.clear();
+            let mut at = 0;
+            while let Some(node) = reader.next(slots.len())? {
+                let (above, below) = slots.split_at_mut(node.slot);
+                let below = &mut below[0];
+                for &(group, times) in &node.groups {
+                    let group = solved.get(group as usize).ok_or_else(changed)?;
+                    below.add(group, f64::from(times));
+                }
+                below.fold(&node.folded, self.terms);
+                let mut choice = 0;
+                if node.own.is(SHARED) {
+                    shared.push(*below);
+                } else {
+                    let count = below.count + node.own.held as f64;
+                    let frozen = frozen
+                        .as_ref()
+                        .filter(|(_, most)| count > *most)
+                        .map(|(frozen, _)| frozen.choice(&before, at));
+                    let chosen = self.node(&node.own, below, frozen);
+                    if nodes.is_some() {
+                        choice = table.number(&self.choice(&chosen));
+                    }
+                    match above.get_mut(node.parent) {
+                        Some(above) => above.add(below, 1.0),
+                        None => root = Some(*below),
+                    }
+                }
+                if nodes.is_some() {
+                    numbers.extend_from_slice(&choice.to_le_bytes());
+                }
+                at += 1;
+                *below = Below::NOTHING;
+            }
+            if let Some(nodes) = &mut nodes {
+                nodes.push(&numbers)?;
+            }
+        }
+        Ok(Solved {
+            shared,
+            root,
+            choices: nodes.map(|nodes| SectionChoices {
+                table,
+                nodes,
+                groups,
+            }),
+        })
+    }
 }

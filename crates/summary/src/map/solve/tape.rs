@@ -17,6 +17,8 @@ pub(crate) struct Tape {
     /// The end of each chunk.
     ends: Vec<u64>,
     memory: Vec<u8>,
+    /// How many bytes are kept in memory.
+    kept: usize,
     file: Option<File>,
 }
 
@@ -27,8 +29,22 @@ impl Tape {
             folder: folder.to_owned(),
             ends: Vec::new(),
             memory: Vec::new(),
+            kept: KEPT,
             file: None,
         }
+    }
+
+    /// An empty tape that stays in memory.
+    pub(crate) fn in_memory() -> Tape {
+        Tape {
+            kept: usize::MAX,
+            ..Tape::new(Path::new(""))
+        }
+    }
+
+    /// The folder of its file.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The number of chunks.
@@ -36,12 +52,19 @@ impl Tape {
         self.ends.len()
     }
 
+    /// Removes all chunks.
+    pub(crate) fn clear(&mut self) {
+        self.ends.clear();
+        self.memory = Vec::new();
+        self.file = None;
+    }
+
     /// Appends a chunk.
     pub(crate) fn push(&mut self, chunk: &[u8]) -> Result<()> {
         let start = self.ends.last().copied().unwrap_or(0);
         self.memory.extend_from_slice(chunk);
         self.ends.push(start + chunk.len() as u64);
-        if self.memory.len() <= KEPT && self.file.is_none() {
+        if self.memory.len() <= self.kept && self.file.is_none() {
             return Ok(());
         }
         let failed = |source| Error::io("write", &self.folder, source);

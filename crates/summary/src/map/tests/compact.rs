@@ -86,7 +86,8 @@ proptest! {
         let path = write_map(&folder, "a.ukvs", &text);
         let flat = Prior::power(0.0, 1.0);
         let sites = Sites::default();
-        let mut gather = Gather::new(&flat, &sites).with_outline(false, folder.path());
+        let mut gather = Gather::new(&flat, &sites);
+        gather.build_outline(false, folder.path());
         gather.beside = Some(Beside::new());
         walk(&Source::new(path), Some(&sample_of(&asked, true)), &mut gather).unwrap();
         for pair in gather.beside.unwrap().pairs() {

@@ -104,7 +104,8 @@ proptest! {
         let sample = sample_of(&asked, true);
         let flat = Prior::power(0.0, 1.0);
         let sites = Sites::default();
-        let mut gather = Gather::new(&flat, &sites).with_outline(false, folder.path());
+        let mut gather = Gather::new(&flat, &sites);
+        gather.build_outline(false, folder.path());
         gather.folds = price.is_none();
         walk(&Source::new(path), Some(&sample), &mut gather).unwrap();
         let outline = gather.outline().unwrap();
@@ -154,7 +155,8 @@ proptest! {
             luck: 0.0,
         };
         let [(all, of_all), (few, of_few)] = [false, true].map(|folds| {
-            let mut gather = Gather::new(&prior, &sites).with_outline(false, folder.path());
+            let mut gather = Gather::new(&prior, &sites);
+        gather.build_outline(false, folder.path());
             gather.strays = true;
             gather.folds = folds;
             walk(&Source::new(&path), Some(&sample), &mut gather).unwrap();

@@ -2,6 +2,7 @@
 
 mod answers;
 mod compact;
+mod cut;
 mod faults;
 mod least_cost;
 mod recall;

@@ -11,6 +11,7 @@
 
 use waypost_surt::{Key, Reach};
 
+pub(crate) mod cut;
 pub(crate) mod pass;
 pub(crate) mod row;
 pub(crate) mod rows;

@@ -103,6 +103,24 @@ impl Sample {
             .map(|(start, end, asked)| (&self.bytes[*start..*end], asked))
     }
 
+    /// The part of the sample from one key up to another.
+    pub(crate) fn between(&self, from: &[u8], to: Option<&[u8]>) -> Sample {
+        let first = |key: &[u8]| {
+            let is_before = |(start, end, _): &(usize, usize, _)| self.bytes[*start..*end] < *key;
+            self.entries.partition_point(is_before)
+        };
+        let entries = &self.entries[first(from)..to.map_or(self.entries.len(), first)];
+        let base = entries.first().map_or(0, |(start, ..)| *start);
+        let end = entries.last().map_or(base, |(_, end, _)| *end);
+        let shifted =
+            |&(start, end, asked): &(usize, usize, MissCounts)| (start - base, end - base, asked);
+        Sample {
+            bytes: self.bytes[base..end].to_vec(),
+            entries: entries.iter().map(shifted).collect(),
+            ..Sample::default()
+        }
+    }
+
     /// The number of lookups in the sample.
     pub fn lookups(&self) -> u64 {
         self.lookups

@@ -2,27 +2,34 @@
 
 use std::fs::File;
 
-use waypost_io::{Phase, gzip, temporary};
+use waypost_io::gzip::{self, GzipSize, MEMBER};
+use waypost_io::{Phase, temporary};
 
+use super::assemble::write_pieces;
 use super::queue::{Finished, Queue};
 use super::{Style, Summed, Writer};
 use crate::error::{Error, Result};
 use crate::map::compact::SourceMap;
-use crate::map::solve::Choices;
+use crate::map::solve::{Loan, Outline, Solution};
 use crate::map::tree::sample::Sample;
 use crate::map::tree::tidy::write_spooled;
 
-/// The gzipped size in bytes of the map of some choices, and the statistics of its rows.
+/// The gzipped size in bytes of the map of a solution, and the statistics of its rows.
 pub(crate) fn measure(
     given: &SourceMap,
-    choices: &Choices<'_>,
+    outline: &Outline,
+    solution: &Solution,
     sample: Option<&Sample>,
     has_ports: bool,
     head: &[u8],
     style: Style,
 ) -> Result<(u64, Summed)> {
+    if outline.is_in_pieces() {
+        return measure_pieces(given, outline, solution, sample, head);
+    }
+    let choices = &solution.choices(outline, 0, &given.room.temporary)?;
     let walk = |queue: Queue| {
-        let mut writer = Writer::new(choices, style, given.counting, queue);
+        let mut writer = Writer::new(Loan::Kept(choices), style, given.counting, queue);
         given.walk_again(Phase::Solving, sample, &mut writer)?;
         given.progress.begin(Phase::Solving, None);
         choices.intact()?;
@@ -51,4 +58,29 @@ pub(crate) fn measure(
     write_spooled(spool.finish()?, given.keys, head, &file)?;
     let size = File::open(&file).and_then(gzip::size_of);
     Ok((size.map_err(failed)?, written))
+}
+
+fn measure_pieces(
+    given: &SourceMap,
+    outline: &Outline,
+    solution: &Solution,
+    sample: Option<&Sample>,
+    head: &[u8],
+) -> Result<(u64, Summed)> {
+    let mut size = GzipSize::new(1);
+    let mut member = head.to_vec();
+    let phase = Phase::Solving;
+    let written = write_pieces(given, outline, solution, sample, phase, |lines| {
+        for line in lines.split_inclusive(|&byte| byte == b'\n') {
+            member.extend_from_slice(line);
+            if member.len() > MEMBER {
+                size.add(&member);
+                member.clear();
+            }
+        }
+        Ok(())
+    })?;
+    size.add(&member);
+    given.progress.begin(phase, None);
+    Ok((size.bytes(), written))
 }

@@ -3,6 +3,7 @@
 //! Rows [are queued](self::queue) while a wildcard is open. If too many are queued, or an unusual
 //! key breaks the order, all rows are written to a temporary file and sorted instead.
 
+pub(crate) mod assemble;
 pub(crate) mod measure;
 pub(crate) mod once;
 pub(crate) mod pieces;
@@ -10,10 +11,12 @@ pub(crate) mod queue;
 
 use waypost_surt::Reach;
 
+use self::assemble::SharedPart;
 use self::queue::{Finished, Kind, Queue};
 use crate::error::Result;
 use crate::frequency::Frequency;
-use crate::map::solve::{Choices, Verdict};
+use crate::map::solve::{Choices, Loan, Verdict};
+use crate::map::tree::cut::{Borders, Handed};
 use crate::map::tree::pass::Pass;
 use crate::map::tree::row::Row;
 use crate::map::tree::second::{Names, Totals};
@@ -64,6 +67,7 @@ enum State {
 }
 
 /// An open node.
+#[derive(Clone)]
 pub(crate) struct Passed {
     state: State,
     /// The verdict of its parent's row.
@@ -77,6 +81,46 @@ pub(crate) struct Passed {
     /// The counts of rows that are not written.
     total: Totals,
     given: Totals,
+}
+
+impl Passed {
+    /// Adds the rows of the input map to the counts.
+    #[inline]
+    fn settle(&mut self, counting: Counting) {
+        match counting {
+            Counting::Partition => self.total.add_all(&self.given),
+            Counting::Accumulate => self.total.replace(&self.given),
+        }
+    }
+
+    /// Adds the wildcard rows of the node.
+    fn push_wildcards(&self, place: &TreeNode<'_>, names: &Names, queue: &mut Queue) {
+        let frequencies = match (self.state, self.above) {
+            (State::Open | State::Filter(_) | State::SourceMap, _) if !self.total.is_empty() => {
+                self.total.sorted(names)
+            }
+            (State::Open | State::Filter(_) | State::SourceMap, _) => {
+                vec![(None, Frequency::default())]
+            }
+            (State::Locked, State::Locked) => vec![(None, self.given.one().unwrap_or(VOID))],
+            (State::Locked, _) => {
+                let given = self.given.one().filter(Frequency::is_void);
+                vec![(None, given.unwrap_or(VOID))]
+            }
+            (State::Absent, _) => vec![(None, VOID)],
+        };
+        for (second, frequency) in frequencies {
+            let kind = if frequency.is_void() {
+                Kind::Void
+            } else {
+                Kind::Wildcard
+            };
+            let filter = self.filter.filter(|_| kind == Kind::Wildcard);
+            queue.push(kind, &frequency, second, filter, |out| {
+                place.write_wildcard(out);
+            });
+        }
+    }
 }
 
 /// The rows to write at a node.
@@ -145,7 +189,7 @@ fn step(choices: &Choices<'_>, id: usize, above: State, filter: Option<u8>) -> S
 
 /// Writes rows.
 pub(crate) struct Writer<'a> {
-    choices: &'a Choices<'a>,
+    choices: Loan<'a, Choices<'a>>,
     style: Style,
     counting: Counting,
     pub(crate) queue: Queue,
@@ -156,6 +200,9 @@ pub(crate) struct Writer<'a> {
     open: usize,
     pub(crate) trace: Option<Vec<(u64, u64)>>,
     read: u64,
+    borders: Borders,
+    /// What a piece has of shared nodes.
+    shared: Vec<(Handed, SharedPart)>,
 }
 
 /// Statistics of the output.
@@ -205,7 +252,7 @@ impl Summed {
 impl<'a> Writer<'a> {
     /// Writes to a queue.
     pub(crate) fn new(
-        choices: &'a Choices<'a>,
+        choices: Loan<'a, Choices<'a>>,
         style: Style,
         counting: Counting,
         queue: Queue,
@@ -220,6 +267,8 @@ impl<'a> Writer<'a> {
             open: 0,
             trace: None,
             read: 0,
+            borders: Borders::NONE,
+            shared: Vec::new(),
         }
     }
 
@@ -264,11 +313,11 @@ impl Visitor for Writer<'_> {
             written,
             filter,
             exact,
-        } = step(self.choices, place.id, above, filter);
+        } = step(&self.choices, place.id, above, filter);
         if written {
             self.open += 1;
         }
-        if exact == Some(Verdict::Absent) {
+        if exact == Some(Verdict::Absent) && !self.borders.continues(&place) {
             let style = self.style;
             self.queue.push(Kind::Void, &VOID, None, None, |out| {
                 write_exact(&place, style, out)
@@ -287,47 +336,23 @@ impl Visitor for Writer<'_> {
 
     #[inline]
     fn close(&mut self, place: TreeNode<'_>, node: &mut Passed, parent: Option<&mut Passed>) {
-        let total = &mut node.total;
-        match self.counting {
-            Counting::Partition => total.add_all(&node.given),
-            Counting::Accumulate => total.replace(&node.given),
+        if let Some(handed) = self.borders.handed(&place) {
+            self.open -= usize::from(node.written);
+            self.hand_over(&place, node.clone(), handed);
+            return;
         }
+        node.settle(self.counting);
         if !node.written {
             if let Some(parent) = parent {
-                parent.total.add_all(total);
+                parent.total.add_all(&node.total);
             }
             return;
         }
         self.open -= 1;
-        let frequencies = match (node.state, node.above) {
-            (State::Open | State::Filter(_) | State::SourceMap, _) if !total.is_empty() => {
-                total.sorted(&self.names)
-            }
-            (State::Open | State::Filter(_) | State::SourceMap, _) => {
-                vec![(None, Frequency::default())]
-            }
-            (State::Locked, State::Locked) => vec![(None, node.given.one().unwrap_or(VOID))],
-            (State::Locked, _) => {
-                let given = node.given.one().filter(Frequency::is_void);
-                vec![(None, given.unwrap_or(VOID))]
-            }
-            (State::Absent, _) => vec![(None, VOID)],
-        };
-        for (second, frequency) in frequencies {
-            let kind = if frequency.is_void() {
-                Kind::Void
-            } else {
-                Kind::Wildcard
-            };
-            let filter = node.filter.filter(|_| kind == Kind::Wildcard);
-            self.queue.push(kind, &frequency, second, filter, |out| {
-                place.write_wildcard(out);
-            });
-        }
+        node.push_wildcards(&place, &self.names, &mut self.queue);
         self.settle();
     }
 }
-
 impl Pass for Writer<'_> {
     #[inline]
     fn row(&mut self, node: &mut Passed, row: &Row<'_>, reach: Reach) -> Result<()> {
