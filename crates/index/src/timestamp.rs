@@ -22,7 +22,7 @@ pub fn is_timestamp(raw: &[u8]) -> bool {
 }
 
 #[inline]
-fn are_digits(bytes: [u8; 8]) -> bool {
+pub(crate) fn are_digits(bytes: [u8; 8]) -> bool {
     let word = u64::from_le_bytes(bytes);
     const EACH: u64 = 0x0101_0101_0101_0101;
     // The upper half of a byte is 3, also after adding 6: so its lower half is at most 9.

@@ -91,7 +91,7 @@ impl fmt::Display for NonWeb {
 
 /// The kind of a row that is not of the Web; `None` for a capture of the Web. The URL and the media
 /// type must have been parsed; without a URL, the key decides.
-#[inline]
+#[inline(always)]
 pub fn non_web(capture: &Capture<'_>) -> Option<NonWeb> {
     let url = capture.raw(Field::Url).unwrap_or_default();
     if is_http(url) {
@@ -103,6 +103,12 @@ pub fn non_web(capture: &Capture<'_>) -> Option<NonWeb> {
             by_mime(capture)
         };
     }
+    by_scheme(capture, url)
+}
+
+/// Decides about a URL that does not begin with `http://` or `https://`.
+#[inline(never)]
+fn by_scheme(capture: &Capture<'_>, url: &[u8]) -> Option<NonWeb> {
     let text = match url {
         b"" => None,
         _ => capture.url(),
@@ -118,14 +124,18 @@ fn is_http(url: &[u8]) -> bool {
     url.starts_with(b"http://") || url.starts_with(b"https://")
 }
 
-#[inline]
+#[inline(always)]
 fn by_mime(capture: &Capture<'_>) -> Option<NonWeb> {
     // The first letters are enough for most media types; `\\` starts an escape.
     match capture.raw(Field::Mime)? {
-        [b'w' | b'\\', ..] | [b'a', b'r' | b'l' | b'\\', ..] => {}
-        b"text/dns" => return Some(NonWeb::Dns),
-        _ => return None,
+        [b'w' | b'\\', ..] | [b'a', b'r' | b'l' | b'\\', ..] => by_whole_mime(capture),
+        b"text/dns" => Some(NonWeb::Dns),
+        _ => None,
     }
+}
+
+#[inline(never)]
+fn by_whole_mime(capture: &Capture<'_>) -> Option<NonWeb> {
     let mime = capture.mime()?;
     match mime.first() {
         Some(b'w') if mime.starts_with(b"warc/warcinfo") => Some(NonWeb::Warcinfo),

@@ -96,6 +96,9 @@ impl From<Result<Shape, Bad>> for Read {
 /// not take quadratic time.
 const MOST_HEADERS: usize = 32;
 
+/// The usual number of digits of a timestamp.
+const TIMESTAMP: usize = 14;
+
 /// The layout of a file.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct FileLayout {
@@ -186,7 +189,12 @@ impl FileLayout {
             return Read::Bad(Bad::Text);
         };
         let rest = &line[first + 1..];
-        let Some(second) = memchr(b' ', rest) else {
+        let second = match rest.get(TIMESTAMP..TIMESTAMP + 2) {
+            // Nearly all lines of CDXJ.
+            Some(b" {") if is_timestamp(&rest[..TIMESTAMP]) => Some(TIMESTAMP),
+            _ => memchr(b' ', rest),
+        };
+        let Some(second) = second else {
             return self.read_columns(line, wanted, whole, capture);
         };
         if rest.get(second + 1) == Some(&b'{') {

@@ -53,6 +53,8 @@ struct Values {
     numbers: Vec<u32>,
     /// The numbers of values by the fields that they are made of.
     recent: Recent,
+    /// The value of each counted capture of a block.
+    captures: Vec<u32>,
 }
 
 /// The captures of a block.
@@ -61,7 +63,7 @@ pub(super) struct Block {
     memory: Memory,
     /// Captures by folder and subset, counted or not.
     subsets: Vec<[u64; Subset::COUNT]>,
-    /// For each counted capture, its folder and its values.
+    /// The folder of each counted capture.
     captures: Vec<u32>,
     pub(super) counted: u64,
     pub(super) without: u64,
@@ -131,7 +133,7 @@ impl Block {
                 Property::Length => capture.number(Field::Length).map(length_class),
                 _ => values.number(property, capture, &mut memory.buffer),
             };
-            self.captures.push(value.unwrap_or(NONE));
+            values.captures.push(value.unwrap_or(NONE));
         }
     }
 
@@ -156,25 +158,24 @@ impl Block {
         }
         // First all numbers become those in the whole; then they are counted, one property at a time,
         // which takes a few instructions for each.
-        let width = properties.len() + 1;
-        for capture in self.captures.chunks_exact_mut(width) {
-            capture[0] = memory.places[capture[0] as usize].number;
+        for folder in &mut self.captures {
+            *folder = memory.places[*folder as usize].number;
         }
         for (at, property) in properties.iter().enumerate() {
+            let values = &mut memory.values[at];
             if *property != Property::Length {
-                let Values { names, numbers, .. } = &mut memory.values[at];
-                let values = self.captures.iter_mut().skip(at + 1).step_by(width);
-                for value in values.filter(|value| **value != NONE) {
-                    let number = &mut numbers[*value as usize];
+                for value in values.captures.iter_mut().filter(|value| **value != NONE) {
+                    let number = &mut values.numbers[*value as usize];
                     if *number == NONE {
-                        *number = whole.value(at, names.get(*value as usize));
+                        *number = whole.value(at, values.names.get(*value as usize));
                     }
                     *value = *number;
                 }
             }
-            let captures = self.captures.chunks_exact(width);
-            let captures = captures.map(|capture| (capture[at + 1], capture[0]));
+            let captures = values.captures.iter().copied();
+            let captures = captures.zip(self.captures.iter().copied());
             whole.count(at, captures.filter(|(value, _)| *value != NONE));
+            values.captures.clear();
         }
         self.captures.clear();
         memory.captures = self.captures;
