@@ -243,7 +243,7 @@ impl Assess<'_> {
         };
         let choice = self.choices.group(group);
         let below = (self.totals).node(self.terms, &members.own, above, choice, times);
-        for &(child, more) in &members.children {
+        for &(child, more) in section.children_of(members) {
             self.group(child, times * f64::from(more), below);
         }
     }

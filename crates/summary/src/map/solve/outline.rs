@@ -13,6 +13,7 @@
 //! instead, and nothing is grouped.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::Path;
 
 use libdeflater::{CompressionLvl, Compressor, Decompressor};
@@ -129,8 +130,8 @@ impl Children {
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     pub(crate) own: Own,
-    /// Its children, which are groups with lower numbers, and how many there are of each.
-    pub(crate) children: Vec<(u32, u32)>,
+    /// Its children among those of all groups.
+    children: Range<usize>,
 }
 
 /// The outline of a whole map, or of a piece of one.
@@ -142,6 +143,8 @@ pub(crate) struct Section {
     last: usize,
     slots: usize,
     groups: Vec<Group>,
+    /// The children of groups: groups with lower numbers, and how many there are of each.
+    children: Vec<(u32, u32)>,
     known: HashMap<Box<[u8]>, u32>,
     /// The group of each node, from 1.
     group_of: Numbers,
@@ -169,6 +172,7 @@ impl Section {
             last: 0,
             slots: 1,
             groups: Vec::new(),
+            children: Vec::new(),
             known: HashMap::new(),
             group_of,
             key: Vec::new(),
@@ -272,9 +276,11 @@ impl Section {
         }
         let group = self.groups.len() as u32;
         self.known.insert(self.key[..].into(), group);
+        let start = self.children.len();
+        self.children.extend_from_slice(&children.groups);
         self.groups.push(Group {
             own: *own,
-            children: children.groups.clone(),
+            children: start..self.children.len(),
         });
         Some(group)
     }
@@ -290,6 +296,12 @@ impl Section {
     /// The groups, each after its children.
     pub(crate) fn groups(&self) -> &[Group] {
         &self.groups
+    }
+
+    /// The children of a group.
+    #[inline]
+    pub(crate) fn children_of(&self, group: &Group) -> &[(u32, u32)] {
+        &self.children[group.children.clone()]
     }
 
     /// The group of a node, if it is in one.
@@ -332,7 +344,7 @@ impl Section {
         push_number(out, self.groups.len() as u64);
         for group in &self.groups {
             push_own(&group.own, out);
-            push_children(&group.children, &Folded::default(), out);
+            push_children(self.children_of(group), &Folded::default(), out);
         }
         push_number(out, self.chunks() as u64);
         let mut chunk = Vec::new();
@@ -349,10 +361,13 @@ impl Section {
         let rest = &mut rest;
         let mut section = Section::of_piece();
         section.slots = number(rest)? as usize;
+        let mut read = Vec::new();
         for _ in 0..number(rest)? {
             let own = read_own(rest)?;
-            let mut children = Vec::new();
-            read_children(rest, &mut children)?;
+            read_children(rest, &mut read)?;
+            let start = section.children.len();
+            section.children.extend_from_slice(&read);
+            let children = start..section.children.len();
             section.groups.push(Group { own, children });
         }
         for _ in 0..number(rest)? {

@@ -562,7 +562,7 @@ impl<const N: usize> Solver<'_, N> {
         let mut solved: Vec<Below<N>> = Vec::with_capacity(section.groups().len());
         for group in section.groups() {
             let mut below = Below::NOTHING;
-            for &(child, times) in &group.children {
+            for &(child, times) in section.children_of(group) {
                 below.add(&solved[child as usize], f64::from(times));
             }
             let chosen = self.node(&group.own, &mut below, None);
