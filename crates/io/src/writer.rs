@@ -19,8 +19,8 @@ use crate::meter;
 use crate::ordered::Ordered;
 
 /// The maximum number of threads that write a plain file. Most file systems let one thread at a time
-/// write to a file, so more of them would only wait.
-const WRITERS: usize = 4;
+/// write to a file; others would not wait but spin, which takes CPU time from the rest.
+const WRITERS: usize = 1;
 
 /// The maximum number of buffers that a plain output has at a time.
 pub(crate) const QUEUED: usize = 2 * WRITERS + 2;

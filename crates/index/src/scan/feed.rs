@@ -20,8 +20,10 @@ use crate::layout::FileLayout;
 const BLOCK: usize = 256 * 1024;
 /// Groups of gzip members: about this much inflated, so that it is parsed while still in the cache.
 const GROUP: usize = 1024 * 1024;
-/// How much of a gzip file is read at a time: room for two of the largest members.
-const CHUNK: usize = 2 * LARGEST;
+/// How much of a gzip file is read at a time: so little that it is inflated while still in the cache.
+const CHUNK: usize = 1024 * 1024;
+/// The same, where members are large: room for two of the largest.
+const LARGEST_CHUNK: usize = 2 * LARGEST;
 
 /// A reusable buffer. Its length never shrinks, so that it need not be cleared.
 pub(super) type Buffer = Vec<u8>;
@@ -254,21 +256,26 @@ impl Feed<'_> {
         let group = self.block.unwrap_or(GROUP);
         let mut chunk = Arc::new(Vec::new());
         let (mut start, mut end) = (0, 0);
+        let mut size = CHUNK;
         // The offset of `start` in the file: always the start of a member, or of what should be one.
         let mut offset = 0u64;
         let mut ended = false;
         while self.given_up.load(Ordering::Relaxed) != number {
             let mut pieces = members::group(&chunk[start..end], ended, group);
             // A doubtful member is read again with what follows it.
-            if (pieces.is_empty() || start > 0 && members::is_doubtful(&chunk[start..], &pieces))
-                && !ended
+            while !ended
+                && (start > 0 || end < LARGEST_CHUNK)
+                && (pieces.is_empty() || members::is_doubtful(&chunk[start..], &pieces))
             {
+                if start == 0 && end == size {
+                    size *= 2;
+                }
                 // The rest is copied to another chunk, because workers may still read this one.
-                let mut next = self.pool.take(CHUNK);
+                let mut next = self.pool.take(size);
                 let left = end - start;
                 next[..left].copy_from_slice(&chunk[start..end]);
                 self.pool.give_shared(std::mem::take(&mut chunk));
-                let (read, error) = read_full(&mut file, &mut next[left..CHUNK]);
+                let (read, error) = read_full(&mut file, &mut next[left..size]);
                 if let Some(error) = error {
                     let kind = ErrorKind::Io {
                         doing: "read",
@@ -278,7 +285,7 @@ impl Feed<'_> {
                     return Err(Error::new(kind).in_file(source).at_byte(at));
                 }
                 (start, end) = (0, left + read);
-                ended = end < CHUNK;
+                ended = end < size;
                 chunk = Arc::new(next);
                 pieces = members::group(&chunk[..end], ended, group);
             }
