@@ -14,8 +14,9 @@ use crate::sort::{Options, Report, Tournament, drain};
 use crate::source::Source;
 use crate::writer::{LineWriter, QUEUED};
 
-/// A range has at most about so many bytes.
-const RANGE: usize = 4 << 20;
+/// A range has at most about so many bytes, unless there are many files: so few that they are written
+/// while still in the cache.
+const RANGE: usize = 1 << 20;
 
 /// A range should have so many bytes of each plain file, so that finding them takes little of the time.
 const PLAIN: usize = 64 << 10;
