@@ -4,7 +4,7 @@
 //! the merge, because a merge of unsorted input would be silently wrong. If there are more inputs
 //! than can be open at once, some are merged into temporary runs first.
 //!
-//! Files that can be read from any line on, plain or in gzip members, are merged by [`ranges`] on all
+//! Files that can be read from any line on, plain or in gzip members, are merged by ranges on all
 //! threads. Pipes and other compressed files are merged by one thread, and so is everything from the
 //! first range on in which something is wrong: the result is the same.
 
