@@ -394,7 +394,7 @@ mod tests {
             let mut expected: Vec<Vec<u8>> = Vec::new();
             let mut files = Vec::new();
             for (mut lines, kind, ended) in contents {
-                // Empty lines at the end of a member or a file without a line feed are none.
+                // An empty line at the end of a file without a line feed would not be a line.
                 lines.retain(|line| !line.is_empty());
                 lines.sort();
                 files.push(written(&lines, &kind, ended));
