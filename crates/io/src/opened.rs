@@ -32,7 +32,7 @@ use crate::adapters::{self, TableAdapter};
 use crate::ahead::AheadReader;
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::meter;
-use crate::ranged::{FileRange, RangeRead};
+use crate::ranged::{FileRange, FileReader, RangeRead};
 use crate::source::Source;
 
 /// How many bytes of a pipe are given back: enough for a first line of any length.
@@ -615,35 +615,6 @@ impl Drop for PipeReader {
         if let (Some(source), Some(kept)) = (self.source.take(), self.kept.take()) {
             *locked(&self.pipe.state) = State::Ready(source, kept);
         }
-    }
-}
-
-/// Reads a regular file from a place on, whoever else reads it at the same time.
-#[derive(Clone, Debug)]
-pub struct FileReader {
-    file: Arc<File>,
-    at: u64,
-    end: Option<u64>,
-}
-
-impl FileReader {
-    /// Reads `file` from byte `at` on.
-    pub fn new(file: Arc<File>, at: u64) -> FileReader {
-        FileReader {
-            file,
-            at,
-            end: None,
-        }
-    }
-}
-
-impl Read for FileReader {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let left = self.end.map_or(u64::MAX, |end| end.saturating_sub(self.at));
-        let most = usize::try_from(left).unwrap_or(usize::MAX).min(out.len());
-        let read = meter::reading(|| self.file.read_at(&mut out[..most], self.at))?;
-        self.at += read as u64;
-        Ok(read)
     }
 }
 

@@ -4,12 +4,13 @@
 //! remote files, too, without knowing about any protocol.
 
 use std::fs::{self, File, Metadata};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, IoContext, Result};
+use crate::meter;
 
 /// Something whose bytes can be read at any offset, from several threads at a time.
 pub trait RangeRead: Send + Sync {
@@ -190,6 +191,49 @@ impl RangeRead for Section {
 
 fn ends_early(name: &str) -> Error {
     Error::new(ErrorKind::EndsEarly).in_file(name)
+}
+
+/// Reads a regular file from a place on, whoever else reads it at the same time.
+#[derive(Clone, Debug)]
+pub struct FileReader {
+    pub(crate) file: Arc<File>,
+    pub(crate) at: u64,
+    pub(crate) end: Option<u64>,
+}
+
+impl FileReader {
+    /// Reads `file` from byte `at` on.
+    pub fn new(file: Arc<File>, at: u64) -> FileReader {
+        FileReader {
+            file,
+            at,
+            end: None,
+        }
+    }
+
+    /// Reads until the buffer is full, the file ends or an error.
+    pub fn read_full(&mut self, buffer: &mut [u8]) -> (usize, Option<io::Error>) {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.read(&mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return (filled, Some(error)),
+            }
+        }
+        (filled, None)
+    }
+}
+
+impl Read for FileReader {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let left = self.end.map_or(u64::MAX, |end| end.saturating_sub(self.at));
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(out.len());
+        let read = meter::reading(|| self.file.read_at(&mut out[..most], self.at))?;
+        self.at += read as u64;
+        Ok(read)
+    }
 }
 
 #[cfg(test)]

@@ -129,6 +129,18 @@ impl Source {
         })
     }
 
+    /// The rest of a gzip file, from `offset` on, where a member should begin.
+    ///
+    /// # Errors
+    /// If it is not a regular file, or its first bytes cannot be read.
+    pub fn gzip_at(&self, offset: u64) -> Result<Stream> {
+        let Some(section) = self.file()? else {
+            let why = "only a file can be read from its middle".to_owned();
+            return Err(Error::new(ErrorKind::Invalid(why)).in_file(self));
+        };
+        Stream::gzip_at(self.to_string(), Box::new(section.reader(offset)), offset)
+    }
+
     /// Whether it can be opened again by its path, here or on another machine that has it: a file, a URL,
     /// but not a pipe or a part of an archive.
     ///

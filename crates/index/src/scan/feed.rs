@@ -1,7 +1,6 @@
 //! Splits sources into work, on its own thread.
 
 use std::fs::File;
-use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -275,7 +274,7 @@ impl Feed<'_> {
                 let left = end - start;
                 next[..left].copy_from_slice(&chunk[start..end]);
                 self.pool.give_shared(std::mem::take(&mut chunk));
-                let (read, error) = read_full(&mut file, &mut next[left..size]);
+                let (read, error) = file.read_full(&mut next[left..size]);
                 if let Some(error) = error {
                     let kind = ErrorKind::Io {
                         doing: "read",
@@ -295,7 +294,7 @@ impl Feed<'_> {
             let Some(used) = pieces.last().map(|piece| piece.end) else {
                 // One huge member, or invalid data: inflate it here while others parse.
                 self.pool.give_shared(chunk);
-                let stream = open_at(source, offset)?;
+                let stream = source.gzip_at(offset)?.text();
                 return self.stream(stream, Vec::new(), 0, None, offset);
             };
             let work = Work::Members {
@@ -313,30 +312,4 @@ impl Feed<'_> {
         self.pool.give_shared(chunk);
         Ok(self.send(Fed::End { damage: None }))
     }
-}
-
-/// Reads until the buffer is full, the file ends or an error.
-fn read_full(file: &mut FileReader, buffer: &mut [u8]) -> (usize, Option<io::Error>) {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match file.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return (filled, Some(error)),
-        }
-    }
-    (filled, None)
-}
-
-/// Opens a gzip file at one of its members.
-pub(super) fn open_at(source: &Source, offset: u64) -> Result<Stream> {
-    let Some(section) = source.file()? else {
-        return Err(
-            Error::new(ErrorKind::Invalid("a pipe cannot be read again".to_owned()))
-                .in_file(source),
-        );
-    };
-    let file = Box::new(section.reader(offset));
-    Ok(Stream::gzip_at(source.to_string(), file, offset)?.text())
 }

@@ -12,7 +12,7 @@ use libdeflater::Decompressor;
 use waypost_io::{Compression, Error, ErrorKind, Result, Source, members};
 
 use super::block::{self, Found, Reading};
-use super::feed::{Buffer, Fed, Feed, Pool, Work, open_at};
+use super::feed::{Buffer, Fed, Feed, Pool, Work};
 use super::fold::{Context, Fold, Fragment};
 use super::{At, FileReport, Job, LONGEST_LINE, Options, Outcome};
 use crate::layout::FileLayout;
@@ -312,7 +312,7 @@ impl<'a, J: Job> Merger<'a, J> {
             return Ok(());
         };
         self.given_up.store(number, Ordering::Relaxed);
-        let stream = open_at(&self.sources[number], offset)?;
+        let stream = self.sources[number].gzip_at(offset)?.text();
         let mut stream = stream.reporting_to(&self.options.progress);
         let size = 1024 * 1024;
         let mut buffer = self.pool.take(size);

@@ -173,7 +173,7 @@ impl SortedFile {
         Ok(lines.advance()?.then_some((at, lines)))
     }
 
-    /// Where the first line starts that is not less than `bound`; the end if there is none.
+    /// The offset of the first line that is not less than `bound`, or of the end of the file.
     fn find(&self, bound: &[u8]) -> Result<u64> {
         let below = self.marks.partition_point(|mark| mark.is_below(bound));
         let mut low = self.marks[below.max(1) - 1].offset;

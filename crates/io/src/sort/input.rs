@@ -4,7 +4,7 @@
 //! inflating them, then inflated in parallel and copied into the chunk. Everything else, and a gzip file
 //! from the first piece on that is not a member, is a [`Stream`] that one thread reads.
 
-use std::io::{self, Read};
+use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -14,9 +14,10 @@ use super::chunk::{Chunk, Filled};
 use crate::compression::Compression;
 use crate::error::{Error, ErrorKind, Result};
 use crate::members;
-use crate::opened::{FileReader, FileSection};
+use crate::opened::FileSection;
 use crate::pipeline::panicked;
 use crate::progress::Progress;
+use crate::ranged::FileReader;
 use crate::source::Source;
 use crate::stream::Stream;
 
@@ -126,7 +127,8 @@ impl<'a> Input<'a> {
                 }
                 Next::Stream => {
                     let offset = members.offset;
-                    let stream = open_at(self.source, offset)?.reporting_to(self.progress);
+                    let stream = self.source.gzip_at(offset)?.members_end_lines();
+                    let stream = stream.reporting_to(self.progress);
                     self.way = Way::Stream(Box::new(stream));
                     return Ok(Filled::default());
                 }
@@ -157,7 +159,7 @@ fn read_file(
     };
     chunk.fill(most, threads, |offset, space| {
         let at = at + offset as u64;
-        let (read, error) = read_full(&mut file.reader(at), space);
+        let (read, error) = file.reader(at).read_full(space);
         match error {
             Some(error) => Err(cannot_read(error).in_file(source).at_byte(at)),
             None => Ok(read),
@@ -168,30 +170,6 @@ fn read_file(
 fn cannot_read(source: io::Error) -> Error {
     let doing = "read";
     Error::new(ErrorKind::Io { doing, source })
-}
-
-/// Reads until the buffer is full, the file ends or an error.
-fn read_full(file: &mut FileReader, buffer: &mut [u8]) -> (usize, Option<io::Error>) {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match file.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return (filled, Some(error)),
-        }
-    }
-    (filled, None)
-}
-
-/// Opens a gzip file at one of its members.
-fn open_at(source: &Source, offset: u64) -> Result<Stream> {
-    let Some(section) = source.file()? else {
-        // Not reached: members are those of a regular file.
-        return Err(Error::new(ErrorKind::EndsEarly).in_file(source));
-    };
-    let file = Box::new(section.reader(offset));
-    Ok(Stream::gzip_at(source.to_string(), file, offset)?.members_end_lines())
 }
 
 /// The members of a gzip file, inflated in batches.
@@ -271,7 +249,7 @@ impl Members {
             return Ok(Next::Stream);
         }
         if !self.ended {
-            let (read, error) = read_full(&mut self.file, &mut self.packed[self.end..]);
+            let (read, error) = self.file.read_full(&mut self.packed[self.end..]);
             self.end += read;
             self.ended = self.end < self.packed.len();
             if let Some(error) = error {
