@@ -563,15 +563,10 @@ pub(super) fn write_solution(
         );
     }
     let mut lines = LineWriter::create(out, &Format::of_name(out), given.room.threads)?;
-    let mut push = |text: &[u8]| {
-        let text = text.split(|&byte| byte == b'\n');
-        let mut text = text.filter(|line| !line.is_empty());
-        text.try_for_each(|line| lines.push(line))
-    };
-    push(head)?;
+    lines.push_lines(head)?;
     let phase = Phase::Writing;
     report.written = write_pieces(given, outline, solution, sample, phase, |text| {
-        Ok(push(text)?)
+        Ok(lines.push_lines(text)?)
     })?;
     report.bytes = lines.finish()?.bytes_out;
     Ok(())

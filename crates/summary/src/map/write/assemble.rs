@@ -36,7 +36,7 @@ pub(super) struct SharedPart {
 
 /// The place of a shared node's row in a piece.
 enum Gap {
-    /// It is in another piece, or there is no row.
+    /// Another piece has the row, or the node has none.
     Elsewhere,
     /// After a line with this key.
     Key(Vec<u8>),
