@@ -1,18 +1,18 @@
 //! The structure of a block as bits.
 
-use super::simd::{CHUNK, Marker};
+use super::simd::{CHUNK, Marker, WORD};
 use super::{LineAt, Lines, Strings};
 
 /// How many chunks are marked at once: few enough to be in the fastest cache when they are read.
 const AHEAD: usize = 64;
 
-/// The structure of 64 bytes, one bit for each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Word {
-    /// `"` and `\`.
-    pub(super) strings: u64,
+/// The structure of chunks: a word with one bit for each byte.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Words {
+    /// `"` and `\`: words as bytes, because they are read from any byte on, and one more that is zero.
+    pub(super) strings: Vec<[u8; WORD]>,
     /// Control characters, of which newlines are the most frequent.
-    pub(super) controls: u64,
+    pub(super) controls: Vec<u64>,
 }
 
 /// Looks at every byte once. Chunks are marked shortly before they are parsed, so that their bytes are
@@ -20,7 +20,7 @@ pub(crate) struct Word {
 pub(crate) struct Marks<'a> {
     marker: Marker,
     block: &'a [u8],
-    words: Vec<Word>,
+    words: Words,
     /// The offset in the block of the first word.
     base: usize,
     /// The number of words read, and the control characters that are left in the last of them.
@@ -38,13 +38,14 @@ impl Marks<'_> {
     /// whether there was more.
     #[inline(never)]
     fn mark_more(&mut self, start: usize) -> bool {
-        let from = self.base + self.words.len() * CHUNK;
+        let from = self.base + self.words.controls.len() * CHUNK;
         let rest = self.block.get(from..).unwrap_or_default();
         if rest.is_empty() {
             return false;
         }
         let parsed = (start - self.base) / CHUNK;
-        self.words.drain(..parsed);
+        self.words.strings.drain(..parsed);
+        self.words.controls.drain(..parsed);
         self.base += parsed * CHUNK;
         self.read -= parsed;
         let (chunks, tail) = rest[..rest.len().min(AHEAD * CHUNK)].as_chunks();
@@ -61,10 +62,10 @@ impl Marks<'_> {
     #[inline]
     fn next_control(&mut self, start: usize) -> Option<usize> {
         while self.left == 0 {
-            if self.read == self.words.len() && !self.mark_more(start) {
+            if self.read == self.words.controls.len() && !self.mark_more(start) {
                 return None;
             }
-            self.left = self.words[self.read].controls;
+            self.left = self.words.controls[self.read];
             self.read += 1;
         }
         let bit = self.left.trailing_zeros() as usize;
@@ -78,7 +79,7 @@ impl<'a> Lines<'a> for Marks<'a> {
         Marks {
             marker: Marker::detect(),
             block,
-            words: Vec::new(),
+            words: Words::default(),
             base: 0,
             read: 0,
             left: 0,
@@ -117,7 +118,7 @@ impl<'a> Lines<'a> for Marks<'a> {
     #[inline]
     fn strings(&self) -> impl Strings {
         MarkedStrings {
-            words: &self.words,
+            bits: self.words.strings.as_flattened(),
             start: self.start - self.base,
             has_control: self.has_control,
         }
@@ -127,8 +128,8 @@ impl<'a> Lines<'a> for Marks<'a> {
 /// Finds strings by their bits.
 #[derive(Clone, Copy)]
 struct MarkedStrings<'a> {
-    words: &'a [Word],
-    /// The offset of the text from that of the words.
+    bits: &'a [u8],
+    /// The offset of the text from that of the bits.
     start: usize,
     has_control: bool,
 }
@@ -145,18 +146,17 @@ impl Strings for MarkedStrings<'_> {
     #[inline(always)]
     fn next_mark(self, text: &[u8], at: usize) -> Option<usize> {
         let mut from = self.start + at;
-        loop {
-            // The bits of the next 64 bytes, wherever they start: so the usual string is found without
-            // a branch that depends on where it is.
-            let word = |number: usize| Some(u128::from(self.words.get(number)?.strings));
-            let pair = word(from / CHUNK)? | word(from / CHUNK + 1).unwrap_or(0) << CHUNK;
-            let bits = (pair >> (from % CHUNK)) as u64;
+        // The bits from `from` on, at least 57, by one load wherever they start: where a string begins is
+        // known only when the one before was found, so each step of this is waited for.
+        while let Some(word) = self.bits.get(from / 8..).and_then(<[u8]>::first_chunk) {
+            let bits = u64::from_le_bytes(*word) >> (from % 8);
             if bits != 0 {
                 let found = from + bits.trailing_zeros() as usize - self.start;
                 return (found < text.len()).then_some(found);
             }
-            from += CHUNK;
+            from = (from / 8 + WORD) * 8;
         }
+        None
     }
 
     #[inline]
