@@ -1,4 +1,4 @@
-//! Memory-mapped files, and prefetching. The only module with `unsafe` code.
+//! Memory-mapped files, prefetching, and writing ahead. The only module with `unsafe` code.
 //!
 //! # Files that are truncated while they are mapped
 //!
@@ -16,7 +16,7 @@
 //! addresses are passed to the previous handler.
 #![allow(
     unsafe_code,
-    reason = "a memory map cannot be made without, and prefetching takes a pointer"
+    reason = "memory maps, prefetching and a system call have no safe form"
 )]
 
 use std::fs::File;
@@ -55,6 +55,31 @@ enum Bytes {
     /// Anonymous memory, on large pages if the system has them.
     Loaded(Mmap),
     File(Watched),
+}
+
+/// Tells the system to start writing a part of a file to disk. What goes wrong is reported when the
+/// file is synced.
+#[cfg(target_os = "linux")]
+pub(crate) fn start_writing(file: &File, at: u64, length: u64) {
+    use std::os::fd::AsRawFd;
+    let (at, length) = (at.cast_signed(), length.cast_signed());
+    // SAFETY: the file is open, and the call takes nothing but numbers.
+    unsafe {
+        libc::sync_file_range(file.as_raw_fd(), at, length, libc::SYNC_FILE_RANGE_WRITE);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn start_writing(_: &File, _: u64, _: u64) {}
+
+/// Memory of which all bytes are zero, on large pages if the system has them: they take less time to
+/// get, to find and to give back.
+pub(crate) fn zeroed(length: usize) -> io::Result<MmapMut> {
+    let bytes = MmapMut::map_anon(length)?;
+    // Best effort: falls back to small pages.
+    #[cfg(target_os = "linux")]
+    let _ = bytes.advise(memmap2::Advice::HugePage);
+    Ok(bytes)
 }
 
 /// A map of a file for which SIGBUS is handled.
@@ -162,10 +187,7 @@ impl Mapped {
             return Ok(Mapped::from(Vec::new()));
         }
         let length = fits(section.length, path)?;
-        let mut bytes = MmapMut::map_anon(length).doing("read", path)?;
-        // Best effort: falls back to small pages.
-        #[cfg(target_os = "linux")]
-        let _ = bytes.advise(memmap2::Advice::HugePage);
+        let mut bytes = zeroed(length).doing("read", path)?;
         section
             .file
             .read_exact_at(&mut bytes, section.start)

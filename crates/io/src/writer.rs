@@ -1,29 +1,21 @@
 //! Writing lines: plain, gzipped, or to a [`BlockSink`].
 //!
 //! Where blocks end depends only on the lines, so that the bytes of a file do not depend on the number of
-//! threads. Threads compress blocks and write those of plain files at their offsets, which are known in
-//! advance. What is compressed is written by one thread: it has a fraction of the bytes.
+//! threads. Threads compress blocks. One thread writes: most file systems let no more than one write to a
+//! file at a time, and others would not wait but spin, which takes CPU time from the rest.
 
-use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
 use crossbeam_channel::{Receiver, unbounded};
 
 use crate::atomic::AtomicFile;
 use crate::error::{IoContext, Result};
 use crate::gzip::{self, Gzip, MEMBER};
-use crate::meter;
 use crate::ordered::Ordered;
 
-/// The maximum number of threads that write a plain file. Most file systems let one thread at a time
-/// write to a file; others would not wait but spin, which takes CPU time from the rest.
-const WRITERS: usize = 1;
-
 /// The maximum number of buffers that a plain output has at a time.
-pub(crate) const QUEUED: usize = 2 * WRITERS + 2;
+pub(crate) const QUEUED: usize = 4;
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,8 +90,7 @@ pub struct LineWriter {
     written: Written,
     /// Whether blocks may end after any line, because they are written as they are.
     plain: bool,
-    /// Blocks and their offsets in the lines of the whole output.
-    ordered: Ordered<(Block, u64), Box<dyn BlockSink>>,
+    ordered: Ordered<Block, Box<dyn BlockSink>>,
     /// Buffers for reuse.
     empty: Receiver<Vec<u8>>,
 }
@@ -114,19 +105,8 @@ impl LineWriter {
             Format::Plain => None,
             Format::Gzip { level } => Some(level),
         };
-        let mut flat = Flat::create(path, level.is_some())?;
-        let file = match level {
-            None => flat.output.positioned()?,
-            Some(_) => None,
-        };
-        flat.positioned = file.is_some();
-        let path = flat.output.path().to_owned();
-        let packing = match (level, file) {
-            (Some(level), _) => Packing::Gzip(level),
-            (None, Some(file)) => Packing::Write(Arc::new(file), path),
-            (None, None) => Packing::None,
-        };
-        LineWriter::start(Box::new(flat), &packing, MEMBER, u64::MAX, threads)
+        let flat = Flat::create(path, level.is_some())?;
+        LineWriter::start(Box::new(flat), level, MEMBER, u64::MAX, threads)
     }
 
     /// Writes blocks of `lines` lines, each compressed as a gzip member, to `sink`.
@@ -139,30 +119,28 @@ impl LineWriter {
         level: u8,
         threads: usize,
     ) -> Result<LineWriter> {
-        let packing = Packing::Gzip(level);
-        LineWriter::start(sink, &packing, usize::MAX, lines.max(1), threads)
+        LineWriter::start(sink, Some(level), usize::MAX, lines.max(1), threads)
     }
 
     fn start(
         sink: Box<dyn BlockSink>,
-        packing: &Packing,
+        level: Option<u8>,
         most_bytes: usize,
         most_lines: u64,
         threads: usize,
     ) -> Result<LineWriter> {
         let (give_back, empty) = unbounded();
-        let workers = match packing {
-            Packing::Gzip(_) => threads,
-            Packing::Write(..) => threads.min(WRITERS),
-            Packing::None => 1,
-        };
+        let workers = level.map_or(1, |_| threads);
         let ordered = Ordered::new(
             workers,
             || {
-                let mut pack = packing.worker();
-                move |(block, at): (Block, u64)| {
-                    let packed = pack(&block.bytes, at);
-                    (block, packed)
+                let mut gzip = level.map(Gzip::new);
+                move |block: Block| {
+                    let packed = gzip.as_mut().map(|gzip| {
+                        let mut packed = Vec::new();
+                        gzip.compress(&block.bytes, &mut packed).map(|()| packed)
+                    });
+                    (block, packed.transpose())
                 }
             },
             sink,
@@ -181,7 +159,7 @@ impl LineWriter {
             most_bytes,
             most_lines,
             written: Written::default(),
-            plain: !matches!(packing, Packing::Gzip(_)),
+            plain: level.is_none(),
             ordered,
             empty,
         })
@@ -276,41 +254,9 @@ impl LineWriter {
             lines: 0,
         };
         let block = std::mem::replace(&mut self.block, next);
-        let at = self.written.bytes_in;
         self.written.lines += block.lines;
         self.written.bytes_in += block.bytes.len() as u64;
-        self.ordered.give((block, at))
-    }
-}
-
-/// What the workers do with a block.
-enum Packing {
-    /// Nothing: the sink writes it.
-    None,
-    /// Compress it at this level.
-    Gzip(u8),
-    /// Write it to this file, at its offset.
-    Write(Arc<File>, PathBuf),
-}
-
-impl Packing {
-    /// Packs blocks on one thread. Returns what the sink has to write, if it is not the block.
-    fn worker(&self) -> impl FnMut(&[u8], u64) -> Result<Option<Vec<u8>>> + Send + use<> {
-        let (mut gzip, output) = match self {
-            Packing::None => (None, None),
-            Packing::Gzip(level) => (Some(Gzip::new(*level)), None),
-            Packing::Write(file, path) => (None, Some((Arc::clone(file), path.clone()))),
-        };
-        move |bytes, at| {
-            if let Some(gzip) = &mut gzip {
-                let mut packed = Vec::new();
-                return gzip.compress(bytes, &mut packed).map(|()| Some(packed));
-            }
-            if let Some((file, path)) = &output {
-                meter::writing(|| file.write_all_at(bytes, at)).doing("write", path)?;
-            }
-            Ok(None)
-        }
+        self.ordered.give(block)
     }
 }
 
@@ -318,8 +264,6 @@ impl Packing {
 struct Flat {
     output: AtomicFile,
     gzip: bool,
-    /// Whether the workers write the blocks.
-    positioned: bool,
     size: u64,
 }
 
@@ -328,7 +272,6 @@ impl Flat {
         Ok(Flat {
             output: AtomicFile::create(path)?,
             gzip,
-            positioned: false,
             size: 0,
         })
     }
@@ -343,10 +286,6 @@ impl Flat {
 
 impl BlockSink for Flat {
     fn take(&mut self, block: &Block, packed: Option<&[u8]>) -> Result<()> {
-        if self.positioned {
-            self.size += block.bytes.len() as u64;
-            return Ok(());
-        }
         self.write(packed.unwrap_or(&block.bytes))
     }
 
@@ -367,6 +306,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::io::Read;
+    use std::sync::Arc;
 
     /// Keeps the blocks.
     struct Kept(Arc<std::sync::Mutex<Vec<Vec<u8>>>>);

@@ -5,6 +5,7 @@
 //! unnamed files, it is written under a temporary name in the same folder and renamed; so are folders,
 //! and, for a moment, a file that replaces an old one.
 
+mod pace;
 mod unnamed;
 
 use std::fs::{self, File, Permissions};
@@ -17,11 +18,15 @@ use tempfile::NamedTempFile;
 use crate::error::{IoContext, Result};
 use crate::meter;
 use crate::temporary;
+use pace::Pace;
 
 /// A file that is being written.
 pub struct AtomicFile {
     path: PathBuf,
     inner: Inner,
+    pace: Pace,
+    /// The bytes written so far, if it is a file.
+    size: u64,
 }
 
 enum Inner {
@@ -40,10 +45,8 @@ impl AtomicFile {
     /// If the folder of `path` does not exist or cannot be written.
     pub fn create(path: &Path) -> Result<AtomicFile> {
         if path.as_os_str() == "-" {
-            return Ok(AtomicFile {
-                path: path.to_owned(),
-                inner: Inner::Direct(Box::new(io::stdout())),
-            });
+            let inner = Inner::Direct(Box::new(io::stdout()));
+            return Ok(AtomicFile::new(path.to_owned(), inner));
         }
         // A link stays a link: what it points to is replaced.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -52,30 +55,22 @@ impl AtomicFile {
                 .write(true)
                 .open(&path)
                 .doing("write", &path)?;
-            return Ok(AtomicFile {
-                path,
-                inner: Inner::Direct(Box::new(file)),
-            });
+            return Ok(AtomicFile::new(path, Inner::Direct(Box::new(file))));
         }
         let inner = match unnamed::create(folder_of(&path)) {
             Some(file) => Inner::Unnamed(file),
             None => Inner::Beside(beside(&path)?),
         };
-        Ok(AtomicFile { path, inner })
+        Ok(AtomicFile::new(path, inner))
     }
 
-    /// The same file, to be written at offsets from several threads instead of by [`Write`]. `None` for
-    /// devices, pipes and standard output.
-    ///
-    /// # Errors
-    /// If the process has too many open files.
-    pub(crate) fn positioned(&self) -> Result<Option<File>> {
-        let file = match &self.inner {
-            Inner::Unnamed(file) => file.try_clone(),
-            Inner::Beside(file) => file.as_file().try_clone(),
-            Inner::Direct(_) => return Ok(None),
-        };
-        file.map(Some).doing("write", &self.path)
+    fn new(path: PathBuf, inner: Inner) -> AtomicFile {
+        AtomicFile {
+            path,
+            inner,
+            pace: Pace::default(),
+            size: 0,
+        }
     }
 
     /// Gives the file its final name.
@@ -86,7 +81,7 @@ impl AtomicFile {
         match self.inner {
             Inner::Direct(mut out) => out.flush().doing("write", &self.path),
             Inner::Unnamed(mut file) => {
-                meter::writing(|| file.sync_all()).doing("write", &self.path)?;
+                sync(&file).doing("write", &self.path)?;
                 let folder = folder_of(&self.path);
                 match unnamed::name(&file, &self.path) {
                     Ok(()) => {}
@@ -110,7 +105,7 @@ impl AtomicFile {
                 sync_folder(folder)
             }
             Inner::Beside(temporary) => {
-                meter::writing(|| temporary.as_file().sync_all()).doing("write", &self.path)?;
+                sync(temporary.as_file()).doing("write", &self.path)?;
                 rename(temporary, &self.path)?;
                 sync_folder(folder_of(&self.path))
             }
@@ -125,10 +120,15 @@ impl AtomicFile {
 
 impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        meter::writing(|| match &mut self.inner {
-            Inner::Unnamed(file) => file.write(bytes),
-            Inner::Beside(file) => file.as_file_mut().write(bytes),
-            Inner::Direct(out) => out.write(bytes),
+        meter::writing(|| {
+            let file = match &mut self.inner {
+                Inner::Unnamed(file) => file,
+                Inner::Beside(file) => file.as_file_mut(),
+                Inner::Direct(out) => return out.write(bytes),
+            };
+            self.pace.write_all(file, bytes, self.size)?;
+            self.size += bytes.len() as u64;
+            Ok(bytes.len())
         })
     }
 
@@ -146,6 +146,11 @@ fn beside(path: &Path) -> Result<NamedTempFile> {
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder_of(path))
         .doing("write", path)
+}
+
+/// Waits until all of a file is on disk.
+fn sync(file: &File) -> io::Result<()> {
+    meter::writing(|| pace::release(file).and_then(|()| file.sync_all()))
 }
 
 fn rename<F>(temporary: NamedTempFile<F>, path: &Path) -> Result<()> {

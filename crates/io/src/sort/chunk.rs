@@ -3,11 +3,13 @@
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use memmap2::MmapMut;
 use rayon::prelude::*;
 
 use super::strings::{self, Entry, SLACK};
 use super::tournament::SortedLines;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
+use crate::mapped;
 use crate::pipeline::panicked;
 
 /// How many bytes a thread searches for lines at a time.
@@ -22,8 +24,8 @@ pub(crate) const LARGEST: usize = u32::MAX as usize - SLACK;
 
 /// Lines in memory: filled, sorted, read in order, and filled again.
 pub(crate) struct Chunk {
-    /// Allocated whole and zeroed by the system; pages that are never filled take no memory.
-    data: Vec<u8>,
+    /// Allocated whole; pages that are never filled take no memory.
+    data: MmapMut,
     /// How much of `data` is filled.
     filled: usize,
     /// The end of the last whole line in `data`; what follows is the start of a line.
@@ -71,17 +73,21 @@ impl Part {
 
 impl Chunk {
     /// A chunk that takes at most `budget` bytes.
-    pub(crate) fn new(budget: usize) -> Chunk {
+    pub(crate) fn new(budget: usize) -> Result<Chunk> {
         let budget = budget.min(LARGEST);
-        Chunk {
-            data: vec![0; budget + SLACK],
+        let data = mapped::zeroed(budget + SLACK).map_err(|source| {
+            let doing = "get memory";
+            Error::new(ErrorKind::Io { doing, source })
+        })?;
+        Ok(Chunk {
+            data,
             filled: 0,
             cut: 0,
             lines: 0,
             entries: Vec::new(),
             budget,
             resident: 0,
-        }
+        })
     }
 
     /// Empties it, but for the bytes that follow the last whole line of `other`.
@@ -99,9 +105,10 @@ impl Chunk {
         // Otherwise long lines followed by many short ones would keep both kinds of memory.
         if self.resident + self.entries.capacity() * size_of::<Entry>() > self.budget / 8 * 9 {
             self.entries = Vec::new();
-            self.data = Vec::new();
-            self.data = vec![0; self.budget + SLACK];
-            self.resident = 0;
+            if let Ok(data) = mapped::zeroed(self.data.len()) {
+                self.data = data;
+                self.resident = 0;
+            }
         }
         self.entries.clear();
         self.filled = 0;
@@ -358,7 +365,7 @@ mod tests {
             Ok(now)
         };
         let mut chunks = Vec::new();
-        let mut chunk = Chunk::new(budget);
+        let mut chunk = Chunk::new(budget).unwrap();
         let mut at = 0;
         loop {
             let filled = chunk
@@ -368,7 +375,7 @@ mod tests {
             if !filled.ended && chunk.free() > 0 {
                 continue;
             }
-            let mut next = Chunk::new(budget);
+            let mut next = Chunk::new(budget).unwrap();
             if filled.ended {
                 chunk.end_line();
             } else {

@@ -295,7 +295,7 @@ impl<'scope> Sorter<'_, 'scope> {
             }
             if self.allocated < BUFFERS {
                 self.allocated += 1;
-                return Ok(Chunk::new(self.chunk));
+                return Chunk::new(self.chunk);
             }
             for chunk in std::mem::take(&mut self.held) {
                 self.spill(chunk)?;

@@ -156,7 +156,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn chunk_of(lines: &[Vec<u8>], unique: bool) -> Chunk {
-        let mut chunk = Chunk::new(1 << 20);
+        let mut chunk = Chunk::new(1 << 20).unwrap();
         for line in lines {
             chunk.space()[..line.len()].copy_from_slice(line);
             chunk.take(line.len());
