@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::adapters;
+use crate::compression::Compression;
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::opened::{Entry, FileSection, InputKind, Opened, Part, Remote};
 use crate::ranged::{FileRange, RangeRead, Section};
@@ -127,6 +128,27 @@ impl Source {
             Opened::Regular(section) => Some(section),
             Opened::Pipe(_) | Opened::Inflated(_) | Opened::Remote(_) | Opened::Table(_) => None,
         })
+    }
+
+    /// If it is plain text that can be read from any place on: the file, and the offset of its first line.
+    ///
+    /// # Errors
+    /// If it cannot be opened or read, or is UTF-16.
+    pub fn plain(&self) -> Result<Option<(FileSection, u64)>> {
+        // A pipe can be opened only once at a time.
+        let Some(file) = self.file()? else {
+            return Ok(None);
+        };
+        let mut stream = self.open()?;
+        if stream.compression() != Compression::Plain {
+            return Ok(None);
+        }
+        // The start tells a byte-order mark.
+        if let (_, Some(error)) = stream.read_full(&mut [0; 4]) {
+            return Err(error);
+        }
+        let start = if stream.had_byte_order_mark() { 3 } else { 0 };
+        Ok(Some((file, start)))
     }
 
     /// The rest of a gzip file, from `offset` on, where a member should begin.

@@ -51,18 +51,18 @@ impl<'a> Input<'a> {
         threads: usize,
         progress: &'a Progress,
     ) -> Result<Input<'a>> {
+        if let Some((file, start)) = source.plain()? {
+            return Ok(Input {
+                source,
+                progress,
+                threads,
+                way: Way::File(file, start),
+            });
+        }
         // A pipe can be opened only once at a time.
         let file = source.file()?;
         let mut stream = source.open()?;
         let way = match (stream.compression(), file) {
-            (Compression::Plain, Some(file)) => {
-                // The start tells a byte-order mark, and UTF-16 is an error.
-                if let (_, Some(error)) = stream.read_full(&mut [0; 4]) {
-                    return Err(error);
-                }
-                let start = if stream.had_byte_order_mark() { 3 } else { 0 };
-                Way::File(file, start)
-            }
             (Compression::Gzip, Some(file)) if memory >= ENOUGH_MEMORY && threads > 1 => {
                 let (_, error) = stream.read_full(&mut [0; 4]);
                 if stream.had_byte_order_mark() || error.is_some() {

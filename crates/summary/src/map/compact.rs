@@ -280,8 +280,7 @@ impl SourceMap {
         };
         check_kind(&self.source)?;
         self.progress.begin(phase, self.source.size());
-        let stream = self.source.open()?.reporting_to(&self.progress).text();
-        let mut pieces = Pieces::new(stream, size, self.room.memory);
+        let mut pieces = Pieces::open(&self.source, &self.progress, size, self.room.memory)?;
         let name = self.source.to_string();
         let threads = self.room.threads.max(1);
         // Few pieces are much larger than that. A piece and what becomes of it take some times its size.
@@ -290,15 +289,16 @@ impl SourceMap {
             threads,
             pieces: most.clamp(2, 2 * threads + 2),
         };
-        let walk = |piece: Piece| {
+        let walk = |mut piece: Piece| {
             // A map of one piece is better walked as a whole.
-            if piece.text.is_empty() || piece.borders.is_whole() {
+            let text = piece.text.take().filter(|_| !piece.borders.is_whole());
+            let Some(Ok(text)) = text.map(|text| text.bytes(Vec::new())) else {
                 return Ok(Err(Walk::Impossible));
-            }
+            };
             let mut pass = pass(&piece)?;
             let (from, to) = piece.borders.keys();
             let sample = sample.map(|sample| sample.between(from, to));
-            let Ok(mut rows) = Rows::of_text(piece.text, &name, Order::Watch) else {
+            let Ok(mut rows) = Rows::of_text(text, &name, Order::Watch) else {
                 return Ok(Err(Walk::Impossible));
             };
             Ok(match walk_rows(&mut rows, sample.as_ref(), &mut pass) {

@@ -1,6 +1,6 @@
 //! Compacting: budgets of bytes, the papers' rule, and what is reported.
 
-use waypost_io::pipeline::Pool;
+use crate::map::tree::text::{Cutting, Texts};
 
 use super::*;
 
@@ -190,12 +190,13 @@ fn a_map_of_many_domains_is_cut_and_a_map_of_one_is_not() {
         let mut keys: Vec<String> = (0..2000).map(|n| format!("{})/a 1\n", hosts(n))).collect();
         keys.sort();
         let path = write_map(&folder, "a.ukvs", &keys.concat());
-        let stream = Source::new(path).open().unwrap();
         let safe = Safe::new(&Cuts::new(&papers(4.0, 2.0)));
-        let mut pieces = Pieces::new(stream, 1000, 1 << 20, safe);
+        let last_cut = |text: &[u8]| safe.last_in(text).map(|at| (at, ()));
+        let (source, progress) = (Source::new(path), Progress::default());
+        let mut pieces = Texts::open(&source, &progress, 1000, 1 << 20, last_cut).unwrap();
         let mut given = Vec::new();
-        while let Some(piece) = pieces.next(&Pool::new()).unwrap() {
-            given.push(piece);
+        while let Some(Cutting::Piece(text, _)) = pieces.next().unwrap() {
+            given.push(text.bytes(Vec::new()).unwrap());
         }
         assert_eq!(given.concat(), keys.concat().into_bytes());
         given.len()

@@ -109,12 +109,12 @@ fn a_map_is_cut_between_labels_and_between_segments() {
     .concat();
     let folder = quick_folder();
     let path = write_map(&folder, "a.ukvs", &lines);
-    let stream = Source::new(path).open().unwrap().text();
-    let mut pieces = tree_cut::Pieces::new(stream, 10, 1 << 20);
+    let progress = Progress::default();
+    let mut pieces = tree_cut::Pieces::open(&Source::new(path), &progress, 10, 1 << 20).unwrap();
     let mut text = Vec::new();
     let mut cuts = Vec::new();
     while let Some(piece) = pieces.next() {
-        text.extend_from_slice(&piece.text);
+        text.extend(piece.text.unwrap().bytes(Vec::new()).unwrap());
         let (start, _) = piece.borders.keys();
         cuts.push(String::from_utf8(start.to_vec()).unwrap());
     }

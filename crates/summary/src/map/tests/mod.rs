@@ -27,7 +27,7 @@ use super::solve::{Expects, Gather, RowPrice, STATES, Terms, VoidPrice, assess, 
 use super::tree::pass::walk;
 use super::tree::rows::{Order, Rows};
 use super::tree::sample::Sample;
-use super::write::pieces::{self, Pieces, Safe, is_torn};
+use super::write::pieces::{self, Safe, is_torn};
 use super::write::{Counting, Style};
 use crate::Summary;
 

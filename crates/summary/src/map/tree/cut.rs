@@ -12,12 +12,13 @@
 //!
 //! Cuts depend on the text alone, so the results are the same for any number of threads.
 
-use waypost_io::Stream;
+use waypost_io::{Progress, Source};
 
+use super::text::{Cutting, Text, Texts};
 use super::{Part, TreeNode, common_prefix, is_border};
 use crate::error::{Error, Result};
 
-/// Pieces have at least this many bytes.
+/// Pieces have about this many bytes.
 pub(crate) const PIECE: usize = 1 << 20;
 
 /// A text of more than this many pieces without a place to cut is not held in memory.
@@ -252,83 +253,53 @@ pub(crate) fn join<T, U, C>(
 /// A piece of a map.
 pub(crate) struct Piece {
     pub(crate) number: usize,
-    pub(crate) text: Vec<u8>,
+    /// `None` if there is no place to cut, or if the text cannot be read.
+    pub(crate) text: Option<Text>,
     pub(crate) borders: Borders,
 }
 
+type LastCut = fn(&[u8]) -> Option<(usize, Cut)>;
+
 /// The pieces of a map.
 pub(crate) struct Pieces {
-    stream: Stream,
-    size: usize,
-    longest: usize,
-    /// What was read and not given out yet.
-    rest: Vec<u8>,
+    texts: Texts<LastCut>,
     start: Option<Cut>,
     number: usize,
-    ended: bool,
 }
 
 impl Pieces {
-    /// Cuts a text into pieces of at least `size` bytes, in `memory` bytes.
-    pub(crate) fn new(stream: Stream, size: usize, memory: usize) -> Pieces {
-        Pieces {
-            stream,
-            size,
-            longest: (memory / 16).clamp(2 * size, LONGEST * size),
-            rest: Vec::new(),
+    /// Cuts a map into pieces of about `size` bytes, in `memory` bytes.
+    pub(crate) fn open(
+        source: &Source,
+        progress: &Progress,
+        size: usize,
+        memory: usize,
+    ) -> Result<Pieces> {
+        let longest = (memory / 16).clamp(2 * size, LONGEST * size);
+        Ok(Pieces {
+            texts: Texts::open(source, progress, size, longest, last_cut as LastCut)?,
             start: None,
             number: 0,
-            ended: false,
-        }
+        })
     }
 
-    /// The next piece. `None` at the end; a piece without text if there is no place to cut, or if the
-    /// text cannot be read.
+    /// The next piece. `None` at the end.
     pub(crate) fn next(&mut self) -> Option<Piece> {
-        // What of the rest has no place to cut.
-        let mut searched = 0;
-        while !self.ended {
-            if self.rest.len() >= self.longest {
-                self.ended = true;
-                self.rest.clear();
-                return Some(self.piece(Vec::new(), None));
-            }
-            let old = self.rest.len();
-            self.rest.resize(old + self.size, 0);
-            let (read, failed) = self.stream.read_full(&mut self.rest[old..]);
-            self.rest.truncate(old + read);
-            if failed.is_some() {
-                self.ended = true;
-                return Some(self.piece(Vec::new(), None));
-            }
-            if read < self.size {
-                self.ended = true;
-                break;
-            }
-            if let Some((at, cut)) = last_cut(&self.rest[searched..]) {
-                let rest = self.rest.split_off(searched + at);
-                let text = std::mem::replace(&mut self.rest, rest);
-                return Some(self.piece(text, Some(cut)));
-            }
-            // The last line may be incomplete, and the one before has not been compared with it.
-            let ends = memchr::memrchr_iter(b'\n', &self.rest).nth(2);
-            searched = ends.map_or(0, |at| at + 1);
-        }
-        let rest = std::mem::take(&mut self.rest);
-        // The first piece has the headers, and is there even if nothing else is.
-        let is_any = !rest.is_empty() || self.number == 0;
-        is_any.then(|| self.piece(rest, None))
-    }
-
-    fn piece(&mut self, text: Vec<u8>, end: Option<Cut>) -> Piece {
+        let (text, end) = match self.texts.next() {
+            Ok(Some(Cutting::Piece(text, end))) => (Some(text), end),
+            Ok(Some(Cutting::Impossible)) | Err(_) => (None, None),
+            // The first piece has the headers, and is there even if nothing else is.
+            Ok(None) if self.number == 0 => (Some(Text::Read(Vec::new())), None),
+            Ok(None) => return None,
+        };
         let number = self.number;
         self.number += 1;
         let start = std::mem::replace(&mut self.start, end.clone());
-        Piece {
+        Some(Piece {
             number,
             text,
             borders: Borders { start, end },
-        }
+        })
     }
 }
 

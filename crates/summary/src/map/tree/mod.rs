@@ -17,6 +17,7 @@ pub(crate) mod row;
 pub(crate) mod rows;
 pub mod sample;
 pub(crate) mod second;
+pub(crate) mod text;
 pub(crate) mod tidy;
 
 /// The kind of a node.

@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use waypost_io::pipeline::{self, Pool, Width};
-use waypost_io::{Format, LONGEST_LINE, LineWriter, Progress, Resources, Source, Stream};
+use waypost_io::{Format, LONGEST_LINE, LineWriter, Progress, Resources, Source};
 
 use super::once::Once;
 use super::queue::Queue;
@@ -18,6 +18,7 @@ use crate::map::solve::papers::{Cuts, Papers};
 use crate::map::tree::common_prefix;
 use crate::map::tree::pass::{Pass, Walked, walk_rows};
 use crate::map::tree::rows::{Order, Rows};
+use crate::map::tree::text::{Cutting, Texts};
 
 /// Pieces are cut at the first safe place after so many bytes.
 pub(crate) const PIECE: usize = 1 << 20;
@@ -27,17 +28,6 @@ const LONGEST: usize = 32 << 20;
 
 /// How many bytes are skipped at least where many lines are below the same host.
 const STRIDE: usize = 1 << 8;
-
-/// The pieces of a map.
-pub(crate) struct Pieces {
-    stream: Stream,
-    /// What was read and not given out yet.
-    rest: Vec<u8>,
-    size: usize,
-    longest: usize,
-    safe: Safe,
-    ended: bool,
-}
 
 /// Where a map can be cut.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +72,7 @@ impl Safe {
     }
 
     /// The last safe place in a text of whole lines, as the start of a line.
-    fn last_in(self, text: &[u8]) -> Option<usize> {
+    pub(crate) fn last_in(self, text: &[u8]) -> Option<usize> {
         let lines_end = |end: usize| memchr::memrchr(b'\n', &text[..end]);
         let start_of = |end: usize| lines_end(end).map_or(0, |at| at + 1);
         // The end of the line that would come after the cut.
@@ -113,58 +103,6 @@ impl Safe {
 pub(crate) fn is_torn(host: &[u8], first: &[u8]) -> bool {
     let rest = first.strip_prefix(host);
     rest.is_some_and(|rest| !matches!(rest.first(), Some(b')' | b',' | b':')))
-}
-
-impl Pieces {
-    pub(crate) fn new(stream: Stream, size: usize, longest: usize, safe: Safe) -> Pieces {
-        Pieces {
-            stream,
-            rest: Vec::new(),
-            size,
-            longest,
-            safe,
-            ended: false,
-        }
-    }
-
-    /// The next piece, in a buffer of the pool. `None` at the end; an empty piece if a subtree is too
-    /// large.
-    pub(crate) fn next(&mut self, pool: &Pool<Vec<u8>>) -> Result<Option<Vec<u8>>> {
-        // What of the rest has no safe place.
-        let mut searched = 0;
-        loop {
-            if self.ended {
-                let rest = std::mem::take(&mut self.rest);
-                return Ok((!rest.is_empty()).then_some(rest));
-            }
-            if self.rest.len() > self.longest {
-                self.ended = true;
-                self.rest.clear();
-                return Ok(Some(Vec::new()));
-            }
-            let old = self.rest.len();
-            self.rest.resize(old + self.size, 0);
-            let (read, failed) = self.stream.read_full(&mut self.rest[old..]);
-            self.rest.truncate(old + read);
-            if let Some(failed) = failed {
-                return Err(failed.into());
-            }
-            if read < self.size {
-                self.ended = true;
-                continue;
-            }
-            if let Some(at) = self.safe.last_in(&self.rest[searched..]) {
-                let mut rest = pool.get();
-                rest.clear();
-                rest.extend_from_slice(&self.rest[searched + at..]);
-                self.rest.truncate(searched + at);
-                return Ok(Some(std::mem::replace(&mut self.rest, rest)));
-            }
-            // The last line may be incomplete, and the one before has not been compared with it.
-            let ends = memchr::memrchr_iter(b'\n', &self.rest).nth(2);
-            searched = ends.map_or(0, |at| at + 1);
-        }
-    }
 }
 
 /// A compacted piece.
@@ -201,8 +139,9 @@ pub(crate) fn compact(
     };
     // A piece and what becomes of it, and as much again for what is read and written.
     let longest = (room.memory / (4 * width.pieces)).clamp(size, LONGEST.max(size));
-    let stream = source.open()?.reporting_to(progress).text();
-    let mut pieces = Pieces::new(stream, size, longest, Safe::new(&Cuts::new(papers)));
+    let safe = Safe::new(&Cuts::new(papers));
+    let last_cut = |text: &[u8]| safe.last_in(text).map(|at| (at, ()));
+    let mut pieces = Texts::open(source, progress, size, longest, last_cut)?;
     let mut lines = LineWriter::create(out, &Format::of_name(out), threads)?;
     lines.push_lines(head)?;
     let mut whole = Whole {
@@ -216,7 +155,7 @@ pub(crate) fn compact(
     let pool = Pool::new();
     let done = pipeline::run(
         width,
-        || pieces.next(&pool),
+        || pieces.next(),
         || {
             let mut queue = Queue::to_bytes(Style::Published);
             let (name, pool) = (&name, &pool);
@@ -246,13 +185,19 @@ pub(crate) fn compact(
 
 /// Compacts a piece. `None` if that takes more than this piece.
 fn alone(
-    piece: Vec<u8>,
+    piece: Cutting<()>,
     name: &str,
     papers: &Papers,
     queue: &mut Queue,
     pool: &Pool<Vec<u8>>,
 ) -> Result<Option<Compacted>> {
-    if piece.is_empty() || has_long_line(&piece) {
+    let Cutting::Piece(text, _) = piece else {
+        return Ok(None);
+    };
+    let piece = text
+        .bytes(pool.get())
+        .map_err(|error| error.in_file(name))?;
+    if has_long_line(&piece) {
         return Ok(None);
     }
     let first = memchr::memchr2(b' ', b'\n', &piece).unwrap_or(piece.len());
