@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use waypost_index::timestamp::Time;
 
 use crate::about::About;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::frequency::Frequency;
 use crate::lookup::Lookup;
 use crate::preference::Preference;
@@ -200,6 +200,37 @@ pub trait Summary: Send + Sync {
     }
 }
 
+/// Looks up chunks of lookups on all cores. `answer` appends the answers to one chunk.
+pub(crate) fn in_chunks(
+    lookups: &[Lookup<'_>],
+    answer: impl Fn(&[Lookup<'_>], &mut Vec<Answer>) -> Result<()> + Sync,
+) -> Result<Vec<Answer>> {
+    const CHUNK: usize = 4096;
+    // Joining the answers of chunks would take one thread longer than all of them need to fill
+    // their parts of the result.
+    let mut answers = Vec::new();
+    lookups
+        .par_iter()
+        .map(|_| Answer::Absent)
+        .collect_into_vec(&mut answers);
+    answers
+        .par_chunks_mut(CHUNK)
+        .zip(lookups.par_chunks(CHUNK))
+        .try_for_each_init(
+            || Vec::with_capacity(CHUNK),
+            |found, (places, lookups)| {
+                found.clear();
+                answer(lookups, found)?;
+                places
+                    .iter_mut()
+                    .zip(found.drain(..))
+                    .for_each(|(place, answer)| *place = answer);
+                Ok::<_, Error>(())
+            },
+        )?;
+    Ok(answers)
+}
+
 /// Combines the answers that several summaries of one archive give to the same lookup.
 ///
 /// Absent is always right as of the time a summary was built, because whatever a summary does not
@@ -282,6 +313,29 @@ mod tests {
         ] {
             assert_eq!(combined(answers), expected, "{answers:?}");
         }
+    }
+
+    #[test]
+    fn answers_of_chunks_are_in_the_order_of_the_lookups() {
+        let surts: Vec<String> = (0..10_000).map(|n| format!("com,a)/{n}")).collect();
+        let lookups: Vec<Lookup<'_>> = surts
+            .iter()
+            .map(|surt| Lookup::spelled(surt.as_bytes(), surt.as_bytes()))
+            .collect();
+        let is_held =
+            |lookup: &Lookup<'_>| xxhash_rust::xxh3::xxh3_64(lookup.uri()).is_multiple_of(3);
+        let answer = |lookup: &Lookup<'_>| match is_held(lookup) {
+            true => present(),
+            false => Answer::Unknown,
+        };
+        let answers = in_chunks(&lookups, |lookups, answers| {
+            answers.extend(lookups.iter().map(answer));
+            Ok(())
+        });
+        let expected: Vec<Answer> = lookups.iter().map(answer).collect();
+        assert_eq!(answers.unwrap(), expected);
+        let failed = in_chunks(&lookups, |_, _| Err(Error::invalid("unreadable")));
+        assert!(failed.is_err());
     }
 
     proptest! {

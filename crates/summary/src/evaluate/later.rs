@@ -3,8 +3,6 @@
 //! Exact keys and filters don't cover it; a wildcard may happen to. So it is evaluated separately:
 //! for everything in a later index, and for what was not held before.
 
-use std::collections::HashMap;
-
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::lookups::Lookups;
@@ -54,9 +52,8 @@ pub fn later(input: &Input) -> Result<Later> {
         gathered.take(part);
         Ok(())
     })?;
-    let times: HashMap<Vec<u8>, u64> = gathered.kept.into_iter().map(|surt| (surt, 1)).collect();
     Ok(Later {
-        lookups: Lookups::of_surts(times, input.dialect),
+        lookups: Lookups::of_surts(&gathered.kept, input.dialect),
         urirs: gathered.urirs,
         reading,
     })

@@ -15,10 +15,11 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 use waypost_io::pieces::{PIECE, Piece, Pieces};
 use waypost_io::{Source, pieces};
-use waypost_report::count;
 use waypost_surt::Dialect;
 
-use crate::error::{Error, ErrorKind, Result};
+use super::order::{Entry, Part, RANGE, in_order};
+use super::tally::{Counted, Tally};
+use crate::error::{Error, Result};
 use crate::lookup::{Lookup, SurtWriter};
 
 /// The format of a file of lookups.
@@ -49,74 +50,11 @@ pub struct Lookups {
     passed_over: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    /// The URI, then the SURT.
-    start: usize,
-    uri: u32,
-    surt: u32,
-    times: u64,
-}
-
-/// Writes the SURT of a lookup.
-type WriteSurt = fn(&mut SurtWriter, &[u8], &mut Vec<u8>) -> Result<(), waypost_surt::Error>;
-
-/// How often each URI occurs in a part of the lines.
-#[derive(Default)]
-struct Tally {
-    times: HashMap<Vec<u8>, u64>,
-    /// Lines that don't contain a URI.
-    passed_over: u64,
-    /// Estimated memory use of the lookups.
-    memory: usize,
-}
-
-/// Estimated memory use of a lookup: its URI is kept once as read and once sorted, its SURT twice,
-/// and both tables have an entry for it.
-fn memory_of(uri: &[u8]) -> usize {
-    4 * uri.len() + 200
-}
-
-impl Tally {
-    fn add(&mut self, shape: Shape, piece: &Piece) {
-        let lines = piece.lines().map(<[u8]>::trim_ascii);
-        for line in lines.filter(|line| !line.is_empty() && !line.starts_with(b"#")) {
-            match uri_of(shape, line).filter(|_| !piece.too_long) {
-                Some(uri) => match self.times.get_mut(uri) {
-                    Some(times) => *times += 1,
-                    None => {
-                        self.memory += memory_of(uri);
-                        self.times.insert(uri.to_vec(), 1);
-                    }
-                },
-                None => self.passed_over += 1,
-            }
-        }
-    }
-
-    fn merge(&mut self, later: Tally) {
-        self.passed_over += later.passed_over;
-        for (uri, times) in later.times {
-            let memory = memory_of(&uri);
-            let known = self.times.entry(uri).or_insert_with(|| {
-                self.memory += memory;
-                0
-            });
-            *known += times;
-        }
-    }
-
-    fn check_memory(&self, limit: usize, source: &Source) -> Result<()> {
-        if self.memory > limit {
-            let what = format!(
-                "its first {} different lookups already need more memory than the limit of {} bytes",
-                count(self.times.len() as u64),
-                count(limit as u64)
-            );
-            return Err(Error::new(ErrorKind::LookupsTooLarge(what)).in_file(source));
-        }
-        Ok(())
-    }
+/// The URIs of a piece.
+fn counted(shape: Shape, piece: &Piece) -> Counted {
+    let lines = piece.lines().map(<[u8]>::trim_ascii);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with(b"#"));
+    Counted::of(lines.map(|line| uri_of(shape, line).filter(|_| !piece.too_long)))
 }
 
 const REQUEST: &[u8] = b" \"";
@@ -139,96 +77,53 @@ impl Lookups {
     pub fn read_within(source: &Source, dialect: Dialect, memory: usize) -> Result<Lookups> {
         let mut pieces = Pieces::new(source.to_string(), source.open()?, PIECE);
         let mut shape = Shape::List;
-        let mut tally = Tally::default();
+        let mut tally = Tally::new(memory);
+        let in_file = |error: Error| error.in_file(source);
         if let Some(first) = pieces.next()? {
             shape = shape_of(first.lines().take(200).map(<[u8]>::trim_ascii));
-            tally.add(shape, &first);
-            tally.check_memory(memory, source)?;
+            tally.add(counted(shape, &first)).map_err(in_file)?;
             let threads = rayon::current_num_threads();
-            let worker = || {
-                move |piece: Piece| {
-                    let mut tally = Tally::default();
-                    tally.add(shape, &piece);
-                    Ok::<_, Error>(tally)
-                }
-            };
-            pieces::run(threads, pieces, worker, |later| {
-                tally.merge(later);
-                tally.check_memory(memory, source)
+            let worker = || move |piece: Piece| Ok::<_, Error>(counted(shape, &piece));
+            pieces::run(threads, pieces, worker, |counted| {
+                tally.add(counted).map_err(in_file)
             })?;
         }
-        let Tally {
-            times, passed_over, ..
-        } = tally;
-        if times.len() > u32::MAX as usize {
+        let (tables, passed_over) = tally.finish();
+        if tables.iter().map(HashMap::len).sum::<usize>() > u32::MAX as usize {
             return Err(Error::format("too many distinct lookups").in_file(source));
         }
-        Ok(Lookups::new(
-            times,
-            shape,
-            dialect,
-            passed_over,
-            SurtWriter::write,
-        ))
-    }
-
-    /// Lookups of these SURTs, in the spelling of holdings.
-    pub(super) fn of_surts(times: HashMap<Vec<u8>, u64>, dialect: Dialect) -> Lookups {
-        Lookups::new(times, Shape::List, dialect, 0, |writer, surt, out| {
-            writer.write_surt(surt, out);
-            Ok(())
-        })
-    }
-
-    fn new(
-        times: HashMap<Vec<u8>, u64>,
-        shape: Shape,
-        dialect: Dialect,
-        passed_over: u64,
-        write: WriteSurt,
-    ) -> Lookups {
-        let times: Vec<(Vec<u8>, u64)> = times.into_iter().collect();
-        let surts: Vec<Option<Vec<u8>>> = times
-            .par_iter()
-            .map_init(
-                || SurtWriter::new(dialect),
-                |writer, (uri, _)| {
-                    let mut surt = Vec::new();
-                    write(writer, uri, &mut surt).ok().map(|()| surt)
-                },
-            )
-            .collect();
-        let mut lookups = Lookups {
-            shape,
-            dialect,
-            bytes: Vec::new(),
-            asked: Vec::new(),
-            rejected: 0,
-            rejected_times: 0,
-            passed_over,
-        };
-        for ((uri, times), surt) in times.iter().zip(&surts) {
-            let Some(surt) = surt else {
-                lookups.rejected += 1;
-                lookups.rejected_times += times;
-                continue;
-            };
-            lookups.asked.push(Entry {
-                start: lookups.bytes.len(),
-                uri: uri.len() as u32,
-                surt: surt.len() as u32,
-                times: *times,
-            });
-            lookups.bytes.extend_from_slice(uri);
-            lookups.bytes.extend_from_slice(surt);
-        }
-        let bytes = &lookups.bytes;
-        lookups.asked.par_sort_unstable_by(|a, b| {
-            a.surt(bytes)
-                .cmp(b.surt(bytes))
-                .then_with(|| a.uri(bytes).cmp(b.uri(bytes)))
+        let parts = tables.into_par_iter().map(|table| {
+            let mut writer = SurtWriter::new(dialect);
+            Part::of(table.into_iter(), |uri, out| writer.write(uri, out))
         });
-        lookups
+        Ok(Lookups::new(parts.collect(), shape, dialect, passed_over))
+    }
+
+    /// Lookups of these SURTs, which are distinct and in the spelling of holdings.
+    pub(super) fn of_surts(surts: &[Vec<u8>], dialect: Dialect) -> Lookups {
+        let parts = surts.par_chunks(1 << 14).map(|surts| {
+            let mut writer = SurtWriter::new(dialect);
+            Part::of(surts.iter().map(|surt| (surt, 1)), |surt, out| {
+                writer.write_surt(surt, out);
+                Ok(())
+            })
+        });
+        Lookups::new(parts.collect(), Shape::List, dialect, 0)
+    }
+
+    fn new(parts: Vec<Part>, shape: Shape, dialect: Dialect, passed_over: u64) -> Lookups {
+        let rejected = parts.iter().map(|part| part.rejected).sum();
+        let rejected_times = parts.iter().map(|part| part.rejected_times).sum();
+        let (bytes, asked) = in_order(parts, RANGE);
+        Lookups {
+            shape,
+            dialect,
+            bytes,
+            asked,
+            rejected,
+            rejected_times,
+            passed_over,
+        }
     }
 
     /// The format of the lines.
@@ -267,14 +162,17 @@ impl Lookups {
 
     /// Each lookup: the URI as given, its SURT, and how often it occurs. Sorted by SURT.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8], u64)> {
-        self.asked
-            .iter()
-            .map(|asked| (asked.uri(&self.bytes), asked.surt(&self.bytes), asked.times))
+        self.asked.iter().map(|asked| asked.fields(&self.bytes))
+    }
+
+    /// The same on all cores.
+    pub(super) fn par_iter(&self) -> impl IndexedParallelIterator<Item = (&[u8], &[u8], u64)> {
+        self.asked.par_iter().map(|asked| asked.fields(&self.bytes))
     }
 
     /// The same as [`Lookup`]s.
     pub fn lookups(&self) -> Vec<Lookup<'_>> {
-        self.iter()
+        self.par_iter()
             .map(|(uri, surt, _)| Lookup::spelled(uri, surt))
             .collect()
     }
@@ -288,17 +186,6 @@ impl Lookups {
     pub(super) fn first_not_below(&self, surt: &[u8]) -> usize {
         self.asked
             .partition_point(|asked| asked.surt(&self.bytes) < surt)
-    }
-}
-
-impl Entry {
-    fn uri<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
-        &bytes[self.start..self.start + self.uri as usize]
-    }
-
-    fn surt<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
-        let start = self.start + self.uri as usize;
-        &bytes[start..start + self.surt as usize]
     }
 }
 

@@ -10,12 +10,15 @@
 
 mod later;
 mod lookups;
+mod order;
+mod tally;
 mod truth;
 
 pub use later::{Foreseen, Later, foresee, later};
 pub use lookups::{Lookups, Shape};
 pub use truth::truth_of_held;
 
+use rayon::prelude::*;
 use waypost_surt::Dialect;
 
 use crate::error::{Error, Result};
@@ -54,6 +57,14 @@ impl Confusion {
             (false, false) => &mut self.true_negatives,
             (true, false) => &mut self.false_negatives,
         } += times;
+    }
+
+    fn join(&mut self, other: &Confusion) {
+        self.true_positives += other.true_positives;
+        self.false_positives += other.false_positives;
+        self.true_negatives += other.true_negatives;
+        self.false_negatives += other.false_negatives;
+        self.unknown += other.unknown;
     }
 
     /// All lookups.
@@ -125,30 +136,55 @@ pub fn judge(
         )));
     }
     let answers = summary.lookup_all(&lookups.lookups())?;
-    let mut verdict = Verdict {
-        confusion: Confusion::default(),
-        by_frequency: least
-            .iter()
-            .map(|least| (*least, Confusion::default()))
-            .collect(),
-        false_negatives: Vec::new(),
-        rejected: lookups.rejected(weighted),
-    };
-    for (((uri, _, times), answer), held) in lookups.iter().zip(&answers).zip(held) {
-        let times = if weighted { times } else { 1 };
-        verdict.confusion.count(*held, answer.presence(), times);
-        for (least, confusion) in &mut verdict.by_frequency {
+    let none = || Verdict::none(least);
+    let mut verdict = (lookups.par_iter(), &answers, held)
+        .into_par_iter()
+        .fold(none, |mut verdict, ((uri, _, times), answer, held)| {
+            verdict.count(uri, *held, answer, if weighted { times } else { 1 });
+            verdict
+        })
+        .reduce(none, Verdict::join);
+    verdict.rejected = lookups.rejected(weighted);
+    Ok(verdict)
+}
+
+impl Verdict {
+    /// Before any lookup.
+    fn none(least: &[u64]) -> Verdict {
+        Verdict {
+            confusion: Confusion::default(),
+            by_frequency: least
+                .iter()
+                .map(|least| (*least, Confusion::default()))
+                .collect(),
+            false_negatives: Vec::new(),
+            rejected: 0,
+        }
+    }
+
+    fn count(&mut self, uri: &[u8], held: bool, answer: &Answer, times: u64) {
+        self.confusion.count(held, answer.presence(), times);
+        for (least, confusion) in &mut self.by_frequency {
             let presence = match answer {
                 Answer::Present(found) if !may_have(&found.frequency, *least) => Presence::Absent,
                 answer => answer.presence(),
             };
-            confusion.count(*held, presence, times);
+            confusion.count(held, presence, times);
         }
-        if *held && *answer == Answer::Absent {
-            verdict.false_negatives.push(uri.to_vec());
+        if held && *answer == Answer::Absent {
+            self.false_negatives.push(uri.to_vec());
         }
     }
-    Ok(verdict)
+
+    /// Adds the verdict on the lookups that follow.
+    fn join(mut self, later: Verdict) -> Verdict {
+        self.confusion.join(&later.confusion);
+        let both = self.by_frequency.iter_mut().zip(&later.by_frequency);
+        both.for_each(|((_, earlier), (_, later))| earlier.join(later));
+        self.false_negatives.extend(later.false_negatives);
+        self.rejected += later.rejected;
+        self
+    }
 }
 
 /// Whether there may be this many captures. An unknown number may be anything.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use waypost_io::{Phase, Progress, Source};
 use waypost_surt::Policy;
 
@@ -50,7 +51,10 @@ impl Holdings {
 
 /// Which lookups have captures.
 fn held(captures: Vec<u64>) -> Vec<bool> {
-    captures.into_iter().map(|captures| captures > 0).collect()
+    captures
+        .into_par_iter()
+        .map(|captures| captures > 0)
+        .collect()
 }
 
 fn truth_of_profile(source: &Source, samples: &[Lookups]) -> Result<(Vec<Vec<u64>>, Arc<Reading>)> {
@@ -97,7 +101,9 @@ fn truth_of_hashes(hashes: &Filter, samples: &[Lookups]) -> Result<(Vec<Vec<u64>
             ))
             .in_file(hashes.name()));
         }
-        let asked = lookups.iter().map(|(_, surt, _)| Hasher::Public.hash(surt));
+        let asked = lookups
+            .par_iter()
+            .map(|(_, surt, _)| Hasher::Public.hash(surt));
         let mut held = Vec::new();
         hashes.contains_all(&asked.collect::<Vec<_>>(), &mut held)?;
         truths.push(held.into_iter().map(u64::from).collect());

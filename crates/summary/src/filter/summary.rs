@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::frequency::{Frequency, Number, Sureness};
 use crate::lookup::{Lookup, SurtWriter, spelled};
 use crate::scope::Scope;
-use crate::summary::{Answer, Kind, Match, Size, Summary};
+use crate::summary::{Answer, Kind, Match, Size, Summary, in_chunks};
 
 /// Turns URIs and SURTs into the keys and hashes of a filter.
 #[derive(Clone, Debug)]
@@ -207,30 +207,21 @@ impl Summary for Filter {
     }
 
     fn lookup_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Answer>> {
-        use rayon::prelude::*;
         let hasher = self.hasher()?;
-        let parts: Vec<Vec<bool>> = lookups
-            .par_chunks(4096)
-            .map(|lookups| {
-                let mut keyer = Keyer::new(self.head().dialect, self.head().policy, hasher);
-                let hashes: Vec<Hash> = lookups
-                    .iter()
-                    .map(|lookup| keyer.hash_surt(lookup.surt().as_bytes()))
-                    .collect();
-                let mut present = Vec::new();
-                self.contains_all(&hashes, &mut present)?;
-                Ok(present)
-            })
-            .collect::<Result<_>>()?;
-        Ok(parts
-            .concat()
-            .into_iter()
-            .zip(lookups)
-            .map(|(present, lookup)| {
+        in_chunks(lookups, |lookups, answers| {
+            let mut keyer = Keyer::new(self.head().dialect, self.head().policy, hasher);
+            let hashes: Vec<Hash> = lookups
+                .iter()
+                .map(|lookup| keyer.hash_surt(lookup.surt().as_bytes()))
+                .collect();
+            let mut present = Vec::new();
+            self.contains_all(&hashes, &mut present)?;
+            answers.extend(present.into_iter().zip(lookups).map(|(present, lookup)| {
                 let answer = Answer::without_key(present.then(Frequency::default));
                 self.about.scopes.limit(lookup, answer)
-            })
-            .collect())
+            }));
+            Ok(())
+        })
     }
 
     fn answer_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Answer>> {

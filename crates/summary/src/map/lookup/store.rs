@@ -7,7 +7,6 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use rayon::prelude::*;
 use tempfile::TempPath;
 use waypost_index::timestamp::Time;
 use waypost_io::{Compression, LONGEST_LINE, Mapped, Resources, Source, gzip};
@@ -26,7 +25,7 @@ use crate::map::tree::row::Row;
 use crate::map::tree::rows::key_fields;
 use crate::map::tree::tidy::{joined, joined_filter, tidied};
 use crate::preference::{Preference, Share};
-use crate::summary::{Answer, Kind, Match, Presence, Size, Summary};
+use crate::summary::{Answer, Kind, Match, Presence, Size, Summary, in_chunks};
 use crate::ukvs::{Headers, Line};
 
 /// An open map.
@@ -616,32 +615,22 @@ impl Summary for Map {
     }
 
     fn lookup_all(&self, lookups: &[Lookup<'_>]) -> Result<Vec<Answer>> {
-        let parts: Result<Vec<Vec<Answer>>> = lookups
-            .par_chunks(4096)
-            .map(|lookups| {
-                let mut found = Vec::with_capacity(lookups.len());
-                Finder::new(self).find_all(lookups, None, |row| found.push(row));
-                let answers: Result<Vec<Answer>> = found
-                    .into_iter()
-                    .zip(lookups)
-                    .map(|(found, lookup)| {
-                        let frequency = match found {
-                            Some(found) if self.confirms(&found, lookup.surt())? => {
-                                Some(found.frequency)
-                            }
-                            Some(found) if found.frequency.is_void() => {
-                                return Ok(self.about.scopes.limit_void(lookup, &found.key));
-                            }
-                            _ => None,
-                        };
-                        let answer = Answer::without_key(frequency);
-                        Ok(self.about.scopes.limit(lookup, answer))
-                    })
-                    .collect();
-                self.check_intact()?;
-                answers
-            })
-            .collect();
-        Ok(parts?.concat())
+        in_chunks(lookups, |lookups, answers| {
+            let mut found = Vec::with_capacity(lookups.len());
+            Finder::new(self).find_all(lookups, None, |row| found.push(row));
+            for (found, lookup) in found.into_iter().zip(lookups) {
+                let frequency = match found {
+                    Some(found) if self.confirms(&found, lookup.surt())? => Some(found.frequency),
+                    Some(found) if found.frequency.is_void() => {
+                        answers.push(self.about.scopes.limit_void(lookup, &found.key));
+                        continue;
+                    }
+                    _ => None,
+                };
+                let answer = Answer::without_key(frequency);
+                answers.push(self.about.scopes.limit(lookup, answer));
+            }
+            self.check_intact()
+        })
     }
 }
