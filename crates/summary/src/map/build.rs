@@ -8,11 +8,13 @@ use std::path::Path;
 
 use waypost_index::rejects::RejectsFile;
 use waypost_index::select::Select;
-use waypost_io::{Format, LineWriter, Phase, Progress, Resources, Source};
+use waypost_io::{Phase, Progress, Resources, Source};
 use waypost_surt::Surt;
 
 use super::tree::row::{self, write_exact};
-use super::tree::tidy::{Spool, Spooled, joined, push_tidy};
+use super::tree::spool::{Spool, push_head};
+use super::tree::spooled::{self, Spooled};
+use super::tree::tidy::push_tidy;
 use crate::about::{About, Archive, By, Texts};
 use crate::error::{Error, ErrorKind, Result};
 use crate::frequency::Number;
@@ -75,7 +77,7 @@ pub fn build(
     }
     let mut head = Vec::new();
     headers(&about, about.by.map(By::field)).write(&mut head);
-    let (rows, bytes) = state.write(&head, keys, &input.progress, out)?;
+    let (rows, bytes) = state.write(&head, keys, input, out)?;
     Ok(BuildReport {
         reading,
         rows,
@@ -96,7 +98,7 @@ pub fn write_held(
     out: &Path,
 ) -> Result<BuildReport> {
     let (state, head, keys) = prepare(held, &reading, input, archive)?;
-    let (rows, bytes) = state.write(&head, keys, &input.progress, out)?;
+    let (rows, bytes) = state.write(&head, keys, input, out)?;
     Ok(BuildReport {
         reading,
         rows,
@@ -118,21 +120,17 @@ pub fn write_to(
 ) -> Result<BuildReport> {
     let (state, head, keys) = prepare(held, &reading, input, archive)?;
     let fail = |error| Error::io("write", Path::new("the map"), error);
-    let (mut buffer, mut bytes) = (Vec::new(), 0);
-    let (main, rest) = state.finish(&input.progress)?;
-    let rows = write_rows(main, rest, &head, keys, &input.progress, |line| {
-        buffer.extend_from_slice(line);
-        buffer.push(b'\n');
-        bytes += line.len() as u64 + 1;
-        if buffer.len() >= 1 << 16 {
-            out.write_all(&buffer).map_err(fail)?;
-            buffer.clear();
-        }
+    let mut bytes = head.len() as u64;
+    out.write_all(&head).map_err(fail)?;
+    let (room, progress) = (&input.resources, &input.progress);
+    let spools = state.finish(progress)?;
+    let rows = spooled::merge(&spools, keys, room, progress, |lines, _| {
+        bytes += lines.len() as u64;
+        out.write_all(lines).map_err(fail)?;
+        lines.clear();
         Ok(())
     })?;
-    out.write_all(&buffer)
-        .and_then(|()| out.flush())
-        .map_err(fail)?;
+    out.flush().map_err(fail)?;
     Ok(BuildReport {
         reading,
         rows,
@@ -291,74 +289,6 @@ pub fn headers(about: &About, second: Option<&str>) -> Headers {
     headers
 }
 
-/// Writes all rows to a file. Returns how many there are, and its size in bytes.
-fn write(
-    main: Spooled,
-    rest: Spooled,
-    head: &[u8],
-    keys: usize,
-    progress: &Progress,
-    path: &Path,
-) -> Result<(u64, u64)> {
-    let mut out = LineWriter::create(path, &Format::of_name(path), 1)?;
-    let rows = write_rows(main, rest, head, keys, progress, |line| Ok(out.push(line)?))?;
-    Ok((rows, out.finish()?.bytes_out))
-}
-
-/// Merges the rows that arrived in order with those that had to be sorted, and passes all lines to
-/// `push`.
-fn write_rows(
-    mut main: Spooled,
-    mut rest: Spooled,
-    head: &[u8],
-    keys: usize,
-    progress: &Progress,
-    mut push: impl FnMut(&[u8]) -> Result<()>,
-) -> Result<u64> {
-    progress.begin(Phase::Writing, Some(main.size() + rest.size()));
-    let mut steps = progress.steps();
-    for line in head
-        .split(|&byte| byte == b'\n')
-        .filter(|line| !line.is_empty())
-    {
-        push(line)?;
-    }
-    let mut rows = 0;
-    let mut line = Vec::new();
-    let (mut more_main, mut more_rest) = (main.advance()?, rest.advance()?);
-    while more_main || more_rest {
-        let order = match (more_main, more_rest) {
-            (true, true) => main
-                .key
-                .cmp(&rest.key)
-                .then_with(|| main.second.cmp(&rest.second)),
-            (true, false) => std::cmp::Ordering::Less,
-            _ => std::cmp::Ordering::Greater,
-        };
-        let from = if order.is_le() { &main } else { &rest };
-        let frequency = if order.is_eq() {
-            joined(main.frequency, rest.frequency)
-        } else {
-            from.frequency
-        };
-        line.clear();
-        let second = from.second().or((keys > 1).then_some(&b"-"[..]));
-        row::write(&from.key, second, &frequency, None, &mut line);
-        line.pop();
-        push(&line)?;
-        // A spooled line is two bytes longer.
-        steps.add(line.len() as u64 + 2);
-        rows += 1;
-        if order.is_le() {
-            more_main = main.advance()?;
-        }
-        if order.is_ge() {
-            more_rest = rest.advance()?;
-        }
-    }
-    Ok(rows)
-}
-
 /// Turns URI-Rs into rows.
 struct Maker {
     by: bool,
@@ -379,21 +309,19 @@ impl State {
         })
     }
 
-    /// Merges everything and writes it.
-    fn write(
-        self,
-        head: &[u8],
-        keys: usize,
-        progress: &Progress,
-        out: &Path,
-    ) -> Result<(u64, u64)> {
-        let (main, rest) = self.finish(progress)?;
-        write(main, rest, head, keys, progress, out)
+    /// Merges everything and writes it. Returns the number of rows, and of bytes.
+    fn write(self, head: &[u8], keys: usize, input: &Input, out: &Path) -> Result<(u64, u64)> {
+        let (room, progress) = (&input.resources, &input.progress);
+        spooled::write(self.finish(progress)?, keys, head, room, progress, out)
     }
 
-    fn finish(self, progress: &Progress) -> Result<(Spooled, Spooled)> {
+    /// Sorts everything. The next phase writes it.
+    fn finish(self, progress: &Progress) -> Result<Vec<Spooled>> {
         progress.begin(Phase::Sorting, None);
-        Ok((self.main.finish()?, self.rest.finish()?))
+        let spools = vec![self.main.finish()?, self.rest.finish()?];
+        let size = spools.iter().map(Spooled::size).sum();
+        progress.begin(Phase::Writing, Some(size));
+        Ok(spools)
     }
 
     /// Adds the rows of the holdings.
@@ -438,7 +366,7 @@ impl Rows {
 }
 
 fn push_line(out: &mut Vec<u8>, key: &[u8], second: &[u8], captures: u64, urirs: u64) {
-    super::tree::tidy::push_head(key, second, out);
+    push_head(key, second, out);
     push_digits(captures, out);
     out.push(b'/');
     push_digits(urirs, out);

@@ -15,7 +15,8 @@ use super::tree::cut::{PIECE, Piece, Pieces};
 use super::tree::pass::{Pass, Walked, walk_rows};
 use super::tree::rows::{Order, Rows, check_kind};
 use super::tree::sample::Sample;
-use super::tree::tidy::{tidied, write_spooled};
+use super::tree::spooled;
+use super::tree::tidy::tidied;
 use super::write::assemble::write_pieces;
 use super::write::once::Once;
 use super::write::pieces;
@@ -614,7 +615,8 @@ pub(super) fn write(
     let (finished, written) = writer.finish()?;
     report.written = written;
     if let Finished::Spool(spool) = finished {
-        write_spooled(spool.finish()?, given.keys, head, out)?;
+        let (spools, progress) = (vec![spool.finish()?], Progress::default());
+        spooled::write(spools, given.keys, head, &given.room, &progress, out)?;
     }
     report.bytes = std::fs::metadata(out).map_or(0, |metadata| metadata.len());
     Ok(())

@@ -7,14 +7,16 @@
 
 use std::path::Path;
 
-use waypost_io::{Resources, Source};
+use waypost_io::{Progress, Resources, Source};
 use waypost_surt::{Key, Reach};
 
 use super::filtered::{publish, spelled, temporary};
 use super::lookup::Map;
 use super::tree::row::Row;
 use super::tree::rows::{Order, Rows, second_key};
-use super::tree::tidy::{Spool, push_tidy, write_spooled};
+use super::tree::spool::Spool;
+use super::tree::spooled;
+use super::tree::tidy::push_tidy;
 use crate::about::About;
 use crate::error::{Error, ErrorKind, Result};
 use crate::frequency::{Frequency, Number};
@@ -122,15 +124,20 @@ pub fn merge(
         head
     };
     let keys = 1 + usize::from(second.is_some());
+    let spools = vec![spool.finish()?];
+    let write = |head: &[u8], out: &Path| {
+        let written = spooled::write(spools, keys, head, room, &Progress::default(), out);
+        written.map(|(rows, _)| rows)
+    };
     match filters {
         Filters::Rebuild(holdings) if filtered.is_some() => {
             let rows = temporary(room)?;
-            merged.rows = write_spooled(spool.finish()?, keys, &head(None), &rows)?;
+            merged.rows = write(&head(None), &rows)?;
             let full = Source::new(rows.to_path_buf());
             let made = publish(&rows, &full, holdings, room, head, out)?;
             merged.filter_bytes = made.file.map(|(bytes, _)| bytes);
         }
-        _ => merged.rows = write_spooled(spool.finish()?, keys, &head(None), out)?,
+        _ => merged.rows = write(&head(None), out)?,
     }
     Ok(merged)
 }

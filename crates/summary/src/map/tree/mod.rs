@@ -17,6 +17,8 @@ pub(crate) mod row;
 pub(crate) mod rows;
 pub mod sample;
 pub(crate) mod second;
+pub(crate) mod spool;
+pub(crate) mod spooled;
 pub(crate) mod text;
 pub(crate) mod tidy;
 

@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use waypost_io::gzip::{self, GzipSize, MEMBER};
-use waypost_io::{Phase, temporary};
+use waypost_io::{Phase, Progress, temporary};
 
 use super::assemble::write_pieces;
 use super::queue::{Finished, Queue};
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::map::compact::SourceMap;
 use crate::map::solve::{Loan, Outline, Solution};
 use crate::map::tree::sample::Sample;
-use crate::map::tree::tidy::write_spooled;
+use crate::map::tree::spooled;
 
 /// The gzipped size in bytes of the map of a solution, and the statistics of its rows.
 pub(crate) fn measure(
@@ -55,7 +55,8 @@ pub(crate) fn measure(
     let folder = &given.room.temporary;
     let failed = |source| Error::io("write", folder, source);
     let file = temporary::file_in(folder)?.into_temp_path();
-    write_spooled(spool.finish()?, given.keys, head, &file)?;
+    let (spools, progress) = (vec![spool.finish()?], Progress::default());
+    spooled::write(spools, given.keys, head, &given.room, &progress, &file)?;
     let size = File::open(&file).and_then(gzip::size_of);
     Ok((size.map_err(failed)?, written))
 }

@@ -13,7 +13,7 @@ use super::{Style, Summed};
 use crate::error::Result;
 use crate::frequency::{Frequency, Number};
 use crate::map::tree::row;
-use crate::map::tree::tidy::Spool;
+use crate::map::tree::spool::Spool;
 use crate::ukvs::push_digits;
 
 /// How many bytes may be queued.
