@@ -157,11 +157,12 @@ impl Partitions {
     pub(crate) fn finish(mut self) -> Result<Run> {
         let mut out = RunWriter::new(self.memory / 4, &self.folder);
         if self.spill.is_none() {
-            self.buckets
-                .par_iter_mut()
-                .for_each(|bucket| sort(&mut bucket.hashes));
-            for bucket in &mut self.buckets {
-                out.push(&std::mem::take(&mut bucket.hashes))?;
+            self.buckets.par_iter_mut().for_each(|bucket| {
+                sort(&mut bucket.hashes);
+                bucket.hashes.shrink_to_fit();
+            });
+            for bucket in self.buckets {
+                out.push_chunk(bucket.hashes)?;
             }
             return out.finish();
         }

@@ -15,7 +15,8 @@ const CHUNK: usize = 1 << 20;
 
 /// Collects hashes in order, in memory as long as they fit, then in a file.
 pub(crate) struct RunWriter {
-    held: Vec<Hash>,
+    /// In chunks of any size.
+    held: Vec<Vec<Hash>>,
     /// How many hashes may be held in memory.
     most: usize,
     file: Option<BufWriter<File>>,
@@ -38,9 +39,13 @@ impl RunWriter {
 
     /// Appends hashes that are greater than all before.
     pub(crate) fn push(&mut self, hashes: &[Hash]) -> Result<()> {
+        let has_room = self.has_room(hashes.len());
         self.count += hashes.len() as u64;
-        if self.file.is_none() && self.held.len() + hashes.len() <= self.most {
-            self.held.extend_from_slice(hashes);
+        if has_room {
+            match self.held.last_mut() {
+                Some(last) => last.extend_from_slice(hashes),
+                None => self.held.push(hashes.to_vec()),
+            }
             return Ok(());
         }
         let fail = |error| Error::io("write a temporary file in", &self.folder, error);
@@ -49,12 +54,27 @@ impl RunWriter {
             none => {
                 let file = tempfile::tempfile_in(&self.folder).map_err(fail)?;
                 let mut file = BufWriter::with_capacity(CHUNK, file);
-                write_hashes(&self.held, &mut file).map_err(fail)?;
-                self.held = Vec::new();
+                for held in std::mem::take(&mut self.held) {
+                    write_hashes(&held, &mut file).map_err(fail)?;
+                }
                 none.insert(file)
             }
         };
         write_hashes(hashes, file).map_err(fail)
+    }
+
+    /// The same without copying them, if they fit in memory.
+    pub(crate) fn push_chunk(&mut self, hashes: Vec<Hash>) -> Result<()> {
+        if !self.has_room(hashes.len()) {
+            return self.push(&hashes);
+        }
+        self.count += hashes.len() as u64;
+        self.held.push(hashes);
+        Ok(())
+    }
+
+    fn has_room(&self, more: usize) -> bool {
+        self.file.is_none() && self.count + more as u64 <= self.most as u64
     }
 
     pub(crate) fn finish(self) -> Result<Run> {
@@ -91,7 +111,8 @@ pub(crate) struct Run {
 }
 
 enum Stored {
-    Memory(Vec<Hash>),
+    /// In chunks of any size.
+    Memory(Vec<Vec<Hash>>),
     File(File, PathBuf),
 }
 
@@ -108,16 +129,22 @@ impl Run {
 
     /// Reads them in order, from the hash with this number on.
     pub(crate) fn reader_at(&self, number: u64) -> RunReader<'_> {
-        let number = number.min(self.count);
+        let next = number.min(self.count);
+        let (mut chunk, mut at) = (0, 0);
+        if let Stored::Memory(chunks) = &self.stored {
+            at = next as usize;
+            while chunks.get(chunk).is_some_and(|hashes| hashes.len() <= at) {
+                at -= chunks[chunk].len();
+                chunk += 1;
+            }
+        }
         RunReader {
             run: self,
             bytes: Vec::new(),
             buffer: Vec::new(),
-            at: match self.stored {
-                Stored::Memory(_) => number as usize,
-                Stored::File(..) => 0,
-            },
-            next: number,
+            chunk,
+            at,
+            next,
         }
     }
 }
@@ -126,8 +153,10 @@ impl Run {
 pub(crate) struct RunReader<'a> {
     run: &'a Run,
     bytes: Vec<u8>,
-    /// Hashes read so far; those from `at` on were not consumed yet.
+    /// Hashes read so far, if they are in a file; those from `at` on were not consumed yet.
     buffer: Vec<Hash>,
+    /// The chunk that is read, if they are in memory.
+    chunk: usize,
     at: usize,
     /// The number of the hash after the buffer.
     next: u64,
@@ -136,8 +165,16 @@ pub(crate) struct RunReader<'a> {
 impl RunReader<'_> {
     /// Hashes not consumed yet: at least one, unless the run is at its end.
     pub(crate) fn peek(&mut self) -> Result<&[Hash]> {
-        if let Stored::Memory(hashes) = &self.run.stored {
-            return Ok(&hashes[self.at..]);
+        if let Stored::Memory(chunks) = &self.run.stored {
+            while chunks
+                .get(self.chunk)
+                .is_some_and(|chunk| chunk.len() == self.at)
+            {
+                (self.chunk, self.at) = (self.chunk + 1, 0);
+            }
+            return Ok(chunks
+                .get(self.chunk)
+                .map_or(&[], |chunk| &chunk[self.at..]));
         }
         if self.at == self.buffer.len() {
             self.fill()?;
@@ -315,7 +352,15 @@ mod tests {
     fn run(hashes: &BTreeSet<Hash>, memory: usize) -> Run {
         let mut writer = RunWriter::new(memory, &std::env::temp_dir());
         for hash in hashes {
-            writer.push(&[*hash]).unwrap();
+            // Some in chunks of their own, which may be empty.
+            match hash % 3 {
+                0 => writer.push_chunk(vec![*hash]).unwrap(),
+                1 => writer
+                    .push_chunk(Vec::new())
+                    .and(writer.push(&[*hash]))
+                    .unwrap(),
+                _ => writer.push(&[*hash]).unwrap(),
+            }
         }
         writer.finish().unwrap()
     }
@@ -360,6 +405,11 @@ mod tests {
                 reader.shard(shard, shards, &mut hashes).unwrap();
                 prop_assert!(hashes.iter().all(|&hash| spread(high(hash), shards) == shard));
                 joined.extend(hashes);
+            }
+            for number in 0..=set.len() {
+                let mut rest = Vec::new();
+                run.reader_at(number as u64).take_while(|_| true, &mut rest).unwrap();
+                prop_assert_eq!(&rest[..], &joined[number..]);
             }
             prop_assert_eq!(joined, set.into_iter().collect::<Vec<_>>());
         }
