@@ -16,12 +16,18 @@ use crate::error::Result;
 /// How many hashes are written at once.
 const CHUNK: usize = 1 << 12;
 
+/// So few hashes are copied, because a vector takes as much memory.
+const FEW: usize = 8;
+
 /// Hashes in any order, possibly with duplicates.
 #[derive(Debug)]
 pub struct Hashes {
     /// The number of hashes that may be in memory.
     most: usize,
-    held: Vec<u128>,
+    /// Those in memory, as they came: copying them would keep the thread that merges from its work.
+    held: Vec<Vec<u128>>,
+    /// How many hashes there is memory for in `held`.
+    room: usize,
     spill: Arc<Spill>,
     /// Spilled hashes: their offset in the file, and their number.
     extents: Vec<(u64, u32)>,
@@ -31,9 +37,10 @@ impl Hashes {
     /// No hashes. At most `share` bytes of them stay in memory.
     pub fn new(share: usize, spill: &Arc<Spill>) -> Hashes {
         Hashes {
-            // The vector grows by doubling, and the old and the new one exist at the same time.
-            most: (share / size_of::<u128>() / 3).max(1024),
+            // To be counted, all are copied into one vector.
+            most: (share / size_of::<u128>() / 2).max(1024),
             held: Vec::new(),
+            room: 0,
             spill: Arc::clone(spill),
             extents: Vec::new(),
         }
@@ -42,22 +49,26 @@ impl Hashes {
     /// Adds a hash. It stays in memory until the partial is merged.
     #[inline]
     pub fn add(&mut self, hash: u128) {
-        self.held.push(hash);
+        match self.held.last_mut() {
+            Some(last) => last.push(hash),
+            None => self.held.push(vec![hash]),
+        }
     }
 
     /// Merges a later partial into this one.
     ///
     /// # Errors
     /// If hashes cannot be spilled.
-    pub fn merge(&mut self, later: Hashes) -> Result<()> {
-        if self.held.len() + later.held.len() > self.most {
+    pub fn merge(&mut self, mut later: Hashes) -> Result<()> {
+        let room: usize = later.held.iter().map(Vec::capacity).sum();
+        if self.room + room > self.most {
             self.flush()?;
         }
-        if self.held.is_empty() && later.held.len() > self.held.capacity() {
-            self.held = later.held;
-        } else {
-            self.held.extend_from_slice(&later.held);
+        match self.held.last_mut() {
+            Some(last) if room <= FEW => later.held.iter().for_each(|few| last.extend(few)),
+            _ => self.held.append(&mut later.held),
         }
+        self.room += room;
         if !later.extents.is_empty() {
             if Arc::ptr_eq(&self.spill, &later.spill) {
                 self.extents.extend(later.extents);
@@ -74,13 +85,15 @@ impl Hashes {
     }
 
     fn flush(&mut self) -> Result<()> {
+        let held = std::mem::take(&mut self.held);
+        self.room = 0;
         let mut bytes = Vec::with_capacity(16 * CHUNK);
-        for some in self.held.chunks(CHUNK) {
-            write(some, &mut bytes);
-            self.extents
-                .push((self.spill.append(&bytes)?, some.len() as u32));
+        let mut hashes = held.iter().flatten().peekable();
+        while hashes.peek().is_some() {
+            write(hashes.by_ref().take(CHUNK), &mut bytes);
+            let count = (bytes.len() / 16) as u32;
+            self.extents.push((self.spill.append(&bytes)?, count));
         }
-        self.held.clear();
         Ok(())
     }
 
@@ -94,7 +107,7 @@ impl Hashes {
             hashes.extend(read(&bytes));
             take(&hashes)?;
         }
-        take(&self.held)
+        self.held.iter().try_for_each(|hashes| take(hashes))
     }
 
     /// The number of distinct hashes.
@@ -103,11 +116,11 @@ impl Hashes {
     /// If spilled hashes cannot be read.
     pub fn count(mut self) -> Result<u64> {
         if self.extents.is_empty() {
-            sort(&mut self.held);
-            return Ok(self.held.len() as u64);
+            let mut held = self.held.concat();
+            sort(&mut held);
+            return Ok(held.len() as u64);
         }
         self.flush()?;
-        self.held = Vec::new();
         // Writes sorted runs, as long as memory allows, to another file and merges them.
         let sorted = Spill::new(self.spill.folder());
         let mut runs: Vec<(u64, u64)> = Vec::new();
@@ -117,7 +130,7 @@ impl Hashes {
             sort(held);
             let mut start = None;
             for some in held.chunks(CHUNK) {
-                write(some, &mut bytes);
+                write(some.iter(), &mut bytes);
                 let at = sorted.append(&bytes)?;
                 start = start.or(Some(at));
             }
@@ -175,7 +188,8 @@ impl Hashes {
             .iter()
             .map(|(_, count)| u64::from(*count))
             .sum();
-        out.number(spilled + self.held.len() as u64);
+        let held = self.held.iter().map(|hashes| hashes.len() as u64);
+        out.number(spilled + held.sum::<u64>());
         self.each(|hashes| {
             hashes.iter().for_each(|hash| out.hash(*hash));
             Ok(())
@@ -189,10 +203,11 @@ impl Hashes {
     pub fn decode(mut self, from: &mut Decoder<'_>) -> Result<Hashes> {
         let count = from.count()?;
         for _ in 0..count {
-            if self.held.len() >= self.most {
+            if self.room >= self.most {
                 self.flush()?;
             }
-            self.held.push(from.hash()?);
+            self.add(from.hash()?);
+            self.room += 1;
         }
         Ok(self)
     }
@@ -226,9 +241,9 @@ fn sort(hashes: &mut Vec<u128>) {
     hashes.dedup();
 }
 
-fn write(hashes: &[u128], bytes: &mut Vec<u8>) {
+fn write<'a>(hashes: impl Iterator<Item = &'a u128>, bytes: &mut Vec<u8>) {
     bytes.clear();
-    bytes.extend(hashes.iter().flat_map(|hash| hash.to_le_bytes()));
+    bytes.extend(hashes.flat_map(|hash| hash.to_le_bytes()));
 }
 
 fn read(bytes: &[u8]) -> impl Iterator<Item = u128> + '_ {

@@ -284,16 +284,14 @@ impl SourceMap {
         let mut pieces = Pieces::open(&self.source, &self.progress, size, self.room.memory)?;
         let name = self.source.to_string();
         let threads = self.room.threads.max(1);
-        // Few pieces are much larger than that. A piece and what becomes of it take some times its size.
-        let most = self.room.memory / (24 * size);
         let width = Width {
             threads,
-            pieces: most.clamp(2, 2 * threads + 2),
+            pieces: 2 * threads + 2,
         };
         let walk = |mut piece: Piece| {
             // A map of one piece is better walked as a whole.
             let text = piece.text.take().filter(|_| !piece.borders.is_whole());
-            let Some(Ok(text)) = text.map(|text| text.bytes(Vec::new())) else {
+            let Some(Ok((text, permit))) = text.map(|text| text.bytes(Vec::new())) else {
                 return Ok(Err(Walk::Impossible));
             };
             let mut pass = pass(&piece)?;
@@ -304,7 +302,7 @@ impl SourceMap {
             };
             Ok(match walk_rows(&mut rows, sample.as_ref(), &mut pass) {
                 Ok(Walked::Whole { rows }) => match done(pass)? {
-                    Some(result) => Ok((result, rows)),
+                    Some(result) => Ok((result, rows, permit)),
                     None => Err(Walk::Impossible),
                 },
                 Ok(Walked::Untidy(_)) => Err(Walk::Untidy),
@@ -318,7 +316,7 @@ impl SourceMap {
             || Ok(pieces.next()),
             || &walk,
             |walked| match walked {
-                Ok((result, rows)) => {
+                Ok((result, rows, _)) => {
                     all += rows;
                     take(result)
                 }

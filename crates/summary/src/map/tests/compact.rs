@@ -1,6 +1,6 @@
 //! Compacting: budgets of bytes, the papers' rule, and what is reported.
 
-use crate::map::tree::text::{Cutting, Texts};
+use crate::map::tree::text::{Cutting, Sizes, Texts};
 
 use super::*;
 
@@ -193,10 +193,15 @@ fn a_map_of_many_domains_is_cut_and_a_map_of_one_is_not() {
         let safe = Safe::new(&Cuts::new(&papers(4.0, 2.0)));
         let last_cut = |text: &[u8]| safe.last_in(text).map(|at| (at, ()));
         let (source, progress) = (Source::new(path), Progress::default());
-        let mut pieces = Texts::open(&source, &progress, 1000, 1 << 20, last_cut).unwrap();
+        let sizes = Sizes {
+            piece: 1000,
+            longest: 1 << 20,
+            together: 1000,
+        };
+        let mut pieces = Texts::open(&source, &progress, sizes, last_cut).unwrap();
         let mut given = Vec::new();
         while let Some(Cutting::Piece(text, _)) = pieces.next().unwrap() {
-            given.push(text.bytes(Vec::new()).unwrap());
+            given.push(text.bytes(Vec::new()).unwrap().0);
         }
         assert_eq!(given.concat(), keys.concat().into_bytes());
         given.len()

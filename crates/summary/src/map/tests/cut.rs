@@ -114,7 +114,7 @@ fn a_map_is_cut_between_labels_and_between_segments() {
     let mut text = Vec::new();
     let mut cuts = Vec::new();
     while let Some(piece) = pieces.next() {
-        text.extend(piece.text.unwrap().bytes(Vec::new()).unwrap());
+        text.extend(piece.text.unwrap().bytes(Vec::new()).unwrap().0);
         let (start, _) = piece.borders.keys();
         cuts.push(String::from_utf8(start.to_vec()).unwrap());
     }

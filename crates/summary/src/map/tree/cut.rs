@@ -14,7 +14,7 @@
 
 use waypost_io::{Progress, Source};
 
-use super::text::{Cutting, Text, Texts};
+use super::text::{Cutting, Sizes, Text, Texts};
 use super::{Part, TreeNode, common_prefix, is_border};
 use crate::error::{Error, Result};
 
@@ -253,7 +253,7 @@ pub(crate) fn join<T, U, C>(
 /// A piece of a map.
 pub(crate) struct Piece {
     pub(crate) number: usize,
-    /// `None` if there is no place to cut, or if the text cannot be read.
+    /// `None` if there is no place to cut, no text, or if it cannot be read.
     pub(crate) text: Option<Text>,
     pub(crate) borders: Borders,
 }
@@ -275,9 +275,14 @@ impl Pieces {
         size: usize,
         memory: usize,
     ) -> Result<Pieces> {
-        let longest = (memory / 16).clamp(2 * size, LONGEST * size);
+        let sizes = Sizes {
+            piece: size,
+            longest: (memory / 16).clamp(2 * size, LONGEST * size),
+            // A piece and what becomes of it take some times its size.
+            together: (memory / 24).max(2 * size),
+        };
         Ok(Pieces {
-            texts: Texts::open(source, progress, size, longest, last_cut as LastCut)?,
+            texts: Texts::open(source, progress, sizes, last_cut as LastCut)?,
             start: None,
             number: 0,
         })
@@ -289,7 +294,7 @@ impl Pieces {
             Ok(Some(Cutting::Piece(text, end))) => (Some(text), end),
             Ok(Some(Cutting::Impossible)) | Err(_) => (None, None),
             // The first piece has the headers, and is there even if nothing else is.
-            Ok(None) if self.number == 0 => (Some(Text::Read(Vec::new())), None),
+            Ok(None) if self.number == 0 => (None, None),
             Ok(None) => return None,
         };
         let number = self.number;

@@ -3,6 +3,8 @@
 //! One thread looks for the places. Of a plain file it reads only a little around them, and the pieces
 //! are read by the threads that work on them. Of any other text it reads all.
 
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
 use waypost_io::{FileReader, FileSection, Progress, Source, Stream};
 
 use crate::error::{Error, Result};
@@ -10,32 +12,80 @@ use crate::error::{Error, Result};
 /// How much of a file is read at first to find a place.
 const WINDOW: usize = 64 << 10;
 
+/// How large pieces are, and how much of them there is at a time, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    /// About the size of a piece.
+    pub(crate) piece: usize,
+    /// The size of the largest.
+    pub(crate) longest: usize,
+    /// The size of all that are in work; one may be larger.
+    pub(crate) together: usize,
+}
+
 /// The text of a piece.
-pub(crate) enum Text {
+pub(crate) struct Text {
+    place: Place,
+    permit: Permit,
+}
+
+enum Place {
     Read(Vec<u8>),
-    InFile {
-        file: FileReader,
-        length: usize,
-        progress: Progress,
-    },
+    InFile(FileReader, Progress),
 }
 
 impl Text {
-    /// Its bytes, in the buffer if they have not been read yet.
-    pub(crate) fn bytes(self, mut buffer: Vec<u8>) -> Result<Vec<u8>> {
-        match self {
-            Text::Read(text) => Ok(text),
-            Text::InFile {
-                mut file,
-                length,
-                progress,
-            } => {
-                buffer.resize(length, 0);
+    /// Its bytes, in the buffer if they have not been read yet. The permit is to be kept as long as
+    /// they, or what becomes of them, are in memory.
+    pub(crate) fn bytes(self, mut buffer: Vec<u8>) -> Result<(Vec<u8>, Permit)> {
+        let bytes = match self.place {
+            Place::Read(text) => text,
+            Place::InFile(mut file, progress) => {
+                buffer.resize(self.permit.bytes, 0);
                 read_exact(&mut file, &mut buffer)?;
-                progress.add(length as u64);
-                Ok(buffer)
+                progress.add(buffer.len() as u64);
+                buffer
             }
+        };
+        Ok((bytes, self.permit))
+    }
+}
+
+/// The memory for pieces.
+#[derive(Debug, Default)]
+struct Room {
+    used: Mutex<usize>,
+    freed: Condvar,
+}
+
+impl Room {
+    /// Waits until there is room for so many bytes, or nothing else in it.
+    fn enter(self: &Arc<Room>, bytes: usize, most: usize) -> Permit {
+        let is_full = |used: &mut usize| *used > 0 && *used + bytes > most;
+        let used = self.freed.wait_while(self.used(), is_full);
+        *used.unwrap_or_else(PoisonError::into_inner) += bytes;
+        Permit {
+            room: Arc::clone(self),
+            bytes,
         }
+    }
+
+    fn used(&self) -> MutexGuard<'_, usize> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Permits a piece to be in memory.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    room: Arc<Room>,
+    bytes: usize,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        *self.room.used() -= self.bytes;
+        self.room.freed.notify_all();
     }
 }
 
@@ -60,10 +110,10 @@ pub(crate) enum Cutting<C> {
 /// one of them; what follows the last line feed is the start of another one.
 pub(crate) struct Texts<F> {
     way: Way,
-    size: usize,
-    longest: usize,
+    sizes: Sizes,
     last_cut: F,
     progress: Progress,
+    room: Arc<Room>,
 }
 
 enum Way {
@@ -75,12 +125,11 @@ enum Way {
 }
 
 impl<C, F: Fn(&[u8]) -> Option<(usize, C)>> Texts<F> {
-    /// Cuts the text of a source into pieces of about `size` bytes, and at most `longest`.
+    /// Cuts the text of a source into pieces.
     pub(crate) fn open(
         source: &Source,
         progress: &Progress,
-        size: usize,
-        longest: usize,
+        sizes: Sizes,
         last_cut: F,
     ) -> Result<Texts<F>> {
         let way = match source.plain()? {
@@ -92,10 +141,10 @@ impl<C, F: Fn(&[u8]) -> Option<(usize, C)>> Texts<F> {
         };
         Ok(Texts {
             way,
-            size,
-            longest,
+            sizes,
             last_cut,
             progress: progress.clone(),
+            room: Arc::default(),
         })
     }
 
@@ -108,15 +157,27 @@ impl<C, F: Fn(&[u8]) -> Option<(usize, C)>> Texts<F> {
         }
     }
 
+    fn text(&self, place: Place, length: usize) -> Text {
+        Text {
+            place,
+            permit: self.room.enter(length, self.sizes.together),
+        }
+    }
+
+    fn read(&self, text: Vec<u8>) -> Text {
+        let length = text.len();
+        self.text(Place::Read(text), length)
+    }
+
     fn next_in_file(&mut self, file: FileSection, start: u64) -> Result<Option<Cutting<C>>> {
         let mut searched = start;
         let mut end = start;
         let (end, cut) = loop {
-            end += self.size as u64;
+            end += self.sizes.piece as u64;
             if end >= file.length {
                 break (file.length, None);
             }
-            if end - start > self.longest as u64 {
+            if end - start > self.sizes.longest as u64 {
                 return Ok(Some(Cutting::Impossible));
             }
             match self.search(&file, searched, end)? {
@@ -127,11 +188,8 @@ impl<C, F: Fn(&[u8]) -> Option<(usize, C)>> Texts<F> {
         if start >= end {
             return Ok(None);
         }
-        let text = Text::InFile {
-            file: file.reader(start),
-            length: (end - start) as usize,
-            progress: self.progress.clone(),
-        };
+        let place = Place::InFile(file.reader(start), self.progress.clone());
+        let text = self.text(place, (end - start) as usize);
         if cut.is_some() {
             self.way = Way::File(file, end);
         }
@@ -146,7 +204,7 @@ impl<C, F: Fn(&[u8]) -> Option<(usize, C)>> Texts<F> {
         from: u64,
         end: u64,
     ) -> Result<std::result::Result<(u64, C), u64>> {
-        let mut window = WINDOW.min(self.size) as u64;
+        let mut window = WINDOW.min(self.sizes.piece) as u64;
         let mut buffer = Vec::new();
         loop {
             let mut start = from.max(end.saturating_sub(window));
@@ -177,24 +235,24 @@ impl<C, F: Fn(&[u8]) -> Option<(usize, C)>> Texts<F> {
     ) -> Result<Option<Cutting<C>>> {
         let mut searched = 0;
         loop {
-            if text.len() > self.longest {
+            if text.len() > self.sizes.longest {
                 return Ok(Some(Cutting::Impossible));
             }
             let old = text.len();
-            text.resize(old + self.size, 0);
+            text.resize(old + self.sizes.piece, 0);
             let (read, failed) = stream.read_full(&mut text[old..]);
             text.truncate(old + read);
             if let Some(failed) = failed {
                 return Err(failed.into());
             }
-            if read < self.size {
-                let last = Cutting::Piece(Text::Read(text), None);
-                return Ok((old + read > 0).then_some(last));
+            if read < self.sizes.piece {
+                let last = (!text.is_empty()).then(|| self.read(text));
+                return Ok(last.map(|text| Cutting::Piece(text, None)));
             }
             if let Some((at, cut)) = (self.last_cut)(&text[searched..]) {
                 let rest = text.split_off(searched + at);
                 self.way = Way::Stream(stream, rest);
-                return Ok(Some(Cutting::Piece(Text::Read(text), Some(cut))));
+                return Ok(Some(Cutting::Piece(self.read(text), Some(cut))));
             }
             searched = not_compared(&text);
         }
@@ -223,12 +281,16 @@ mod tests {
     /// All pieces, and whether there were enough places to cut.
     fn cut(path: &std::path::Path, size: usize, longest: usize) -> (Vec<Vec<u8>>, bool) {
         let source = Source::new(path.to_owned());
-        let mut texts =
-            Texts::open(&source, &Progress::default(), size, longest, last_cut).unwrap();
+        let sizes = Sizes {
+            piece: size,
+            longest,
+            together: size,
+        };
+        let mut texts = Texts::open(&source, &Progress::default(), sizes, last_cut).unwrap();
         let mut pieces = Vec::new();
         loop {
             match texts.next().unwrap() {
-                Some(Cutting::Piece(text, _)) => pieces.push(text.bytes(Vec::new()).unwrap()),
+                Some(Cutting::Piece(text, _)) => pieces.push(text.bytes(Vec::new()).unwrap().0),
                 Some(Cutting::Impossible) => return (pieces, false),
                 None => return (pieces, true),
             }

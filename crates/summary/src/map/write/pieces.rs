@@ -18,7 +18,7 @@ use crate::map::solve::papers::{Cuts, Papers};
 use crate::map::tree::common_prefix;
 use crate::map::tree::pass::{Pass, Walked, walk_rows};
 use crate::map::tree::rows::{Order, Rows};
-use crate::map::tree::text::{Cutting, Texts};
+use crate::map::tree::text::{Cutting, Permit, Sizes, Texts};
 
 /// Pieces are cut at the first safe place after so many bytes.
 pub(crate) const PIECE: usize = 1 << 20;
@@ -111,6 +111,7 @@ struct Compacted {
     written: Summed,
     rows: u64,
     rolled: u64,
+    _permit: Permit,
 }
 
 /// The result of compacting in pieces.
@@ -137,11 +138,15 @@ pub(crate) fn compact(
         threads,
         pieces: 2 * threads + 2,
     };
-    // A piece and what becomes of it, and as much again for what is read and written.
-    let longest = (room.memory / (4 * width.pieces)).clamp(size, LONGEST.max(size));
+    let sizes = Sizes {
+        piece: size,
+        longest: (room.memory / 4).clamp(size, LONGEST.max(size)),
+        // A piece and what becomes of it, and as much again for what is read and written.
+        together: (room.memory / 4).max(size),
+    };
     let safe = Safe::new(&Cuts::new(papers));
     let last_cut = |text: &[u8]| safe.last_in(text).map(|at| (at, ()));
-    let mut pieces = Texts::open(source, progress, size, longest, last_cut)?;
+    let mut pieces = Texts::open(source, progress, sizes, last_cut)?;
     let mut lines = LineWriter::create(out, &Format::of_name(out), threads)?;
     lines.push_lines(head)?;
     let mut whole = Whole {
@@ -194,9 +199,8 @@ fn alone(
     let Cutting::Piece(text, _) = piece else {
         return Ok(None);
     };
-    let piece = text
-        .bytes(pool.get())
-        .map_err(|error| error.in_file(name))?;
+    let bytes = text.bytes(pool.get());
+    let (piece, permit) = bytes.map_err(|error| error.in_file(name))?;
     if has_long_line(&piece) {
         return Ok(None);
     }
@@ -220,6 +224,7 @@ fn alone(
         written,
         rows: count,
         rolled,
+        _permit: permit,
     }))
 }
 
