@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use waypost_index::input;
 use waypost_io::{Resources, Source};
 use waypost_report::{Align, Axis, Cell, Page, Plot, Point, Table, count};
-use waypost_summary::Summary;
 use waypost_summary::evaluate::{self, Confusion, Foreseen, Later, Lookups, Verdict};
 use waypost_summary::holdings::{Holdings, Input};
+use waypost_summary::{Kind, Size, Summary};
 use waypost_surt::Dialect;
 
 use super::profile::report_rejects;
@@ -149,16 +149,19 @@ impl Evaluate {
         let mut rows = Vec::new();
         for ((path, lookups), held) in self.lookups.iter().zip(&samples).zip(&held) {
             for (at, (name, summary)) in self.summaries.iter().zip(&summaries).enumerate() {
-                let verdict = evaluate::judge(
-                    &**summary,
-                    lookups,
-                    held,
-                    self.weighted,
-                    &self.min_frequency,
-                )
-                .with_context(|| format!("cannot evaluate {}", name.display()))?;
+                let summary = &**summary;
+                let (weighted, least) = (self.weighted, &self.min_frequency);
+                // To measure the size of a map, its text is gzipped. Each of the two has too little
+                // to do at its end for all threads.
+                let (verdict, size) = rayon::join(
+                    || evaluate::judge(summary, lookups, held, weighted, least),
+                    || summary.size(),
+                );
+                let verdict =
+                    verdict.with_context(|| format!("cannot evaluate {}", name.display()))?;
                 let from = rows.len();
-                self.push_rows(path, name, &**summary, &verdict, reading.urirs, &mut rows);
+                let of = (summary.kind(), size);
+                self.push_rows(path, name, of, &verdict, reading.urirs, &mut rows);
                 for row in &mut rows[from..] {
                     row.foreseen = foreseen.get(at).copied();
                 }
@@ -209,16 +212,15 @@ impl Evaluate {
         &self,
         sample: &Path,
         name: &Path,
-        summary: &dyn Summary,
+        (kind, size): (Kind, Size),
         verdict: &Verdict,
         urirs: u64,
         rows: &mut Vec<Row>,
     ) {
-        let size = summary.size();
         let row = |least, confusion, missed| Row {
             sample: sample.display().to_string(),
             summary: name.display().to_string(),
-            kind: summary.kind().to_string(),
+            kind: kind.to_string(),
             keys: size.keys,
             bytes: size.bytes,
             gzip_bytes: size.gzip_bytes,
