@@ -22,8 +22,17 @@ use waypost_io::pipeline::{self, Pool, Width};
 const BITS: u32 = 10;
 const BUCKETS: usize = 1 << BITS;
 
+/// At most so many hashes go into their buckets at once, on all cores.
+const BATCH: usize = 1 << 18;
+
+/// A thread takes so many of them.
+const SHARE: usize = 1 << 14;
+
 /// The hashes so far.
 pub(crate) struct Partitions {
+    /// Less than a batch.
+    waiting: Vec<Hash>,
+    batch: usize,
     buckets: Vec<Bucket>,
     /// The capacity of a bucket once there is a file.
     largest: usize,
@@ -60,6 +69,8 @@ impl Partitions {
             most: usize::MAX,
         });
         Partitions {
+            waiting: Vec::new(),
+            batch: (memory / 16 / 16).clamp(1 << 12, BATCH),
             buckets,
             // Vectors may have twice the capacity that they use.
             room: (memory / 4 / 16).max(BUCKETS),
@@ -71,21 +82,37 @@ impl Partitions {
     }
 
     /// Adds hashes.
+    #[inline]
     pub(crate) fn add(&mut self, hashes: &[Hash]) -> Result<()> {
-        for &hash in hashes {
-            let number = (hash >> (128 - BITS)) as usize;
-            let bucket = &mut self.buckets[number];
-            if bucket.hashes.len() >= bucket.most {
-                self.write(number)?;
-            }
-            self.buckets[number].hashes.push(hash);
+        self.waiting.extend_from_slice(hashes);
+        match self.waiting.len() < self.batch {
+            true => Ok(()),
+            false => self.settle(),
         }
+    }
+
+    /// Puts the waiting hashes into their buckets.
+    fn settle(&mut self) -> Result<()> {
+        let shares: Vec<Share> = self.waiting.par_chunks(SHARE).map(Share::new).collect();
+        let buckets = self.buckets.par_iter_mut().enumerate();
+        buckets.for_each(|(number, bucket)| {
+            for share in &shares {
+                bucket.hashes.extend_from_slice(share.of(number));
+            }
+        });
         if self.spill.is_none() {
-            self.room = self.room.saturating_sub(hashes.len());
+            self.room = self.room.saturating_sub(self.waiting.len());
             if self.room == 0 {
                 self.begin_file()?;
             }
+        } else {
+            for number in 0..BUCKETS {
+                if self.buckets[number].hashes.len() >= self.buckets[number].most {
+                    self.write(number)?;
+                }
+            }
         }
+        self.waiting.clear();
         Ok(())
     }
 
@@ -104,6 +131,7 @@ impl Partitions {
                 take(&hashes)?;
             }
         }
+        take(&self.waiting)?;
         self.buckets
             .iter()
             .try_for_each(|bucket| take(&bucket.hashes))
@@ -155,6 +183,8 @@ impl Partitions {
 
     /// Sorts all hashes.
     pub(crate) fn finish(mut self) -> Result<Run> {
+        self.settle()?;
+        self.waiting = Vec::new();
         let mut out = RunWriter::new(self.memory / 4, &self.folder);
         if self.spill.is_none() {
             self.buckets.par_iter_mut().for_each(|bucket| {
@@ -219,6 +249,44 @@ impl Partitions {
         )?;
         out.finish()
     }
+}
+
+/// Some hashes in the order of their buckets.
+struct Share {
+    hashes: Vec<Hash>,
+    /// Where those of each bucket begin, and the end.
+    starts: Vec<u32>,
+}
+
+impl Share {
+    fn new(hashes: &[Hash]) -> Share {
+        let mut starts = vec![0; BUCKETS + 1];
+        for &hash in hashes {
+            starts[bucket_of(hash) + 1] += 1;
+        }
+        for number in 0..BUCKETS {
+            starts[number + 1] += starts[number];
+        }
+        let mut next = starts.clone();
+        let mut sorted = vec![0; hashes.len()];
+        for &hash in hashes {
+            let place = &mut next[bucket_of(hash)];
+            sorted[*place as usize] = hash;
+            *place += 1;
+        }
+        Share {
+            hashes: sorted,
+            starts,
+        }
+    }
+
+    fn of(&self, bucket: usize) -> &[Hash] {
+        &self.hashes[self.starts[bucket] as usize..self.starts[bucket + 1] as usize]
+    }
+}
+
+fn bucket_of(hash: Hash) -> usize {
+    (hash >> (128 - BITS)) as usize
 }
 
 /// A bucket, or one of several parts of it.
