@@ -105,6 +105,8 @@ pub fn run<I: Send, O: Send, E: Send + From<Error>, W: FnMut(I) -> Result<O, E>>
                         None => Err(panicked().into()),
                     };
                     if send_result.send((number, result)).is_err() {
+                        // The producer may wait until one of the pieces that are left is dropped.
+                        while locked(pieces).recv().is_ok() {}
                         return;
                     }
                 }
@@ -253,6 +255,40 @@ mod tests {
         assert_eq!(taking.unwrap_err().to_string(), "17");
         let giving = run(WIDTH, || Err::<Option<u32>, _>(fail(5)), || Ok, |_| Ok(()));
         assert_eq!(giving.unwrap_err().to_string(), "5");
+    }
+
+    /// A piece of which there are few at a time.
+    struct Rare(std::sync::Arc<(Mutex<usize>, std::sync::Condvar)>);
+
+    impl Drop for Rare {
+        fn drop(&mut self) {
+            *locked(&self.0.0) -= 1;
+            self.0.1.notify_all();
+        }
+    }
+
+    #[test]
+    fn a_producer_that_waits_for_its_pieces_to_be_dropped_ends_after_an_error() {
+        for threads in [1, 3] {
+            let there = std::sync::Arc::new((Mutex::new(0), std::sync::Condvar::new()));
+            let ended = run(
+                Width { threads, pieces: 9 },
+                || {
+                    let there = std::sync::Arc::clone(&there);
+                    let count = (there.1).wait_while(locked(&there.0), |count| *count >= 5);
+                    *count.unwrap_or_else(PoisonError::into_inner) += 1;
+                    Ok(Some(Rare(there)))
+                },
+                || {
+                    |piece: Rare| {
+                        thread::sleep(Duration::from_millis(2));
+                        Ok(piece)
+                    }
+                },
+                |_| Err(Error::new(ErrorKind::EndsEarly)),
+            );
+            assert!(ended.is_err());
+        }
     }
 
     #[test]
