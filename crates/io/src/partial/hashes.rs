@@ -60,6 +60,7 @@ impl Hashes {
     /// # Errors
     /// If hashes cannot be spilled.
     pub fn merge(&mut self, mut later: Hashes) -> Result<()> {
+        later.held.iter_mut().for_each(Vec::shrink_to_fit);
         let room: usize = later.held.iter().map(Vec::capacity).sum();
         if self.room + room > self.most {
             self.flush()?;
