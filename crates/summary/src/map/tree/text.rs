@@ -5,9 +5,9 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use waypost_io::{FileReader, FileSection, Progress, Source, Stream};
+use waypost_io::{ErrorKind, FileReader, FileSection, Progress, Source, Stream};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// How much of a file is read at first to find a place.
 const WINDOW: usize = 64 << 10;
@@ -91,11 +91,15 @@ impl Drop for Permit {
 
 fn read_exact(file: &mut FileReader, buffer: &mut [u8]) -> Result<()> {
     let (read, failed) = file.read_full(buffer);
-    match failed {
-        Some(error) => Err(Error::invalid(error.to_string())),
-        None if read < buffer.len() => Err(Error::invalid("the map ends early")),
-        None => Ok(()),
-    }
+    let kind = match failed {
+        Some(source) => ErrorKind::Io {
+            doing: "read",
+            source,
+        },
+        None if read < buffer.len() => ErrorKind::EndsEarly,
+        None => return Ok(()),
+    };
+    Err(waypost_io::Error::new(kind).into())
 }
 
 /// A piece of a text.
@@ -135,7 +139,7 @@ impl<C, F: Fn(&[u8]) -> Option<(usize, C)>> Texts<F> {
         let way = match source.plain()? {
             Some((file, start)) => Way::File(file, start),
             None => {
-                let stream = source.open()?.reporting_to(progress).text();
+                let stream = source.open()?.reporting_to(progress);
                 Way::Stream(Box::new(stream), Vec::new())
             }
         };
@@ -196,8 +200,8 @@ impl<C, F: Fn(&[u8]) -> Option<(usize, C)>> Texts<F> {
         Ok(Some(Cutting::Piece(text, cut)))
     }
 
-    /// Looks for the last place to cut in a part of a file, in more and more of it. If there is none:
-    /// from where to look in what follows.
+    /// Looks for the last place to cut in a part of a file, in larger and larger windows before its
+    /// end. Otherwise returns the offset from which to look together with what follows.
     fn search(
         &self,
         file: &FileSection,

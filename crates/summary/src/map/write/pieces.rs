@@ -160,7 +160,7 @@ pub(crate) fn compact(
     let pool = Pool::new();
     let done = pipeline::run(
         width,
-        || pieces.next(),
+        || pieces.next().map_err(|error| error.in_file(&name)),
         || {
             let mut queue = Queue::to_bytes(Style::Published);
             let (name, pool) = (&name, &pool);
