@@ -440,11 +440,18 @@ fn events() -> impl Strategy<Value = Vec<(Event, u64)>> {
 /// copied. The old filter with the cleared log is nothing that a kill could leave.
 fn copied(from: &Path) -> tempfile::TempDir {
     let to = tempfile::tempdir().unwrap();
-    let entries = fs::read_dir(from).unwrap();
-    let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
-    paths.sort_by_key(|path| !path.ends_with("live.wal"));
-    for path in paths {
-        fs::copy(&path, to.path().join(path.file_name().unwrap())).unwrap();
+    let log = "live.wal";
+    fs::copy(from.join(log), to.path().join(log)).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let name = entry.unwrap().file_name();
+        // Temporary names come and go.
+        if name == log {
+            continue;
+        }
+        match fs::copy(from.join(&name), to.path().join(&name)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            copied => drop(copied.unwrap()),
+        }
     }
     to
 }
