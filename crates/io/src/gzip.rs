@@ -90,10 +90,8 @@ impl GzipSize {
 
     /// Adds a member with `text`.
     pub fn add(&mut self, text: &[u8]) {
-        let is_sampled = self.members.is_multiple_of(self.every);
-        if !is_sampled {
-            self.members += 1;
-            self.skipped += text.len() as u64;
+        if !self.compresses_next() {
+            self.skip(text.len() as u64);
             return;
         }
         let mut gzip = self.gzip.take().unwrap_or_else(|| Gzip::new(LEVEL));
@@ -101,6 +99,17 @@ impl GzipSize {
         self.add_compressed(text.len() as u64, gzipped);
         // A compressor takes much memory, and a sample rarely needs it.
         self.gzip = Some(gzip).filter(|_| self.every == 1);
+    }
+
+    /// Whether the next member is compressed. If not, its text is not needed.
+    pub fn compresses_next(&self) -> bool {
+        self.members.is_multiple_of(self.every)
+    }
+
+    /// Adds a member with so many bytes of text that is not compressed.
+    pub fn skip(&mut self, text: u64) {
+        self.members += 1;
+        self.skipped += text;
     }
 
     /// Adds a member that has already been compressed from `text` bytes to `gzipped` bytes.

@@ -127,7 +127,7 @@ impl<I, T> Drop for Ordered<I, T> {
     }
 }
 
-fn spawn<T: Send + 'static>(
+pub(crate) fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>> {
@@ -142,7 +142,7 @@ fn spawn<T: Send + 'static>(
         })
 }
 
-fn lost() -> Error {
+pub(crate) fn lost() -> Error {
     Error::new(ErrorKind::Panicked)
 }
 

@@ -1,8 +1,7 @@
 //! Writing lines: plain, gzipped, or to a [`BlockSink`].
 //!
 //! Where blocks end depends only on the lines, so that the bytes of a file do not depend on the number of
-//! threads. Threads compress blocks. One thread writes: most file systems let no more than one write to a
-//! file at a time, and others would not wait but spin, which takes CPU time from the rest.
+//! threads. Threads compress blocks, and one writes what they have compressed.
 
 use std::io::Write;
 use std::path::Path;
@@ -13,9 +12,7 @@ use crate::atomic::AtomicFile;
 use crate::error::{IoContext, Result};
 use crate::gzip::{self, Gzip, MEMBER};
 use crate::ordered::Ordered;
-
-/// The maximum number of buffers that a plain output has at a time.
-pub(crate) const QUEUED: usize = 4;
+use crate::plain::PlainFile;
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,11 +66,11 @@ pub struct Block {
 
 /// The destination of a [`LineWriter`]: receives the blocks in order and publishes the result.
 pub trait BlockSink: Send {
-    /// Writes a block. `packed` is its gzip member if the output is compressed.
+    /// Writes a block. `packed` is its gzip member.
     ///
     /// # Errors
     /// If it cannot be written.
-    fn take(&mut self, block: &Block, packed: Option<&[u8]>) -> Result<()>;
+    fn take(&mut self, block: &Block, packed: &[u8]) -> Result<()>;
 
     /// Gives the files their final names, after the last block.
     ///
@@ -88,8 +85,17 @@ pub struct LineWriter {
     most_bytes: usize,
     most_lines: u64,
     written: Written,
-    /// Whether blocks may end after any line, because they are written as they are.
-    plain: bool,
+    out: Out,
+}
+
+enum Out {
+    /// Blocks may end after any line, because they are written as they are.
+    Plain(PlainFile),
+    Packed(Packed),
+}
+
+/// Compresses blocks.
+struct Packed {
     ordered: Ordered<Block, Box<dyn BlockSink>>,
     /// Buffers for reuse.
     empty: Receiver<Vec<u8>>,
@@ -101,12 +107,14 @@ impl LineWriter {
     /// # Errors
     /// If the file or folder cannot be made.
     pub fn create(path: &Path, format: &Format, threads: usize) -> Result<LineWriter> {
-        let level = match *format {
-            Format::Plain => None,
-            Format::Gzip { level } => Some(level),
+        let out = match *format {
+            Format::Plain => Out::Plain(PlainFile::create(path, threads)?),
+            Format::Gzip { level } => {
+                let flat = Flat::create(path)?;
+                Out::Packed(Packed::start(Box::new(flat), level, threads)?)
+            }
         };
-        let flat = Flat::create(path, level.is_some())?;
-        LineWriter::start(Box::new(flat), level, MEMBER, u64::MAX, threads)
+        Ok(LineWriter::new(out, MEMBER, u64::MAX))
     }
 
     /// Writes blocks of `lines` lines, each compressed as a gzip member, to `sink`.
@@ -119,50 +127,22 @@ impl LineWriter {
         level: u8,
         threads: usize,
     ) -> Result<LineWriter> {
-        LineWriter::start(sink, Some(level), usize::MAX, lines.max(1), threads)
+        let packed = Packed::start(sink, level, threads)?;
+        Ok(LineWriter::new(
+            Out::Packed(packed),
+            usize::MAX,
+            lines.max(1),
+        ))
     }
 
-    fn start(
-        sink: Box<dyn BlockSink>,
-        level: Option<u8>,
-        most_bytes: usize,
-        most_lines: u64,
-        threads: usize,
-    ) -> Result<LineWriter> {
-        let (give_back, empty) = unbounded();
-        let workers = level.map_or(1, |_| threads);
-        let ordered = Ordered::new(
-            workers,
-            || {
-                let mut gzip = level.map(Gzip::new);
-                move |block: Block| {
-                    let packed = gzip.as_mut().map(|gzip| {
-                        let mut packed = Vec::new();
-                        gzip.compress(&block.bytes, &mut packed).map(|()| packed)
-                    });
-                    (block, packed.transpose())
-                }
-            },
-            sink,
-            move |sink: &mut Box<dyn BlockSink>,
-                  (block, packed): (Block, Result<Option<Vec<u8>>>)| {
-                sink.take(&block, packed?.as_deref())?;
-                let mut bytes = block.bytes;
-                bytes.clear();
-                // The receiver is gone if the writer was dropped.
-                let _ = give_back.send(bytes);
-                Ok(())
-            },
-        )?;
-        Ok(LineWriter {
+    fn new(out: Out, most_bytes: usize, most_lines: u64) -> LineWriter {
+        LineWriter {
             block: Block::default(),
             most_bytes,
             most_lines,
             written: Written::default(),
-            plain: level.is_none(),
-            ordered,
-            empty,
-        })
+            out,
+        }
     }
 
     /// Writes a line, given without its newline.
@@ -206,7 +186,7 @@ impl LineWriter {
     /// # Errors
     /// If earlier lines could not be written.
     pub fn push_buffer(&mut self, lines: &mut Vec<u8>, count: u64) -> Result<()> {
-        if !self.plain {
+        if matches!(self.out, Out::Packed(_)) {
             self.push_lines(lines)?;
             lines.clear();
             return Ok(());
@@ -243,35 +223,69 @@ impl LineWriter {
         if self.block.lines > 0 {
             self.flush()?;
         }
-        let sink = self.ordered.finish()?;
-        sink.commit(&mut self.written)?;
+        match self.out {
+            Out::Plain(file) => self.written.bytes_out = file.finish()?,
+            Out::Packed(packed) => packed.ordered.finish()?.commit(&mut self.written)?,
+        }
         Ok(self.written)
     }
 
     fn flush(&mut self) -> Result<()> {
+        let buffer = match &self.out {
+            Out::Plain(file) => file.buffer(),
+            Out::Packed(packed) => packed.empty.try_recv().unwrap_or_default(),
+        };
         let next = Block {
-            bytes: self.empty.try_recv().unwrap_or_default(),
+            bytes: buffer,
             lines: 0,
         };
         let block = std::mem::replace(&mut self.block, next);
         self.written.lines += block.lines;
         self.written.bytes_in += block.bytes.len() as u64;
-        self.ordered.give(block)
+        match &mut self.out {
+            Out::Plain(file) => file.give(block.bytes),
+            Out::Packed(packed) => packed.ordered.give(block),
+        }
     }
 }
 
-/// One file.
+impl Packed {
+    fn start(sink: Box<dyn BlockSink>, level: u8, threads: usize) -> Result<Packed> {
+        let (give_back, empty) = unbounded();
+        let ordered = Ordered::new(
+            threads,
+            || {
+                let mut gzip = Gzip::new(level);
+                move |block: Block| {
+                    let mut packed = Vec::new();
+                    let compressed = gzip.compress(&block.bytes, &mut packed);
+                    (block, compressed.map(|()| packed))
+                }
+            },
+            sink,
+            move |sink: &mut Box<dyn BlockSink>, (block, packed): (Block, Result<Vec<u8>>)| {
+                sink.take(&block, &packed?)?;
+                let mut bytes = block.bytes;
+                bytes.clear();
+                // The receiver is gone if the writer was dropped.
+                let _ = give_back.send(bytes);
+                Ok(())
+            },
+        )?;
+        Ok(Packed { ordered, empty })
+    }
+}
+
+/// One gzip file.
 struct Flat {
     output: AtomicFile,
-    gzip: bool,
     size: u64,
 }
 
 impl Flat {
-    fn create(path: &Path, gzip: bool) -> Result<Flat> {
+    fn create(path: &Path) -> Result<Flat> {
         Ok(Flat {
             output: AtomicFile::create(path)?,
-            gzip,
             size: 0,
         })
     }
@@ -285,12 +299,12 @@ impl Flat {
 }
 
 impl BlockSink for Flat {
-    fn take(&mut self, block: &Block, packed: Option<&[u8]>) -> Result<()> {
-        self.write(packed.unwrap_or(&block.bytes))
+    fn take(&mut self, _: &Block, packed: &[u8]) -> Result<()> {
+        self.write(packed)
     }
 
     fn commit(mut self: Box<Self>, written: &mut Written) -> Result<()> {
-        if self.gzip && self.size == 0 {
+        if self.size == 0 {
             // An empty gzip file has a member.
             let mut empty = Vec::new();
             Gzip::new(1).compress(b"", &mut empty)?;
@@ -312,7 +326,7 @@ mod tests {
     struct Kept(Arc<std::sync::Mutex<Vec<Vec<u8>>>>);
 
     impl BlockSink for Kept {
-        fn take(&mut self, block: &Block, _: Option<&[u8]>) -> Result<()> {
+        fn take(&mut self, block: &Block, _: &[u8]) -> Result<()> {
             assert_eq!(
                 block.lines,
                 block.bytes.split_inclusive(|&b| b == b'\n').count() as u64

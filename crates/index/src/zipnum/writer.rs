@@ -5,7 +5,7 @@
 //! blocks at the end. The compressed bytes are a fifth of the lines, so reading them again is cheap.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use waypost_io::{
@@ -79,13 +79,13 @@ impl Writer {
 
     /// Splits the data into shards. Returns their number.
     fn cut(&mut self) -> Result<u64> {
-        let (whole, whole_rows) = (self.path(WHOLE), self.path(WHOLE_ROWS));
-        let data = File::open(&whole).doing("read", &whole)?;
+        let whole_rows = self.path(WHOLE_ROWS);
         let mut rows = BufReader::new(File::open(&whole_rows).doing("read", &whole_rows)?);
         let idx_path = self.path(Flavour::Cluster.file_name());
         let mut idx = create_file(&idx_path)?;
         let shards = self.options.shards.min(self.blocks).max(1);
-        let (mut line, mut number) = (Vec::new(), 0);
+        let (mut line, mut number, mut start) = (Vec::new(), 0, 0);
+        let mut starts = Vec::new();
         for shard in 0..shards {
             let part = part_name(Flavour::Cluster, shard);
             let end = self.blocks as u128 * (u128::from(shard) + 1) / u128::from(shards);
@@ -106,16 +106,32 @@ impl Writer {
                 length += row.length;
                 idx.write_all(&self.row).doing("write", &idx_path)?;
             }
-            let path = self.path(&part);
-            let mut out = File::create(&path).doing("write", &path)?;
-            io::copy(&mut (&data).take(length), &mut out).doing("write", &path)?;
-            out.sync_all().doing("write", &path)?;
+            starts.push(start);
+            start += length;
         }
         sync(idx, &idx_path)?;
-        for path in [whole, whole_rows] {
-            std::fs::remove_file(&path).doing("remove", &path)?;
-        }
+        std::fs::remove_file(&whole_rows).doing("remove", &whole_rows)?;
+        self.cut_data(&starts)?;
         Ok(shards)
+    }
+
+    /// Moves the data from each of these offsets on to its shard: from the last one to the first, so
+    /// that never more than one shard takes space twice.
+    fn cut_data(&self, starts: &[u64]) -> Result<()> {
+        let whole = self.path(WHOLE);
+        let options = File::options().read(true).write(true).open(&whole);
+        let mut data = options.doing("read", &whole)?;
+        for (shard, &start) in starts.iter().enumerate().skip(1).rev() {
+            let path = self.path(&part_name(Flavour::Cluster, shard as u64));
+            let mut out = File::create(&path).doing("write", &path)?;
+            data.seek(SeekFrom::Start(start)).doing("read", &whole)?;
+            io::copy(&mut data, &mut out).doing("write", &path)?;
+            out.sync_all().doing("write", &path)?;
+            data.set_len(start).doing("write", &whole)?;
+        }
+        data.sync_all().doing("write", &whole)?;
+        let first = self.path(&part_name(Flavour::Cluster, 0));
+        std::fs::rename(&whole, &first).doing("rename to", &first)
     }
 
     /// Writes the locations of the shards: next to the index.
@@ -131,8 +147,7 @@ impl Writer {
 }
 
 impl BlockSink for Writer {
-    fn take(&mut self, block: &Block, packed: Option<&[u8]>) -> Result<()> {
-        let packed = packed.unwrap_or_default();
+    fn take(&mut self, block: &Block, packed: &[u8]) -> Result<()> {
         let first = block.bytes.split(|&byte| byte == b'\n').next();
         let key = key_of(first.unwrap_or_default());
         // Rows contain only the keys of lines, and bytes smaller than a space can change their order.

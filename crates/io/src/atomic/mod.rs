@@ -5,12 +5,13 @@
 //! unnamed files, it is written under a temporary name in the same folder and renamed; so are folders,
 //! and, for a moment, a file that replaces an old one.
 
+mod direct;
 mod pace;
 mod unnamed;
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Seek, SeekFrom, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
@@ -19,6 +20,8 @@ use crate::error::{IoContext, Result};
 use crate::meter;
 use crate::temporary;
 use pace::Pace;
+
+pub(crate) use direct::{ALIGNED, extend, write_at};
 
 /// A file that is being written.
 pub struct AtomicFile {
@@ -81,7 +84,7 @@ impl AtomicFile {
         match self.inner {
             Inner::Direct(mut out) => out.flush().doing("write", &self.path),
             Inner::Unnamed(mut file) => {
-                sync(&file).doing("write", &self.path)?;
+                sync(&file, self.size).doing("write", &self.path)?;
                 let folder = folder_of(&self.path);
                 match unnamed::name(&file, &self.path) {
                     Ok(()) => {}
@@ -105,7 +108,7 @@ impl AtomicFile {
                 sync_folder(folder)
             }
             Inner::Beside(temporary) => {
-                sync(temporary.as_file()).doing("write", &self.path)?;
+                sync(temporary.as_file(), self.size).doing("write", &self.path)?;
                 rename(temporary, &self.path)?;
                 sync_folder(folder_of(&self.path))
             }
@@ -116,6 +119,41 @@ impl AtomicFile {
     pub fn path(&self) -> &Path {
         &self.path
     }
+
+    fn file(&self) -> Option<&File> {
+        match &self.inner {
+            Inner::Unnamed(file) => Some(file),
+            Inner::Beside(file) => Some(file.as_file()),
+            Inner::Direct(_) => None,
+        }
+    }
+
+    /// Has what follows written past the cache of the system, by whoever gets the returned file, until
+    /// [`AtomicFile::use_cache`]. `None` if that is not possible or does not help.
+    pub(crate) fn bypass_cache(&mut self) -> Option<Bypass> {
+        let open = self.file().filter(|file| direct::helps(file))?;
+        let mut carry = vec![0; (self.size % ALIGNED as u64) as usize];
+        let at = self.size - carry.len() as u64;
+        open.read_exact_at(&mut carry, at).ok()?;
+        let file = open.try_clone().ok()?;
+        direct::set(&file, true).ok()?;
+        Some(Bypass { file, at, carry })
+    }
+
+    /// Writes the end at `size`, after everything before was written past the cache.
+    pub(crate) fn use_cache(&mut self, size: u64) -> io::Result<()> {
+        self.size = size;
+        self.pace = Pace::ending(size);
+        self.file().map_or(Ok(()), |file| direct::set(file, false))
+    }
+}
+
+/// A file that is written past the cache from an aligned offset on.
+pub(crate) struct Bypass {
+    pub(crate) file: File,
+    pub(crate) at: u64,
+    /// What has been written there already.
+    pub(crate) carry: Vec<u8>,
 }
 
 impl Write for AtomicFile {
@@ -149,8 +187,8 @@ fn beside(path: &Path) -> Result<NamedTempFile> {
 }
 
 /// Waits until all of a file is on disk.
-fn sync(file: &File) -> io::Result<()> {
-    meter::writing(|| pace::release(file).and_then(|()| file.sync_all()))
+fn sync(file: &File, size: u64) -> io::Result<()> {
+    meter::writing(|| pace::release(file, size).and_then(|()| file.sync_all()))
 }
 
 fn rename<F>(temporary: NamedTempFile<F>, path: &Path) -> Result<()> {

@@ -28,6 +28,15 @@ pub(super) struct Pace {
 }
 
 impl Pace {
+    /// For the end of a file of which so many bytes are on disk.
+    pub(super) fn ending(size: u64) -> Pace {
+        Pace {
+            started: size,
+            reserved: size,
+            refused: true,
+        }
+    }
+
     /// Writes bytes at `at`, the end of those before.
     pub(super) fn write_all(&mut self, file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
         let end = at + bytes.len() as u64;
@@ -46,11 +55,12 @@ impl Pace {
     }
 }
 
-/// Gives back the space that a complete file does not need.
-pub(super) fn release(file: &File) -> io::Result<()> {
+/// Gives back the space that a complete file of this size does not need.
+pub(super) fn release(file: &File, size: u64) -> io::Result<()> {
     let metadata = file.metadata()?;
-    if metadata.len() > SPACE && metadata.blocks() * 512 > metadata.len() {
-        file.set_len(metadata.len())?;
+    let reserved = size > SPACE && metadata.blocks() * 512 > size;
+    if reserved || metadata.len() != size {
+        file.set_len(size)?;
     }
     Ok(())
 }
@@ -86,7 +96,7 @@ mod tests {
             at += step.len() as u64;
         }
         pace.write_all(&file, b"end", at).unwrap();
-        release(&file).unwrap();
+        release(&file, at + 3).unwrap();
         file.sync_all().unwrap();
         let metadata = file.metadata().unwrap();
         assert_eq!(metadata.len(), at + 3);

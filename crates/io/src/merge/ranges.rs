@@ -10,9 +10,10 @@ use super::Change;
 use super::file::{MARK, Mark, SortedFile};
 use crate::error::{Error, Result};
 use crate::pipeline::{self, Pool, Width};
+use crate::plain;
 use crate::sort::{Options, Report, Tournament, drain};
 use crate::source::Source;
-use crate::writer::{LineWriter, QUEUED};
+use crate::writer::LineWriter;
 
 /// A range has at most about so many bytes, unless there are many files: so few that they are written
 /// while still in the cache.
@@ -54,12 +55,13 @@ impl Plan {
         let marks = (memory / 16 / MARK).max(1);
         let least_share = usize::try_from(text / marks as u64).ok()?;
         // Each thread has a range in work and one that waits for its turn.
-        let range = memory / 2 / (2 * threads + QUEUED);
+        let queued = plain::queued(threads);
+        let range = memory / 2 / (2 * threads + queued);
         let range = range.min(RANGE).max(least);
         let share = (range / MARKS).max(least_share);
         let range = range.max(2 * share);
         let worker = 2 * range + files.len() * 2 * BUFFER + gzip * STREAMS;
-        let threads = threads.min((memory / 2).saturating_sub(QUEUED * range) / worker);
+        let threads = threads.min((memory / 2).saturating_sub(queued * range) / worker);
         (threads > 1 && text > range as u64).then_some(Plan {
             range,
             share,
@@ -472,7 +474,7 @@ mod tests {
                     };
                     assert!((2..=threads).contains(&plan.threads));
                     let buffers = 2 * plan.threads * BUFFER * files.len();
-                    let used = (2 * plan.threads + QUEUED) * plan.range + buffers;
+                    let used = (2 * plan.threads + plain::queued(threads)) * plan.range + buffers;
                     assert!(used <= memory / 2, "{plains} {gzips} {memory} {threads}");
                 }
             }
