@@ -273,6 +273,8 @@ impl Job for Checking {
 
     fn seal(&self, part: &mut Part) -> Result<()> {
         TOOLS.with_borrow_mut(|waiting| waiting.extend(part.tools.take()));
+        part.key_hashes.seal();
+        part.line_hashes.seal();
         Ok(())
     }
 

@@ -142,6 +142,14 @@ impl Job for Hashing {
         }
     }
 
+    fn seal(&self, partial: &mut [Twice; 2]) -> Result<()> {
+        for twice in partial {
+            twice.own.seal();
+            twice.union.seal();
+        }
+        Ok(())
+    }
+
     fn merge(&self, earlier: &mut [Twice; 2], later: [Twice; 2], _: At) -> Result<()> {
         for (earlier, later) in earlier.iter_mut().zip(later) {
             earlier.own.merge(later.own)?;

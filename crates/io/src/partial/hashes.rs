@@ -55,12 +55,20 @@ impl Hashes {
         }
     }
 
+    /// Gives back the memory that is not used. Should be called before merging, on the thread that added
+    /// the hashes.
+    pub fn seal(&mut self) {
+        // A few more are often added when it is merged.
+        self.held
+            .iter_mut()
+            .for_each(|held| held.shrink_to(held.len() + FEW));
+    }
+
     /// Merges a later partial into this one.
     ///
     /// # Errors
     /// If hashes cannot be spilled.
     pub fn merge(&mut self, mut later: Hashes) -> Result<()> {
-        later.held.iter_mut().for_each(Vec::shrink_to_fit);
         let room: usize = later.held.iter().map(Vec::capacity).sum();
         if self.room + room > self.most {
             self.flush()?;
