@@ -1,12 +1,14 @@
 //! Splits sources into work, on its own thread.
 
 use std::fs::File;
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
-use crossbeam_channel::Sender;
+use crossbeam_channel::{Receiver, Sender, bounded};
 use waypost_io::members::LARGEST;
 use waypost_io::{
     Compression, Error, ErrorKind, FileReader, FileSection, Result, Source, Stream, members,
@@ -21,7 +23,9 @@ const BLOCK: usize = 256 * 1024;
 const GROUP: usize = 1024 * 1024;
 /// How much of a gzip file is read at a time: so little that it is inflated while still in the cache.
 const CHUNK: usize = 1024 * 1024;
-/// The same, where members are large: room for two of the largest.
+/// Room before it for a member that starts in what was read before.
+const ROOM: usize = 512 * 1024;
+/// How much is read at most to find the end of a member: two of the largest.
 const LARGEST_CHUNK: usize = 2 * LARGEST;
 
 /// A reusable buffer. Its length never shrinks, so that it need not be cleared.
@@ -250,12 +254,41 @@ impl Feed<'_> {
         &self,
         number: usize,
         source: &Source,
-        mut file: FileReader,
+        file: FileReader,
+    ) -> Result<Result<(), Hung>> {
+        thread::scope(|threads| {
+            let (sender, chunks) = bounded(1);
+            threads.spawn(move || self.read_ahead(file, &sender));
+            self.group_members(number, source, chunks)
+        })
+    }
+
+    /// Reads a file to its end, or until nobody wants more of it.
+    fn read_ahead(&self, mut file: FileReader, sender: &Sender<Chunk>) {
+        loop {
+            let mut buffer = self.pool.take(ROOM + CHUNK);
+            let (filled, error) = file.read_full(&mut buffer[ROOM..ROOM + CHUNK]);
+            let ended = filled < CHUNK;
+            let chunk = Chunk {
+                buffer,
+                filled,
+                error,
+            };
+            if sender.send(chunk).is_err() || ended {
+                return;
+            }
+        }
+    }
+
+    fn group_members(
+        &self,
+        number: usize,
+        source: &Source,
+        chunks: Receiver<Chunk>,
     ) -> Result<Result<(), Hung>> {
         let group = self.block.unwrap_or(GROUP);
         let mut chunk = Arc::new(Vec::new());
         let (mut start, mut end) = (0, 0);
-        let mut size = CHUNK;
         // The offset of `start` in the file: always the start of a member, or of what should be one.
         let mut offset = 0u64;
         let mut ended = false;
@@ -263,30 +296,27 @@ impl Feed<'_> {
             let mut pieces = members::group(&chunk[start..end], ended, group);
             // A doubtful member is read again with what follows it.
             while !ended
-                && (start > 0 || end < LARGEST_CHUNK)
-                && (pieces.is_empty() || members::is_doubtful(&chunk[start..], &pieces))
+                && end - start < LARGEST_CHUNK
+                && (pieces.is_empty() || members::is_doubtful(&chunk[start..end], &pieces))
+                && let Ok(next) = chunks.recv()
             {
-                if start == 0 && end == size {
-                    size *= 2;
-                }
-                // The rest is copied to another chunk, because workers may still read this one.
-                let mut next = self.pool.take(size);
                 let left = end - start;
-                next[..left].copy_from_slice(&chunk[start..end]);
-                self.pool.give_shared(std::mem::take(&mut chunk));
-                let (read, error) = file.read_full(&mut next[left..size]);
-                if let Some(error) = error {
+                if let Some(error) = next.error {
                     let kind = ErrorKind::Io {
                         doing: "read",
                         source: error,
                     };
-                    let at = offset + (left + read) as u64;
+                    let at = offset + (left + next.filled) as u64;
                     return Err(Error::new(kind).in_file(source).at_byte(at));
                 }
-                (start, end) = (0, left + read);
-                ended = end < size;
-                chunk = Arc::new(next);
-                pieces = members::group(&chunk[..end], ended, group);
+                ended = next.filled < CHUNK;
+                // The rest is copied to the next chunk, because workers may still read this one.
+                let rest = &chunk[start..end];
+                let (joined, at) = next.after(rest, self.pool);
+                (start, end) = at;
+                self.pool
+                    .give_shared(std::mem::replace(&mut chunk, Arc::new(joined)));
+                pieces = members::group(&chunk[start..end], ended, group);
             }
             if start == end {
                 break;
@@ -311,5 +341,29 @@ impl Feed<'_> {
         }
         self.pool.give_shared(chunk);
         Ok(self.send(Fed::End { damage: None }))
+    }
+}
+
+/// Consecutive bytes of a gzip file.
+struct Chunk {
+    /// They follow some [`ROOM`].
+    buffer: Buffer,
+    filled: usize,
+    error: Option<io::Error>,
+}
+
+impl Chunk {
+    /// A buffer that has the bytes after `rest`, and where both begin and end.
+    fn after(mut self, rest: &[u8], pool: &Pool) -> (Buffer, (usize, usize)) {
+        if let Some(start) = ROOM.checked_sub(rest.len()) {
+            self.buffer[start..ROOM].copy_from_slice(rest);
+            return (self.buffer, (start, ROOM + self.filled));
+        }
+        let length = rest.len() + self.filled;
+        let mut buffer = pool.take(length);
+        buffer[..rest.len()].copy_from_slice(rest);
+        buffer[rest.len()..length].copy_from_slice(&self.buffer[ROOM..ROOM + self.filled]);
+        pool.give(self.buffer);
+        (buffer, (0, length))
     }
 }
