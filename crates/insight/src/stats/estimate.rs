@@ -47,7 +47,7 @@ pub struct Estimated {
     captures: u64,
     sample: UrirSample,
     distinct: Sets,
-    tools: Option<Tools>,
+    tools: Option<Box<Tools>>,
 }
 
 /// Sets whose sizes are estimated.
@@ -159,10 +159,12 @@ impl Estimating {
         }
     }
 
-    fn tools(&self, estimated: &mut Estimated) -> Tools {
-        estimated.tools.take().unwrap_or_else(|| Tools {
-            surts: Surts::new(self.dialect),
-            last: Last::default(),
+    fn tools(&self, estimated: &mut Estimated) -> Box<Tools> {
+        estimated.tools.take().unwrap_or_else(|| {
+            Box::new(Tools {
+                surts: Surts::new(self.dialect),
+                last: Last::default(),
+            })
         })
     }
 }

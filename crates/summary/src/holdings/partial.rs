@@ -154,7 +154,7 @@ pub struct Held {
     /// How the keys of indexes compare with their URLs.
     keys: KeyCheck,
     tail: Tail,
-    tools: Option<Tools>,
+    tools: Option<Box<Tools>>,
 }
 
 /// The row that captures are being added to.
@@ -294,7 +294,7 @@ impl Job for Gather {
         let mut tools = held
             .tools
             .take()
-            .unwrap_or_else(|| Tools::new(self.dialect));
+            .unwrap_or_else(|| Box::new(Tools::new(self.dialect)));
         tools.second.clear();
         second_key(self.by, capture, &mut tools.second);
         let surt = tools.surts.of(capture);
@@ -316,8 +316,8 @@ impl Job for Gather {
         let mut tools = held
             .tools
             .take()
-            .unwrap_or_else(|| Tools::new(self.dialect));
-        let Tools { surts, payload, .. } = &mut tools;
+            .unwrap_or_else(|| Box::new(Tools::new(self.dialect)));
+        let Tools { surts, payload, .. } = &mut *tools;
         let wanted = surts.of_uri(line, select).map(|surt| {
             if let Some(surt) = surt {
                 // A list has neither times nor languages nor types.
