@@ -337,8 +337,8 @@ impl State {
         };
         reduce(held, &maker, pass, |mut part, _| {
             part.flush();
-            self.main.push_lines(&part.main, true)?;
-            self.rest.push_lines(&part.rest, false)
+            self.main.push_lines(part.main, true)?;
+            self.rest.push_lines(part.rest, false)
         })
     }
 }

@@ -4,10 +4,10 @@
 //! key ⟨1⟩ second key ⟨1⟩ frequency [width of the filter]
 //! ```
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 
 use tempfile::NamedTempFile;
-use waypost_io::{Format, LineWriter, Resources, Source, sort, temporary};
+use waypost_io::{Format, IoContext, LineWriter, Ordered, Resources, Source, sort, temporary};
 
 use super::row;
 use super::spooled::Spooled;
@@ -15,9 +15,17 @@ use crate::error::{Error, Result};
 use crate::frequency::Frequency;
 use crate::ukvs::push_digits;
 
+/// How much is written at a time.
+const BUFFER: usize = 1 << 18;
+
+/// Fewer bytes of lines are copied to the buffer.
+const FEW: usize = 1 << 14;
+
 /// Lines to be sorted.
 pub(crate) struct Spool {
-    file: BufWriter<NamedTempFile>,
+    /// Written by another thread.
+    file: Ordered<Vec<u8>, NamedTempFile>,
+    buffer: Vec<u8>,
     room: Resources,
     line: Vec<u8>,
     last: Vec<u8>,
@@ -27,8 +35,13 @@ pub(crate) struct Spool {
 impl Spool {
     pub(crate) fn new(room: &Resources) -> Result<Spool> {
         let file = temporary::file_in(&room.temporary)?;
+        let folder = room.temporary.clone();
+        let write = move |file: &mut NamedTempFile, lines: Vec<u8>| {
+            file.write_all(&lines).doing("write", folder.as_path())
+        };
         Ok(Spool {
-            file: BufWriter::with_capacity(1 << 18, file),
+            file: Ordered::new(1, || |lines| lines, file, write)?,
+            buffer: Vec::new(),
             room: room.clone(),
             line: Vec::new(),
             last: Vec::new(),
@@ -37,11 +50,22 @@ impl Spool {
     }
 
     /// Adds lines that [`push_head`] started, in any order.
-    pub(crate) fn push_lines(&mut self, lines: &[u8], in_order: bool) -> Result<()> {
+    pub(crate) fn push_lines(&mut self, lines: Vec<u8>, in_order: bool) -> Result<()> {
         self.in_order &= in_order;
-        self.file
-            .write_all(lines)
-            .map_err(|source| Error::io("write", &self.room.temporary, source))
+        if lines.len() < FEW {
+            self.buffer.extend_from_slice(&lines);
+            return self.flush(BUFFER);
+        }
+        self.flush(1)?;
+        Ok(self.file.give(lines)?)
+    }
+
+    /// Has what is in the buffer written, if there are at least so many bytes.
+    fn flush(&mut self, least: usize) -> Result<()> {
+        if self.buffer.len() >= least {
+            self.file.give(std::mem::take(&mut self.buffer))?;
+        }
+        Ok(())
     }
 
     /// Adds a row.
@@ -59,33 +83,19 @@ impl Spool {
             self.line.push(b' ');
             push_digits(u64::from(width), &mut self.line);
         }
+        self.buffer.extend_from_slice(&self.line);
+        self.buffer.push(b'\n');
         if self.in_order {
             self.in_order = self.last <= self.line;
             std::mem::swap(&mut self.last, &mut self.line);
-            return self.write_last();
         }
-        self.line.push(b'\n');
-        self.file
-            .write_all(&self.line)
-            .map_err(|source| Error::io("write", &self.room.temporary, source))
-    }
-
-    fn write_last(&mut self) -> Result<()> {
-        let written = self.file.write_all(&self.last);
-        written
-            .and_then(|()| self.file.write_all(b"\n"))
-            .map_err(|source| Error::io("write", &self.room.temporary, source))
+        self.flush(BUFFER)
     }
 
     /// Sorts the lines, if necessary.
-    pub(crate) fn finish(self) -> Result<Spooled> {
-        let folder = self.room.temporary.clone();
-        let failed = |source| Error::io("write", &folder, source);
-        let mut written = self
-            .file
-            .into_inner()
-            .map_err(|error| failed(error.into_error()))?
-            .into_temp_path();
+    pub(crate) fn finish(mut self) -> Result<Spooled> {
+        self.flush(1)?;
+        let mut written = self.file.finish()?.into_temp_path();
         if !self.in_order {
             let sorted = temporary::file_in(&self.room.temporary)?.into_temp_path();
             let mut out = LineWriter::create(&sorted, &Format::Plain, 1)?;
