@@ -7,15 +7,17 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 use waypost_index::rejects::RejectsFile;
 use waypost_index::timestamp::Time;
+use waypost_io::Writers;
 use waypost_io::partial::Spill;
+use waypost_io::pipeline::Pool;
 use waypost_io::progress::Phase;
 use waypost_io::temporary::OutputFolder;
 use waypost_surt::Policy;
 
-use super::cut::Cut;
+use super::cut::{Cut, Used};
 use super::order::{Order, Piece, always_waits};
 use super::records::Counts;
-use super::rows::{Rows, write_row};
+use super::rows::{RowText, Rows};
 use crate::about::{About, Archive, Texts};
 use crate::error::{Error, Result};
 use crate::frequency::Number;
@@ -180,6 +182,7 @@ impl Output {
         order: Order<Counts>,
         input: &Input,
         options: &Options,
+        writers: &Arc<Writers>,
     ) -> Result<Output> {
         let about = About {
             policy: Some(policy),
@@ -191,14 +194,20 @@ impl Output {
         let path = folder.map(|folder| folder.join(file_name(options, input, policy)));
         Ok(Output {
             order,
-            rows: Rows::create(path.as_deref(), options.gzip, &header)?,
+            rows: Rows::create(path.as_deref(), options.gzip, &header, writers)?,
             path,
         })
     }
 
-    fn take(&mut self, pieces: Vec<Waiting>) -> Result<()> {
-        for (piece, last) in pieces {
-            self.order.take(piece, &last, &mut self.rows)?;
+    fn take(&mut self, pieces: &mut Vec<Arc<Waiting>>, used: &Used) -> Result<()> {
+        for waiting in pieces.drain(..) {
+            (self.order).take(&waiting.piece, &waiting.last, &mut self.rows)?;
+            // The last policy that shares it.
+            if let Some(waiting) = Arc::into_inner(waiting)
+                && let Some(used) = used.get(waiting.number)
+            {
+                used.put(waiting.piece.emptied());
+            }
         }
         Ok(())
     }
@@ -220,8 +229,14 @@ impl Output {
     }
 }
 
-/// A piece to be written, and the last SURT that it may have.
-type Waiting = (Piece<Counts>, Arc<[u8]>);
+/// A piece to be written, for one or several policies.
+struct Waiting {
+    piece: Piece<Counts>,
+    /// Its number in the part.
+    number: usize,
+    /// The last SURT that it may have.
+    last: Arc<[u8]>,
+}
 
 /// Cuts all URI-Rs under all policies.
 fn cut(
@@ -235,24 +250,28 @@ fn cut(
     let most = (input.resources.memory / 8 / policies).max(64 << 10);
     let batch = (input.resources.memory / 16).clamp(1 << 20, BATCH);
     let spill = Spill::new(&input.resources.temporary);
+    let writers = Arc::new(Writers::start(input.resources.threads)?);
     let mut outputs = Vec::new();
     for (policy, waits) in options.policies.iter().zip(waits) {
         let order = Order::new(*policy, most, *waits, &spill);
-        outputs.push(Output::new(*policy, about, order, input, options)?);
+        let output = Output::new(*policy, about, order, input, options, &writers)?;
+        outputs.push(output);
     }
+    let used: Vec<Pool<Piece<Counts>>> = outputs.iter().map(|_| Pool::new()).collect();
     let cutter = Cutter {
         policies: &options.policies,
         waits,
         by: input.by.is_some(),
+        used: &used,
     };
     // For each policy, pieces to be written.
-    let mut waiting: Vec<Vec<Waiting>> = outputs.iter().map(|_| Vec::new()).collect();
+    let mut waiting: Vec<Vec<Arc<Waiting>>> = outputs.iter().map(|_| Vec::new()).collect();
     let mut size = 0;
-    let flush = |outputs: &mut Vec<Output>, waiting: &mut Vec<Vec<Waiting>>| {
+    let flush = |outputs: &mut Vec<Output>, waiting: &mut Vec<Vec<Arc<Waiting>>>| {
         outputs
             .par_iter_mut()
             .zip(waiting.par_iter_mut())
-            .try_for_each(|(output, waiting)| output.take(std::mem::take(waiting)))
+            .try_for_each(|(output, waiting)| output.take(waiting, &used))
     };
     // A block of rows has about 2,000 URI-Rs, each with a key of about 100 bytes per policy.
     let piece = (policies * 2_000 * 100).max(1 << 18);
@@ -264,12 +283,22 @@ fn cut(
     };
     reduce(held, &cutter, pass, |part, last| {
         let last: Arc<[u8]> = last.into();
-        for (waiting, piece) in waiting.iter_mut().zip(part.pieces) {
-            if !piece.is_empty() {
-                size += piece.size();
-                waiting.push((piece, Arc::clone(&last)));
+        size += part.pieces.iter().map(Piece::size).sum::<usize>();
+        let pieces = part.pieces.into_iter().enumerate().map(|(number, piece)| {
+            let last = Arc::clone(&last);
+            Arc::new(Waiting {
+                piece,
+                number,
+                last,
+            })
+        });
+        let pieces: Vec<_> = pieces.collect();
+        for (waiting, &number) in waiting.iter_mut().zip(&part.piece_of) {
+            if !pieces[number].piece.is_empty() {
+                waiting.push(Arc::clone(&pieces[number]));
             }
         }
+        drop(pieces);
         if size >= batch {
             size = 0;
             flush(&mut outputs, &mut waiting)?;
@@ -321,7 +350,7 @@ fn about(input: &Input, options: &Options, reading: &Reading) -> About {
 }
 
 /// How much is counted before it is sorted.
-const BATCH: usize = 8 << 20;
+const BATCH: usize = 4 << 20;
 
 /// Counts URI-Rs under all policies.
 struct Cutter<'a> {
@@ -329,13 +358,16 @@ struct Cutter<'a> {
     /// For each policy, whether its rows wait until the end.
     waits: &'a [bool],
     by: bool,
+    used: &'a Used,
 }
 
 /// The counts of consecutive URI-Rs.
 struct Part<'a> {
-    cut: Cut<'a>,
-    /// For each policy, when all URI-Rs are counted.
+    /// Until all URI-Rs are counted.
+    cut: Option<Cut<'a>>,
     pieces: Vec<Piece<Counts>>,
+    /// For each policy, the number of its piece.
+    piece_of: Vec<usize>,
 }
 
 impl<'a> Reduce for Cutter<'a> {
@@ -343,31 +375,38 @@ impl<'a> Reduce for Cutter<'a> {
 
     fn part(&self) -> Part<'a> {
         Part {
-            cut: Cut::new(self.policies),
+            cut: Some(Cut::new(self.policies, self.by, self.used)),
             pieces: Vec::new(),
+            piece_of: Vec::new(),
         }
     }
 
     fn run(&self, part: &mut Part<'a>, run: &Run) {
+        let Some(cut) = &mut part.cut else {
+            return;
+        };
         if self.by {
             let seconds = run
                 .seconds
                 .iter()
                 .map(|(second, counts)| (&second[..], *counts));
-            part.cut.add_by(&run.surt, seconds);
+            cut.add_by(&run.surt, seconds);
         } else {
-            part.cut.add(&run.surt, run.counts);
+            cut.add(&run.surt, run.counts);
         }
     }
 
     fn end(&self, part: &mut Part<'a>) {
-        let cut = std::mem::replace(&mut part.cut, Cut::new(&[]));
-        let policies = cut.finish().into_iter().zip(self.waits);
-        part.pieces = policies
-            .map(|(records, waits)| match waits {
-                true => Piece::new(records),
-                false => Piece::written(records, write_row),
-            })
-            .collect();
+        let Some(cut) = part.cut.take() else {
+            return;
+        };
+        (part.pieces, part.piece_of) = cut.finish();
+        let mut text = RowText::default();
+        for (number, piece) in part.pieces.iter_mut().enumerate() {
+            let mut waits = part.piece_of.iter().zip(self.waits);
+            if waits.any(|(&of, waits)| of == number && !waits) {
+                piece.write(|key, counts, out| text.write(key, counts, out));
+            }
+        }
     }
 }

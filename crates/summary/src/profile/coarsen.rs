@@ -83,11 +83,11 @@ pub(super) fn coarsen(
         batch.push(&cut, row);
         if rows % 4096 == 0 {
             let piece = Piece::new(std::mem::take(&mut batch));
-            order.take(piece, &key, &mut out)?;
+            order.take(&piece, &key, &mut out)?;
         }
         std::mem::swap(&mut before, &mut key);
     }
-    order.take(Piece::new(batch), &before, &mut out)?;
+    order.take(&Piece::new(batch), &before, &mut out)?;
     order.finish(&mut out)?;
     out.finish()?;
     Ok(out_path)

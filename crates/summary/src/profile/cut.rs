@@ -4,40 +4,76 @@
 //! is a prefix of the SURT, so it is enough to know where the key ends and how long the prefix
 //! shared with the previous SURT is: keys that end within it are the same and are counted without
 //! comparing them. Keys of `DDom` … `DIni` are counted one registered domain at a time.
+//!
+//! Many policies have the same keys: `HxP3` and `HxPx` wherever paths have no more than three segments.
+//! As long as they have, they share a piece, which is counted and written once. The first URI-R with
+//! different keys divides them.
 
 use std::collections::HashMap;
-use std::num::NonZeroU32;
 
-use waypost_surt::{Detail, Kind, Limit, Policy, Surt};
+use waypost_io::pipeline::Pool;
+use waypost_surt::{Detail, Kind, Policy, Surt};
 
-use super::records::{Counts, Records};
+use super::order::Piece;
+use super::records::{Count, Counts};
+use super::shape::{End, Forms, Shape};
 
-/// The maximum number of labels and segments considered; policies that keep more are cut one by
-/// one.
-const MOST: usize = 8;
+/// The memory of pieces that are no longer used, by their number in a [`Cut`]: the pieces of one number
+/// mostly have similar sizes.
+pub(crate) type Used = [Pool<Piece<Counts>>];
 
 /// Keys of consecutive URI-Rs, under every policy.
 pub(crate) struct Cut<'a> {
     policies: &'a [Policy],
-    records: Vec<Records<Counts>>,
+    /// For each policy, the number of its share.
+    share_of: Vec<usize>,
+    shares: Vec<Share>,
+    /// The forms of SURTs that divide no share any more.
+    known: Forms,
+    used: &'a Used,
     /// The previous URI-R.
     before: Vec<u8>,
-    /// Where its keys end.
-    ends: Vec<End>,
+    has_domain: bool,
     domain: Domain,
     buffer: Vec<u8>,
 }
 
-/// How a key is made from its SURT.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum End {
-    /// Not a prefix: computed separately.
-    #[default]
-    Other,
-    /// A prefix of this many bytes.
-    Plain(usize),
-    /// A prefix of this many bytes, followed by `)/`.
-    Host(usize),
+/// What policies with the same keys so far have in common.
+struct Share {
+    piece: Piece<Counts>,
+    /// Where the last key ends.
+    end: End,
+    /// One of the policies.
+    policy: usize,
+    /// The share from which it was divided.
+    from: usize,
+}
+
+impl Share {
+    /// Counts a URI-R whose key is a prefix of its SURT.
+    fn add(&mut self, end: End, surt: &[u8], before: &[u8], common: usize, counts: Counts) {
+        let last = std::mem::replace(&mut self.end, end);
+        let records = &mut self.piece.records;
+        if end == last
+            && end.length().is_some_and(|length| length <= common)
+            && let Some(known) = records.last_counts()
+        {
+            known.add(&counts);
+            return;
+        }
+        let (key, suffix) = match end {
+            End::Plain(length) => (&surt[..length], &b""[..]),
+            End::Host(length) => (&surt[..length], &b")/"[..]),
+            End::Other => return,
+        };
+        // If both keys have the byte in which the SURTs differ, they are in the same order.
+        let in_order = (end.length().min(last.length()))
+            .is_some_and(|length| length > common && surt[common] > before[common]);
+        match in_order {
+            true => records.push_above(key, suffix, counts),
+            false => records.push_new(key, suffix, counts),
+        }
+    }
 }
 
 /// A registered domain and its counts.
@@ -45,6 +81,26 @@ enum End {
 struct Domain {
     name: Vec<u8>,
     places: HashMap<DomainSuffix, Counts>,
+    /// The counts of the last URI-Rs, which often have the same place.
+    last: Option<(DomainSuffix, Counts)>,
+}
+
+impl Domain {
+    fn add(&mut self, place: DomainSuffix, counts: Counts) {
+        match &mut self.last {
+            Some((last, known)) if *last == place => known.add(&counts),
+            _ => {
+                self.end_last();
+                self.last = Some((place, counts));
+            }
+        }
+    }
+
+    fn end_last(&mut self) {
+        if let Some((place, counts)) = self.last.take() {
+            self.places.entry(place).or_default().add(&counts);
+        }
+    }
 }
 
 /// The part of a `DIni` key after the domain.
@@ -57,15 +113,45 @@ struct DomainSuffix {
 }
 
 impl<'a> Cut<'a> {
-    pub(crate) fn new(policies: &'a [Policy]) -> Cut<'a> {
-        Cut {
+    /// Policies share pieces, unless there are second keys.
+    pub(crate) fn new(policies: &'a [Policy], by: bool, used: &'a Used) -> Cut<'a> {
+        let mut cut = Cut {
             policies,
-            records: policies.iter().map(|_| Records::default()).collect(),
+            share_of: Vec::new(),
+            shares: Vec::new(),
+            known: Forms::default(),
+            used,
             before: Vec::new(),
-            ends: vec![End::Other; policies.len()],
+            has_domain: policies
+                .iter()
+                .any(|policy| matches!(policy, Policy::Domain(_))),
             domain: Domain::default(),
             buffer: Vec::new(),
+        };
+        let mut shared = None;
+        for (index, policy) in policies.iter().enumerate() {
+            let may_share = !by && matches!(policy, Policy::Prefix { .. } | Policy::Whole);
+            let share = match shared {
+                Some(share) if may_share => share,
+                _ => cut.new_share(index),
+            };
+            if may_share {
+                shared = Some(share);
+            }
+            cut.share_of.push(share);
         }
+        cut
+    }
+
+    fn new_share(&mut self, policy: usize) -> usize {
+        let number = self.shares.len();
+        self.shares.push(Share {
+            piece: self.used.get(number).map(Pool::get).unwrap_or_default(),
+            end: End::Other,
+            policy,
+            from: number,
+        });
+        number
     }
 
     /// Counts a URI-R with one or several second keys.
@@ -84,12 +170,12 @@ impl<'a> Cut<'a> {
         let mut key = Vec::new();
         for (second, counts) in seconds {
             let mut start = 0;
-            for (records, &end) in self.records.iter_mut().zip(&ends) {
+            for (&share, &end) in self.share_of.iter().zip(&ends) {
                 key.clear();
                 key.extend_from_slice(&self.buffer[start..end]);
                 key.push(b' ');
                 key.extend_from_slice(second);
-                records.push(&key, counts);
+                self.shares[share].piece.records.push(&key, counts);
                 start = end;
             }
         }
@@ -100,56 +186,69 @@ impl<'a> Cut<'a> {
         let common = common_prefix(&self.before, surt);
         let parsed = Surt::new(surt);
         let shape = Shape::of(&parsed);
-        let mut has_domain = false;
-        for (index, policy) in self.policies.iter().enumerate() {
-            let end = match policy {
-                Policy::Domain(_) => {
-                    has_domain = true;
-                    continue;
-                }
-                Policy::Whole => End::Plain(surt.len()),
-                Policy::Prefix { hosts, paths } => shape.end(*hosts, *paths),
-                _ => End::Other,
-            };
-            let records = &mut self.records[index];
-            let same = match end {
-                End::Plain(length) | End::Host(length) => {
-                    end == self.ends[index] && length <= common
-                }
-                End::Other => false,
-            };
-            self.ends[index] = end;
-            if same && let Some(last) = records.last_counts() {
-                last.captures += counts.captures;
-                last.urirs += counts.urirs;
-                last.sources |= counts.sources;
-                continue;
-            }
-            match end {
-                End::Plain(length) => records.push_new(&surt[..length], b"", counts),
-                End::Host(length) => records.push_new(&surt[..length], b")/", counts),
+        if !self.known.contains(&shape) {
+            self.divide(&shape);
+            self.known.insert(&shape);
+        }
+        for share in &mut self.shares {
+            let policy = &self.policies[share.policy];
+            match shape.end_under(policy) {
+                _ if matches!(policy, Policy::Domain(_)) => {}
                 End::Other => {
+                    share.end = End::Other;
                     self.buffer.clear();
                     policy.cut(&parsed, &mut self.buffer);
-                    records.push(&self.buffer, counts);
+                    share.piece.records.push(&self.buffer, counts);
                 }
+                end => share.add(end, surt, &self.before, common, counts),
             }
         }
-        if has_domain {
+        if self.has_domain {
             self.add_to_domain(&parsed, common, counts);
         }
         self.before.truncate(common);
         self.before.extend_from_slice(&surt[common..]);
     }
 
+    /// Divides all shares whose policies do not have the same key of a SURT.
+    fn divide(&mut self, shape: &Shape) {
+        let divided = self.shares.len();
+        for (index, policy) in self.policies.iter().enumerate() {
+            let old = self.share_of[index];
+            if self.shares[old].policy == index {
+                continue;
+            }
+            let end = shape.end_under(policy);
+            let has_end = |share: &Share| {
+                end != End::Other && shape.end_under(&self.policies[share.policy]) == end
+            };
+            if has_end(&self.shares[old]) {
+                continue;
+            }
+            let alike = |share: &Share| share.from == old && has_end(share);
+            let known = self.shares[divided..].iter().position(alike);
+            self.share_of[index] = match known {
+                Some(at) => divided + at,
+                None => {
+                    let number = self.new_share(index);
+                    let (before, new) = self.shares.split_at_mut(number);
+                    new[0].piece.records.copy_from(&before[old].piece.records);
+                    new[0].end = before[old].end;
+                    new[0].from = old;
+                    number
+                }
+            };
+        }
+    }
+
     fn add_to_domain(&mut self, surt: &Surt<'_>, common: usize, counts: Counts) {
         if surt.kind() != Kind::Host {
             // Addresses and bare schemes are rare.
-            for (records, policy) in self.records.iter_mut().zip(self.policies) {
+            for (&share, policy) in self.share_of.iter().zip(self.policies) {
                 if matches!(policy, Policy::Domain(_)) {
                     self.buffer.clear();
                     policy.cut(surt, &mut self.buffer);
-                    records.push(&self.buffer, counts);
+                    (self.shares[share].piece.records).push(&self.buffer, counts);
                 }
             }
             return;
@@ -178,18 +277,17 @@ impl<'a> Cut<'a> {
                 .filter(|byte| byte.is_ascii_alphanumeric())
                 .map_or(b'-', |&byte| byte),
         };
-        let known = self.domain.places.entry(place).or_default();
-        known.captures += counts.captures;
-        known.urirs += counts.urirs;
-        known.sources |= counts.sources;
+        self.domain.add(place, counts);
     }
 
     /// Adds the keys of the registered domain.
     fn end_domain(&mut self) {
-        for (records, policy) in self.records.iter_mut().zip(self.policies) {
+        self.domain.end_last();
+        for (&share, policy) in self.share_of.iter().zip(self.policies) {
             let Policy::Domain(detail) = policy else {
                 continue;
             };
+            let records = &mut self.shares[share].piece.records;
             for (place, counts) in &self.domain.places {
                 self.buffer.clear();
                 place.write(*detail, &mut self.buffer);
@@ -199,9 +297,7 @@ impl<'a> Cut<'a> {
                         .is_some_and(|last| last.strip_suffix(b")/") == Some(&self.domain.name))
                 {
                     if let Some(last) = records.last_counts() {
-                        last.captures += counts.captures;
-                        last.urirs += counts.urirs;
-                        last.sources |= counts.sources;
+                        last.add(counts);
                     }
                 } else {
                     records.push_new(&self.domain.name, &self.buffer, *counts);
@@ -212,13 +308,14 @@ impl<'a> Cut<'a> {
         self.domain.name.clear();
     }
 
-    /// The records, sorted by key.
-    pub(crate) fn finish(mut self) -> Vec<Records<Counts>> {
+    /// The pieces, sorted by key, and for each policy the number of its piece.
+    pub(crate) fn finish(mut self) -> (Vec<Piece<Counts>>, Vec<usize>) {
         self.end_domain();
-        for records in &mut self.records {
-            records.settle();
+        let mut pieces: Vec<_> = self.shares.into_iter().map(|share| share.piece).collect();
+        for piece in &mut pieces {
+            piece.records.settle();
         }
-        self.records
+        (pieces, self.share_of)
     }
 }
 
@@ -280,84 +377,6 @@ fn common_prefix(a: &[u8], b: &[u8]) -> usize {
         .count()
 }
 
-/// Where the labels and segments of a SURT end.
-struct Shape {
-    /// Whether its keys are prefixes of it.
-    plain: bool,
-    /// Where the commas of the host are.
-    commas: [usize; MOST],
-    comma_count: usize,
-    /// Where the host ends.
-    close: usize,
-    /// Where the first, second, … segment ends, without trailing slashes; 0 if nothing is left.
-    segments: [usize; MOST],
-    segment_count: usize,
-    /// Where the path ends, without trailing slashes; 0 if nothing is left.
-    path: usize,
-}
-
-impl Shape {
-    fn of(surt: &Surt<'_>) -> Shape {
-        let mut shape = Shape {
-            plain: surt.kind() == Kind::Host,
-            commas: [0; MOST],
-            comma_count: 0,
-            close: surt.authority().len(),
-            segments: [0; MOST],
-            segment_count: 0,
-            path: 0,
-        };
-        if !shape.plain {
-            return shape;
-        }
-        for at in memchr::memchr_iter(b',', surt.host()).take(MOST) {
-            shape.commas[shape.comma_count] = at;
-            shape.comma_count += 1;
-        }
-        let start = shape.close + 1;
-        let trimmed = |path: &[u8]| {
-            let end = path.iter().rposition(|&byte| byte != b'/');
-            end.map_or(0, |end| start + end + 1)
-        };
-        let path = surt.path();
-        shape.path = trimmed(path);
-        let path = &path[..shape.path.saturating_sub(start)];
-        // The first slash is that of the root: the first segment ends at the second.
-        for at in memchr::memchr_iter(b'/', path).skip(1).take(MOST) {
-            shape.segments[shape.segment_count] = trimmed(&path[..at]);
-            shape.segment_count += 1;
-        }
-        shape
-    }
-
-    fn end(&self, hosts: Limit<NonZeroU32>, paths: Limit<u32>) -> End {
-        if !self.plain {
-            return End::Other;
-        }
-        if let Limit::Most(most) = hosts {
-            let most = most.get() as usize;
-            if most <= self.comma_count {
-                return End::Host(self.commas[most - 1]);
-            }
-            if most > MOST {
-                return End::Other;
-            }
-        }
-        let end = match paths {
-            Limit::Most(0) => 0,
-            Limit::Most(most) if most as usize <= self.segment_count => {
-                self.segments[most as usize - 1]
-            }
-            Limit::Most(most) if most as usize > MOST => return End::Other,
-            _ => self.path,
-        };
-        match end {
-            0 => End::Host(self.close),
-            end => End::Plain(end),
-        }
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -381,12 +400,13 @@ pub(crate) mod tests {
             extra in prop::collection::vec(("H(1|9|12|x)P(0|8|9|x)").prop_map(|name| name.parse::<Policy>().unwrap()), 0..3),
         ) {
             let policies: Vec<Policy> = Policy::ALL.into_iter().chain(extra).collect();
-            let mut cut = Cut::new(&policies);
+            let mut cut = Cut::new(&policies, false, &[]);
             for (surt, captures) in &set {
                 cut.add(surt, Counts { captures: *captures, urirs: 1, sources: 1 });
             }
-            let found = cut.finish();
-            for (policy, records) in policies.iter().zip(found) {
+            let (pieces, piece_of) = cut.finish();
+            for (policy, piece) in policies.iter().zip(piece_of) {
+                let records = &pieces[piece].records;
                 let mut expected: BTreeMap<Vec<u8>, (u64, u64)> = BTreeMap::new();
                 for (surt, captures) in &set {
                     let mut key = Vec::new();
@@ -405,5 +425,28 @@ pub(crate) mod tests {
             let expected = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
             prop_assert_eq!(common_prefix(&a, &b), expected);
         }
+    }
+
+    #[test]
+    fn policies_share_a_piece_until_their_keys_differ() {
+        let policies = ["HxP1", "HxP2", "HxPx", "URIR", "DDom"].map(|name| name.parse().unwrap());
+        let pieces_of = |surts: &[&str]| {
+            let mut cut = Cut::new(&policies, false, &[]);
+            for surt in surts {
+                cut.add(surt.as_bytes(), Counts::of_captures(1));
+            }
+            let (pieces, piece_of) = cut.finish();
+            let keys = |piece: usize| pieces[piece].records.len();
+            let keys: Vec<usize> = piece_of.iter().map(|&piece| keys(piece)).collect();
+            (pieces.len(), keys)
+        };
+        let shallow = ["com,a)/b", "com,a)/c"];
+        assert_eq!(pieces_of(&shallow), (2, vec![2, 2, 2, 2, 1]));
+        let deeper = ["com,a)/b", "com,a)/c", "com,a)/c/d", "com,a)/c/e"];
+        assert_eq!(pieces_of(&deeper), (3, vec![2, 4, 4, 4, 1]));
+        let query = ["com,a)/b", "com,a)/c", "com,a)/c/d", "com,a)/c/d?e"];
+        assert_eq!(pieces_of(&query), (4, vec![2, 3, 3, 4, 1]));
+        let separate = Cut::new(&policies, true, &[]);
+        assert_eq!(separate.finish().0.len(), 5);
     }
 }

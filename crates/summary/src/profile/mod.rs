@@ -17,6 +17,7 @@ mod order;
 pub(crate) mod records;
 mod row;
 mod rows;
+mod shape;
 mod store;
 
 pub use build::{Options, PolicyReport, ProfileSize, Report, build, write, write_to};

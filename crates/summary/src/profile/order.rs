@@ -28,9 +28,10 @@ pub(crate) trait Sink<C> {
 pub(crate) type TextRow = u32;
 
 /// What a piece of the input has under a policy.
+#[derive(Default)]
 pub(crate) struct Piece<C> {
-    /// In order.
-    records: Records<C>,
+    /// In order, once it is complete.
+    pub(super) records: Records<C>,
     /// The rows of all records as text, if they were written already.
     text: Vec<u8>,
     rows: Vec<TextRow>,
@@ -47,21 +48,24 @@ impl<C: Count> Piece<C> {
         }
     }
 
-    /// The same, and writes all rows. Most are complete, because no other piece has their keys, so
-    /// that only the text is used, and writing rows is the work of all cores.
-    pub(crate) fn written(
-        records: Records<C>,
-        write: impl Fn(&[u8], &C, &mut Vec<u8>),
-    ) -> Piece<C> {
-        let mut piece = Piece::new(records);
+    /// Writes all rows. Most are complete, because no other piece has their keys, so that only the text
+    /// is used, and writing rows is the work of all cores.
+    pub(crate) fn write(&mut self, mut write: impl FnMut(&[u8], &C, &mut Vec<u8>)) {
         // Offsets have 32 bits. Pieces have a few thousand rows.
-        if piece.records.size() < 1 << 30 {
-            for (key, counts) in piece.records.iter() {
-                write(key, counts, &mut piece.text);
-                piece.rows.push(piece.text.len() as TextRow);
+        if self.records.size() < 1 << 30 {
+            for (key, counts) in self.records.iter() {
+                write(key, counts, &mut self.text);
+                self.rows.push(self.text.len() as TextRow);
             }
         }
-        piece
+    }
+
+    /// Gives back the memory of a piece that is no longer used, to be filled again.
+    pub(crate) fn emptied(mut self) -> Piece<C> {
+        self.records.clear();
+        self.text.clear();
+        self.rows.clear();
+        self
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -142,7 +146,7 @@ impl<C: Count> Order<C> {
     /// Adds a piece of SURTs up to `last`, and releases complete rows.
     pub(crate) fn take(
         &mut self,
-        mut piece: Piece<C>,
+        piece: &Piece<C>,
         last: &[u8],
         sink: &mut impl Sink<C>,
     ) -> Result<()> {
@@ -152,8 +156,9 @@ impl<C: Count> Order<C> {
             self.late = true;
             return Ok(());
         }
+        let count = piece.records.len();
         if self.waits {
-            self.held.absorb(piece.records);
+            self.held.absorb(&piece.records, 0..count);
         } else {
             let mut bound = std::mem::take(&mut self.low);
             low(self.policy, last, &mut bound);
@@ -162,19 +167,17 @@ impl<C: Count> Order<C> {
                 Some(key) => piece.records.up_to(key),
                 None => 0,
             };
-            let above = piece.records.len() - among;
-            if above > 0 && self.held.last_key().is_none_or(|key| key < &bound[..]) {
+            if count > among && self.held.last_key().is_none_or(|key| key < &bound[..]) {
                 let complete = piece.records.below(&bound).max(among);
-                self.held.absorb(piece.records.first(among));
+                self.held.absorb(&piece.records, 0..among);
                 self.release(self.held.len(), sink)?;
                 if complete > among {
                     piece.give(among..complete, sink)?;
                     self.mark = Some(piece.records.key(complete - 1).to_vec());
                 }
-                piece.records.drop_first(complete);
-                self.held = piece.records;
+                self.held.absorb(&piece.records, complete..count);
             } else {
-                self.held.absorb(piece.records);
+                self.held.absorb(&piece.records, 0..count);
                 self.release(self.held.below(&bound), sink)?;
             }
             self.low = bound;
@@ -325,16 +328,15 @@ mod tests {
                     let ends = cuts.iter().copied().filter(|&cut| cut < surts.len());
                     for end in ends.chain([surts.len()]) {
                         let policies = [policy];
-                        let mut cut = Cut::new(&policies);
+                        let mut cut = Cut::new(&policies, false, &[]);
                         for surt in &surts[start..end] {
                             cut.add(surt, Counts::of_captures(2));
                         }
-                        let records = cut.finish().remove(0);
-                        let piece = match written {
-                            true => Piece::written(records, write),
-                            false => Piece::new(records),
-                        };
-                        order.take(piece, surts[end - 1], &mut sink).unwrap();
+                        let mut piece = cut.finish().0.remove(0);
+                        if written {
+                            piece.write(write);
+                        }
+                        order.take(&piece, surts[end - 1], &mut sink).unwrap();
                         start = end;
                     }
                     let late = order.is_late();
@@ -360,13 +362,14 @@ mod tests {
             Order::new(Policy::Whole, 1 << 20, false, &Spill::new(folder.path()));
         let mut sink = Collected::default();
         for piece in 0..10 {
-            let mut cut = Cut::new(&policies);
+            let mut cut = Cut::new(&policies, false, &[]);
             let surts: Vec<String> = (0..100).map(|n| format!("com,a)/{piece}{n:02}")).collect();
             for surt in &surts {
                 cut.add(surt.as_bytes(), Counts::of_captures(1));
             }
-            let piece = Piece::written(cut.finish().remove(0), write);
-            order.take(piece, surts[99].as_bytes(), &mut sink).unwrap();
+            let mut piece = cut.finish().0.remove(0);
+            piece.write(write);
+            order.take(&piece, surts[99].as_bytes(), &mut sink).unwrap();
         }
         order.finish(&mut sink).unwrap();
         assert_eq!(sink.as_text, 990);

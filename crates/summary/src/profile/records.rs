@@ -1,5 +1,7 @@
 //! Keys with their counts, packed.
 
+use std::ops::Range;
+
 use waypost_io::partial::{push_number, take_number};
 
 /// The counts of a key. Counts of the same key are added up.
@@ -127,18 +129,25 @@ impl<C: Count> Records<C> {
     }
 
     /// Adds a key that differs from the last one, in two pieces.
-    #[inline]
     pub(crate) fn push_new(&mut self, key: &[u8], suffix: &[u8], counts: C) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(key);
-        self.bytes.extend_from_slice(suffix);
-        let end = self.bytes.len();
+        self.push_above(key, suffix, counts);
         if self.ascending
-            && let Some(last) = self.entries.last()
-            && self.bytes[last.start..last.end] >= self.bytes[start..end]
+            && let [.., last, new] = &self.entries[..]
+            && self.bytes[last.start..last.end] >= self.bytes[new.start..new.end]
         {
             self.ascending = false;
         }
+    }
+
+    /// The same for a key that is known to be greater than the last one.
+    #[inline]
+    pub(crate) fn push_above(&mut self, key: &[u8], suffix: &[u8], counts: C) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        if !suffix.is_empty() {
+            self.bytes.extend_from_slice(suffix);
+        }
+        let end = self.bytes.len();
         self.entries.push(Entry { start, end, counts });
     }
 
@@ -174,40 +183,44 @@ impl<C: Count> Records<C> {
             .partition_point(|entry| &self.bytes[entry.start..entry.end] <= high)
     }
 
-    /// A copy of the first keys.
-    pub(crate) fn first(&self, count: usize) -> Records<C> {
-        let mut first = Records::default();
-        for (key, counts) in self.iter().take(count) {
-            first.push_new(key, b"", counts.clone());
-        }
-        first
+    /// Removes all keys, and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.entries.clear();
+        self.ascending = true;
     }
 
-    /// Merges records with arbitrary keys; both must be settled, and so is the result.
-    pub(crate) fn absorb(&mut self, other: Records<C>) {
-        if self.is_empty() {
-            *self = other;
-            return;
-        }
-        let Some(first) = other.first_key() else {
+    /// Becomes a copy of others.
+    pub(crate) fn copy_from(&mut self, other: &Records<C>) {
+        self.bytes.clone_from(&other.bytes);
+        self.entries.clone_from(&other.entries);
+        self.ascending = other.ascending;
+    }
+
+    /// Merges some records of another, with arbitrary keys; both must be settled, and so is the result.
+    pub(crate) fn absorb(&mut self, other: &Records<C>, which: Range<usize>) {
+        let others = &other.entries[which];
+        let Some(first) = others.first() else {
             return;
         };
         // Only the part after the other's first key has to be sorted again.
-        let mut tail = self.entries.split_off(self.below(first));
-        let base = self.bytes.len();
-        self.bytes.extend_from_slice(&other.bytes);
-        let others = other.entries.into_iter().map(|entry| Entry {
-            start: base + entry.start,
-            end: base + entry.end,
-            counts: entry.counts,
-        });
-        if tail.is_empty() {
-            self.entries.extend(others);
-            return;
+        let below = self.below(&other.bytes[first.start..first.end]);
+        let apart = below == self.entries.len();
+        for entry in others {
+            let start = self.bytes.len();
+            self.bytes
+                .extend_from_slice(&other.bytes[entry.start..entry.end]);
+            self.entries.push(Entry {
+                start,
+                end: self.bytes.len(),
+                counts: entry.counts.clone(),
+            });
         }
-        tail.extend(others);
-        sort(&self.bytes, &mut tail);
-        self.entries.append(&mut tail);
+        if !apart {
+            let mut tail = self.entries.split_off(below);
+            sort(&self.bytes, &mut tail);
+            self.entries.append(&mut tail);
+        }
     }
 
     /// Removes the first `count` keys.
@@ -263,7 +276,7 @@ mod tests {
                     records.push(key.as_bytes(), Counts { captures, urirs: 1, sources: 1 });
                 }
                 records.settle();
-                all.absorb(records);
+                all.absorb(&records, 0..records.len());
             }
             let dropped = dropped.min(all.len());
             all.drop_first(dropped);

@@ -20,6 +20,11 @@ impl Row {
     /// Appends the row of a key, with its line feed. A second key is part of `key`, after a space.
     pub(crate) fn write(&self, key: &[u8], out: &mut Vec<u8>) {
         write_key(key, out);
+        self.write_value(out);
+    }
+
+    /// Appends what follows the key.
+    pub(crate) fn write_value(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b" {\"frequency\": ");
         match self.frequency.captures {
             Some(number) => push_number(number, out),
@@ -129,7 +134,9 @@ fn number(text: &[u8]) -> Option<(Number, &[u8])> {
     Some((Number { value, sureness }, rest[1..].strip_prefix(b"\"")?))
 }
 
-fn write_key(key: &[u8], out: &mut Vec<u8>) {
+/// Appends a key.
+#[inline]
+pub(crate) fn write_key(key: &[u8], out: &mut Vec<u8>) {
     match key.first() {
         Some(b'{' | b'[' | b'"' | b'\\' | b'!' | b'@' | b' ') | None => {
             for (i, field) in key.split(|&byte| byte == b' ').enumerate() {

@@ -1,15 +1,15 @@
 //! Writing the rows of a profile to a file.
 
-use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
-use waypost_io::AtomicFile;
 use waypost_io::gzip::{Gzip, GzipSize, LEVEL};
+use waypost_io::{PooledFile, Writers};
 
 use super::order::{Sink, TextRow};
 use super::records::Counts;
-use super::row::Row;
-use crate::error::{Error, Result};
+use super::row::{self, Row};
+use crate::error::Result;
 use crate::frequency::Frequency;
 
 /// How much is compressed and written at once.
@@ -46,18 +46,27 @@ pub(crate) struct Written {
 /// Writes rows.
 pub(crate) struct Rows {
     mode: Mode,
-    file: Option<AtomicFile>,
+    file: Option<PooledFile>,
+    /// The current block, as far as it was not passed on.
     buffer: Vec<u8>,
+    /// How many bytes of the current block were passed on.
+    passed: usize,
     gzip: Option<Gzip>,
     packed: Vec<u8>,
     keys: u64,
     bytes: u64,
     gzip_size: GzipSize,
+    text: RowText,
 }
 
 impl Rows {
     /// Starts a file with `header`; without a path, rows are only counted.
-    pub(crate) fn create(path: Option<&Path>, gzip: bool, header: &[u8]) -> Result<Rows> {
+    pub(crate) fn create(
+        path: Option<&Path>,
+        gzip: bool,
+        header: &[u8],
+        writers: &Arc<Writers>,
+    ) -> Result<Rows> {
         let mode = match (path, gzip) {
             (None, _) => Mode::Count,
             (Some(_), false) => Mode::Plain,
@@ -65,16 +74,20 @@ impl Rows {
         };
         Ok(Rows {
             mode,
-            file: path.map(AtomicFile::create).transpose()?,
+            file: path
+                .map(|path| PooledFile::create(path, writers))
+                .transpose()?,
             buffer: match mode {
                 Mode::Count => Vec::new(),
                 Mode::Plain | Mode::Gzip => header.to_vec(),
             },
+            passed: 0,
             gzip: (mode == Mode::Gzip).then(|| Gzip::new(LEVEL)),
             packed: Vec::new(),
             keys: 0,
             bytes: header.len() as u64,
             gzip_size: GzipSize::new(SAMPLE),
+            text: RowText::default(),
         })
     }
 
@@ -82,40 +95,68 @@ impl Rows {
     pub(crate) fn push(&mut self, key: &[u8], row: &Row) -> Result<()> {
         let before = self.buffer.len();
         row.write(key, &mut self.buffer);
+        self.pushed(before)
+    }
+
+    /// A row was added to the buffer, which had so many bytes before.
+    fn pushed(&mut self, before: usize) -> Result<()> {
         self.keys += 1;
         self.bytes += (self.buffer.len() - before) as u64;
         if self.mode == Mode::Count {
             self.buffer.clear();
-        } else if self.buffer.len() >= BLOCK {
+        } else if self.block() >= BLOCK {
             self.flush()?;
         }
         Ok(())
     }
 
+    /// The length of the current block.
+    fn block(&self) -> usize {
+        self.passed + self.buffer.len()
+    }
+
+    /// Adds text to the current block.
+    fn append(&mut self, text: &[u8]) -> Result<()> {
+        match &mut self.file {
+            Some(file) if self.mode == Mode::Plain && !self.gzip_size.compresses_next() => {
+                file.write_all(&self.buffer)?;
+                file.write_all(text)?;
+                self.passed += self.buffer.len() + text.len();
+                self.buffer.clear();
+            }
+            _ => self.buffer.extend_from_slice(text),
+        }
+        Ok(())
+    }
+
+    /// Ends the current block.
     fn flush(&mut self) -> Result<()> {
         let Some(file) = &mut self.file else {
             return Ok(());
         };
-        let written = match &mut self.gzip {
+        match &mut self.gzip {
             Some(gzip) => {
                 gzip.compress(&self.buffer, &mut self.packed)?;
                 self.gzip_size
                     .add_compressed(self.buffer.len() as u64, self.packed.len() as u64);
-                file.write_all(&self.packed)
+                file.write_all(&self.packed)?;
             }
             None => {
-                self.gzip_size.add(&self.buffer);
-                file.write_all(&self.buffer)
+                match self.gzip_size.compresses_next() {
+                    true => self.gzip_size.add(&self.buffer),
+                    false => (self.gzip_size).skip((self.passed + self.buffer.len()) as u64),
+                }
+                file.write_all(&self.buffer)?;
+                self.passed = 0;
             }
-        };
-        written.map_err(|error| Error::io("write", file.path(), error))?;
+        }
         self.buffer.clear();
         Ok(())
     }
 
     /// Moves the file to its final path.
     pub(crate) fn finish(mut self) -> Result<Written> {
-        if !self.buffer.is_empty() {
+        if self.block() > 0 {
             self.flush()?;
         }
         let written = Written {
@@ -133,7 +174,9 @@ impl Rows {
 
 impl Sink<Counts> for Rows {
     fn row(&mut self, key: &[u8], counts: &Counts) -> Result<()> {
-        self.push(key, &row_of(counts))
+        let before = self.buffer.len();
+        self.text.write(key, counts, &mut self.buffer);
+        self.pushed(before)
     }
 
     fn text(&mut self, text: &[u8], rows: &[TextRow]) -> Result<()> {
@@ -145,24 +188,41 @@ impl Sink<Counts> for Rows {
         // Blocks end where they would if the rows came one by one.
         let (mut start, mut rows) = (0, rows);
         while !rows.is_empty() {
-            let room = BLOCK.saturating_sub(self.buffer.len());
+            let room = BLOCK.saturating_sub(self.block());
             let full = rows.partition_point(|&end| (end as usize) < start + room);
             let Some(&end) = rows.get(full) else {
                 break;
             };
-            self.buffer.extend_from_slice(&text[start..end as usize]);
+            self.append(&text[start..end as usize])?;
             self.flush()?;
             start = end as usize;
             rows = &rows[full + 1..];
         }
-        self.buffer.extend_from_slice(&text[start..]);
-        Ok(())
+        self.append(&text[start..])
     }
 }
 
-/// Appends a row with its line feed.
-pub(crate) fn write_row(key: &[u8], counts: &Counts, out: &mut Vec<u8>) {
-    row_of(counts).write(key, out);
+/// Writes rows as text. Most have one of a few values, so these are kept.
+#[derive(Default)]
+pub(crate) struct RowText {
+    values: [(Counts, Vec<u8>); VALUES],
+}
+
+/// How many values are kept.
+const VALUES: usize = 16;
+
+impl RowText {
+    /// Appends a row with its line feed.
+    pub(crate) fn write(&mut self, key: &[u8], counts: &Counts, out: &mut Vec<u8>) {
+        let (known, value) = &mut self.values[counts.captures as usize % VALUES];
+        if value.is_empty() || known != counts {
+            *known = *counts;
+            value.clear();
+            row_of(counts).write_value(value);
+        }
+        row::write_key(key, out);
+        out.extend_from_slice(value);
+    }
 }
 
 fn row_of(counts: &Counts) -> Row {
