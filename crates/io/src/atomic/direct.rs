@@ -2,7 +2,7 @@
 //!
 //! Through the cache, only one thread writes to a file at a time, and it copies every byte: that bounds
 //! how fast many cores can write. Past it, several threads write to different places of a file, and the
-//! disk reads from their memory. Whoever reads the file next reads it from disk.
+//! disk reads from their memory. The next program that reads the file gets it from the disk.
 
 use std::fs::File;
 use std::io;

@@ -128,7 +128,7 @@ impl AtomicFile {
         }
     }
 
-    /// Has what follows written past the cache of the system, by whoever gets the returned file, until
+    /// Has what follows written past the cache of the system, through the returned file, until
     /// [`AtomicFile::use_cache`]. `None` if that is not possible or does not help.
     pub(crate) fn bypass_cache(&mut self) -> Option<Bypass> {
         let open = self.file().filter(|file| direct::helps(file))?;
