@@ -1,8 +1,10 @@
 //! Checks an index: its layout, its contents and its errors.
 //!
-//! One pass is enough. In a sorted index, equal keys and equal lines are adjacent. Otherwise they are
-//! found by their hashes, which are collected from the start, because it is not known in advance
-//! whether the index is sorted, and spilled when they exceed the memory limit. All counts are exact.
+//! In a sorted index, equal keys and equal lines are adjacent. Otherwise they are found by their hashes,
+//! which are spilled when they exceed the memory limit. Files whose first lines are sorted are probably
+//! sorted to the end, so no hashes are collected; if a later line is out of order, the files are read once
+//! more. Everything else, and all that can be read only once, is hashed in the first pass. All counts
+//! are exact.
 //!
 //! [`check()`] reads on all cores of this machine. To check an index in ranges, read them with a
 //! [`Checking`] job and [`Ranges`](crate::scan::Ranges), merge the pieces, and create the
@@ -18,9 +20,12 @@ pub use keys::KeysReport;
 pub use pass::{Checking, Part};
 
 use crate::rejects::RejectsFile;
-use crate::scan::{self, At, Outcome};
+use crate::scan::{self, At, Job, Outcome};
 use crate::select::Select;
 use crate::timestamp::Time;
+
+/// How many bytes of a file show whether it is probably sorted.
+const HEAD: usize = 64 << 10;
 
 /// Options of a check.
 #[derive(Default)]
@@ -126,20 +131,58 @@ impl Report {
 /// If a source cannot be read or a temporary file cannot be written; with
 /// [`strict`](Options::strict), on the first bad line or damage.
 pub fn check(sources: &[Source], options: Options<'_>) -> Result<Report> {
-    let job = Checking::new(options.keys, &options.resources);
-    let scan_options = scan::Options {
-        select: options.select,
+    let Options {
+        select,
+        keys,
+        resources,
+        progress,
+        block,
+        ..
+    } = options;
+    let mut job = Checking::of_sorted(keys, &resources);
+    // Pieces have hashes.
+    let hashed = options.pieces.is_some() || !look_sorted(sources, &job, &select, block);
+    if hashed {
+        job = Checking::new(keys, &resources);
+    }
+    let first_pass = scan::Options {
+        select: select.clone(),
         strict: options.strict,
         rejects: options.rejects,
         list: false,
-        progress: options.progress.clone(),
-        block: options.block,
+        progress: progress.clone(),
+        block,
         pieces: options.pieces,
     };
-    options.progress.read(sources);
-    let (part, outcome) = scan::scan(sources, &job, scan_options)?;
-    options.progress.begin(Phase::Sorting, None);
+    progress.read(sources);
+    let (mut part, outcome) = scan::scan(sources, &job, first_pass)?;
+    if !hashed && part.is_unsorted() {
+        let second_pass = scan::Options {
+            select,
+            progress: progress.clone(),
+            block,
+            ..scan::Options::default()
+        };
+        progress.read(sources);
+        let (hashed, _) = scan::scan(sources, &Checking::new(false, &resources), second_pass)?;
+        part.add_hashes(hashed);
+    }
+    progress.begin(Phase::Sorting, None);
     job.report(part, outcome)
+}
+
+/// Whether the first lines of each source are sorted, and the sources too, as far as these lines tell. No
+/// if a source can be read only once.
+fn look_sorted(sources: &[Source], job: &Checking, select: &Select, block: Option<usize>) -> bool {
+    let mut all = job.empty();
+    sources.iter().enumerate().all(|(source, file)| {
+        let base = At {
+            source,
+            ..At::default()
+        };
+        scan::head(file, job, select, block.unwrap_or(HEAD))
+            .is_some_and(|part| job.merge(&mut all, part, base).is_ok() && !all.is_unsorted())
+    })
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ const KEPT: usize = 200;
 /// Checks lines.
 pub struct Checking {
     keys: bool,
+    /// Whether hashes are collected.
+    hashed: bool,
     share: usize,
     spill: Arc<Spill>,
 }
@@ -74,7 +76,7 @@ struct Order {
     broken: bool,
 }
 
-#[derive(PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
     First,
     Same,
@@ -83,30 +85,29 @@ enum Step {
 }
 
 impl Order {
+    /// How a string compares with the last one.
     #[inline]
-    fn push(&mut self, bytes: &[u8]) -> Step {
-        if !self.any {
-            self.any = true;
-            self.first.extend_from_slice(bytes);
-            self.last.extend_from_slice(bytes);
-            self.changes = 1;
-            return Step::First;
-        }
+    fn step(&self, bytes: &[u8]) -> Step {
         match bytes.cmp(&self.last) {
-            std::cmp::Ordering::Equal => return Step::Same,
-            std::cmp::Ordering::Greater => {}
-            std::cmp::Ordering::Less => {
-                self.broken = true;
-                self.set_last(bytes);
-                return Step::Down;
-            }
+            _ if !self.any => Step::First,
+            std::cmp::Ordering::Equal => Step::Same,
+            std::cmp::Ordering::Greater => Step::Up,
+            std::cmp::Ordering::Less => Step::Down,
         }
-        self.set_last(bytes);
-        Step::Up
     }
 
+    /// Adds a string that is such a step from the last one.
     #[inline]
-    fn set_last(&mut self, bytes: &[u8]) {
+    fn push(&mut self, bytes: &[u8], step: Step) {
+        match step {
+            Step::Same => return,
+            Step::Up => {}
+            Step::Down => self.broken = true,
+            Step::First => {
+                self.any = true;
+                self.first.extend_from_slice(bytes);
+            }
+        }
         self.changes += 1;
         self.last.clear();
         self.last.extend_from_slice(bytes);
@@ -121,11 +122,7 @@ impl Order {
             *self = later;
             return Step::First;
         }
-        let step = match later.first.cmp(&self.last) {
-            std::cmp::Ordering::Equal => Step::Same,
-            std::cmp::Ordering::Greater => Step::Up,
-            std::cmp::Ordering::Less => Step::Down,
-        };
+        let step = self.step(&later.first);
         self.changes += later.changes - u64::from(step == Step::Same);
         self.broken |= later.broken || step == Step::Down;
         self.last = later.last;
@@ -139,8 +136,18 @@ impl Checking {
     pub fn new(keys: bool, resources: &Resources) -> Checking {
         Checking {
             keys,
+            hashed: true,
             share: resources.memory / 4,
             spill: Spill::new(&resources.temporary),
+        }
+    }
+
+    /// The same without hashes, for input that is probably sorted. If it is not, the result cannot be
+    /// [reported](Checking::report) before the hashes of another scan were [added](Part::add_hashes).
+    pub(super) fn of_sorted(keys: bool, resources: &Resources) -> Checking {
+        Checking {
+            hashed: false,
+            ..Checking::new(keys, resources)
         }
     }
 
@@ -228,16 +235,12 @@ impl Job for Checking {
 
     fn line(&self, part: &mut Part, line: &[u8], at: At) {
         part.starts = Some(0);
-        if part.violation.is_none() && part.lines.any && line < &part.lines.last[..] {
-            part.violation = Some(Violation {
-                at,
-                before: cut(&part.lines.last),
-                here: cut(line),
-            });
-        }
         if is_header(line) {
             // Every file has its own header at its top, which is neither a duplicate nor out of order.
             // A header between other lines is out of order and would break lookups.
+            if part.lines.any && line < &part.lines.last[..] {
+                part.violate(line, at);
+            }
             if !part.lines.any && part.header.is_none() {
                 part.header = Some(cut(line));
             }
@@ -247,7 +250,12 @@ impl Job for Checking {
         if !part.lines.any {
             part.first_at = at;
         }
-        if part.lines.push(line) != Step::Same {
+        let step = part.lines.step(line);
+        if step == Step::Down {
+            part.violate(line, at);
+        }
+        part.lines.push(line, step);
+        if self.hashed && step != Step::Same {
             part.line_hashes.add(xxh3_128(line));
         }
     }
@@ -263,7 +271,9 @@ impl Job for Checking {
             })
         });
         let surt = tools.rekeyer.surt(capture);
-        if part.surts.push(surt) != Step::Same {
+        let step = part.surts.step(surt);
+        part.surts.push(surt, step);
+        if self.hashed && step != Step::Same {
             part.key_hashes.add(xxh3_128(surt));
         }
         if let (Some(comparer), Some(report)) = (&mut tools.comparer, &mut part.keys) {
@@ -379,6 +389,27 @@ struct State {
 }
 
 impl Part {
+    /// Whether equal keys or equal lines may not be adjacent.
+    pub(super) fn is_unsorted(&self) -> bool {
+        self.lines.broken || self.surts.broken
+    }
+
+    /// Adds the hashes that another scan of the same lines has collected.
+    pub(super) fn add_hashes(&mut self, hashed: Part) {
+        self.key_hashes = hashed.key_hashes;
+        self.line_hashes = hashed.line_hashes;
+    }
+
+    /// Records a line that is smaller than the last one, unless one was recorded.
+    #[cold]
+    fn violate(&mut self, line: &[u8], at: At) {
+        self.violation.get_or_insert_with(|| Violation {
+            at,
+            before: cut(&self.lines.last),
+            here: cut(line),
+        });
+    }
+
     #[inline]
     fn see_time(&mut self, raw: &[u8]) {
         if let (Ok(digits), Some((first, last))) = (<[u8; 14]>::try_from(raw), &self.digits)

@@ -326,3 +326,30 @@ pub fn scan<J: Job>(
         None => merge::run(sources, job, options),
     }
 }
+
+/// Scans the lines in the first `size` bytes of a file. `None` if the source is not a file, which could be
+/// read again, or is damaged.
+pub(crate) fn head<J: Job>(
+    source: &Source,
+    job: &J,
+    select: &Select,
+    size: usize,
+) -> Option<J::Partial> {
+    source.file().ok()??;
+    let mut bytes = vec![0; size];
+    let (len, error) = source.open().ok()?.read_full(&mut bytes);
+    if error.is_some() {
+        return None;
+    }
+    let end = memchr::memrchr(b'\n', &bytes[..len]).map_or(0, |at| at + 1);
+    let lines = &bytes[..end];
+    let reading = block::Reading {
+        job,
+        select,
+        wanted: job.fields() | select.fields(),
+        whole: false,
+        list: false,
+    };
+    let found = block::read(&reading, &FileLayout::detect(lines), lines, None);
+    Some(found.partial)
+}
