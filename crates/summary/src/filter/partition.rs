@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 
 use super::hash::{Hash, high, spread};
-use super::run::{Run, RunWriter, decode};
+use super::run::{Run, RunWriter, decode, write_hashes};
 use crate::error::{Error, Result};
 use waypost_io::pipeline::{self, Pool, Width};
 
@@ -28,53 +28,54 @@ const BATCH: usize = 1 << 18;
 /// A thread takes so many of them.
 const SHARE: usize = 1 << 14;
 
+/// At most so many are written at once.
+const PART: usize = 1 << 16;
+
 /// The hashes so far.
 pub(crate) struct Partitions {
     /// Less than a batch.
     waiting: Vec<Hash>,
     batch: usize,
-    buckets: Vec<Bucket>,
-    /// The capacity of a bucket once there is a file.
-    largest: usize,
-    /// The number of hashes held in memory before there is a file.
+    /// All others, until there is a file.
+    held: Vec<Share>,
+    /// The number of hashes for which there still is memory until then.
     room: usize,
     spill: Option<Spill>,
     memory: usize,
     folder: PathBuf,
 }
 
-#[derive(Default)]
-struct Bucket {
-    hashes: Vec<Hash>,
-    /// The number at which it is full.
-    most: usize,
-}
-
-/// The spilled hashes.
+/// The buckets once there is a file.
 struct Spill {
     file: File,
     end: u64,
     /// For each bucket, the offsets and numbers of its hashes in the file.
     extents: Vec<Vec<(u64, u32)>>,
     bytes: Vec<u8>,
+    /// The hashes of each bucket that are not in the file yet, in one allocation: a vector for each,
+    /// growing on one thread and freed on another, took up to three times the memory.
+    hashes: Vec<Hash>,
+    buckets: Vec<Bucket>,
+}
+
+/// A bucket in memory.
+#[derive(Clone, Copy)]
+struct Bucket {
+    count: usize,
+    /// The number at which it is full.
+    most: usize,
 }
 
 impl Partitions {
     /// `memory`, in bytes, covers everything until the run is built. Temporary files are created in
     /// `folder`, without a name.
     pub(crate) fn new(memory: usize, folder: &Path) -> Partitions {
-        let mut buckets = Vec::new();
-        buckets.resize_with(BUCKETS, || Bucket {
-            hashes: Vec::new(),
-            most: usize::MAX,
-        });
         Partitions {
             waiting: Vec::new(),
             batch: (memory / 16 / 16).clamp(1 << 12, BATCH),
-            buckets,
-            // Vectors may have twice the capacity that they use.
+            held: Vec::new(),
+            // They are copied when they are sorted, or while the buckets in memory fill up.
             room: (memory / 4 / 16).max(BUCKETS),
-            largest: (memory / 2 / 16 / BUCKETS).max(1 << 6),
             spill: None,
             memory,
             folder: folder.to_owned(),
@@ -94,26 +95,18 @@ impl Partitions {
     /// Puts the waiting hashes into their buckets.
     fn settle(&mut self) -> Result<()> {
         let shares: Vec<Share> = self.waiting.par_chunks(SHARE).map(Share::new).collect();
-        let buckets = self.buckets.par_iter_mut().enumerate();
-        buckets.for_each(|(number, bucket)| {
-            for share in &shares {
-                bucket.hashes.extend_from_slice(share.of(number));
-            }
-        });
-        if self.spill.is_none() {
-            self.room = self.room.saturating_sub(self.waiting.len());
-            if self.room == 0 {
-                self.begin_file()?;
-            }
-        } else {
-            for number in 0..BUCKETS {
-                if self.buckets[number].hashes.len() >= self.buckets[number].most {
-                    self.write(number)?;
+        self.room = self.room.saturating_sub(self.waiting.len());
+        self.waiting.clear();
+        match &mut self.spill {
+            Some(spill) => spill.add(&shares).map_err(cannot_write(&self.folder)),
+            None => {
+                self.held.extend(shares);
+                match self.room {
+                    0 => self.begin_file(),
+                    _ => Ok(()),
                 }
             }
         }
-        self.waiting.clear();
-        Ok(())
     }
 
     /// Passes on all hashes, some at a time, in no particular order.
@@ -130,54 +123,24 @@ impl Partitions {
                 hashes.extend(decode(&bytes));
                 take(&hashes)?;
             }
+            (0..BUCKETS).try_for_each(|number| take(spill.of(number)))?;
         }
-        take(&self.waiting)?;
-        self.buckets
-            .iter()
-            .try_for_each(|bucket| take(&bucket.hashes))
+        self.held.iter().try_for_each(|share| take(&share.hashes))?;
+        take(&self.waiting)
     }
 
-    /// Writes all buckets; from now on each is written on its own.
+    /// Writes all hashes to a file.
     fn begin_file(&mut self) -> Result<()> {
-        let file = tempfile::tempfile_in(&self.folder)
-            .map_err(|error| Error::io("write a temporary file in", &self.folder, error))?;
-        self.spill = Some(Spill {
-            file,
-            end: 0,
-            extents: vec![Vec::new(); BUCKETS],
-            bytes: Vec::new(),
-        });
+        let file = tempfile::tempfile_in(&self.folder).map_err(cannot_write(&self.folder))?;
+        let mut spill = Spill::new(file, (self.memory / 2 / 16 / BUCKETS).max(1 << 6));
         for number in 0..BUCKETS {
-            self.write(number)?;
-            // Stagger the buckets so that they don't all fill up at the same time, which would
-            // block the producer.
-            self.buckets[number].most = (self.largest * (number + 1) / BUCKETS).max(1);
-        }
-        Ok(())
-    }
-
-    /// Appends a bucket to the file.
-    fn write(&mut self, number: usize) -> Result<()> {
-        let bucket = &mut self.buckets[number];
-        bucket.most = self.largest;
-        let Some(spill) = &mut self.spill else {
-            return Ok(());
-        };
-        // One part at a time: before there was a file, a skewed bucket may have had everything.
-        for part in bucket.hashes.chunks(1 << 16) {
-            spill.bytes.clear();
+            let of_bucket = self.held.iter().map(|share| share.of(number));
             spill
-                .bytes
-                .extend(part.iter().flat_map(|hash| hash.to_le_bytes()));
-            spill
-                .file
-                .write_all_at(&spill.bytes, spill.end)
-                .map_err(|error| Error::io("write a temporary file in", &self.folder, error))?;
-            spill.extents[number].push((spill.end, part.len() as u32));
-            spill.end += spill.bytes.len() as u64;
+                .append(number, of_bucket)
+                .map_err(cannot_write(&self.folder))?;
         }
-        bucket.hashes.clear();
-        bucket.hashes.shrink_to(self.largest);
+        self.held = Vec::new();
+        self.spill = Some(spill);
         Ok(())
     }
 
@@ -186,28 +149,31 @@ impl Partitions {
         self.settle()?;
         self.waiting = Vec::new();
         let mut out = RunWriter::new(self.memory / 4, &self.folder);
-        if self.spill.is_none() {
-            self.buckets.par_iter_mut().for_each(|bucket| {
-                sort(&mut bucket.hashes);
-                bucket.hashes.shrink_to_fit();
-            });
-            for bucket in self.buckets {
-                out.push_chunk(bucket.hashes)?;
+        let Some(mut spill) = self.spill else {
+            let held = &self.held;
+            let in_bucket = |number| {
+                let of_bucket: Vec<&[Hash]> = held.iter().map(|share| share.of(number)).collect();
+                let mut hashes = of_bucket.concat();
+                sort(&mut hashes);
+                hashes.shrink_to_fit();
+                hashes
+            };
+            let buckets: Vec<Vec<Hash>> = (0..BUCKETS).into_par_iter().map(in_bucket).collect();
+            drop(self.held);
+            for hashes in buckets {
+                out.push_chunk(hashes)?;
             }
             return out.finish();
-        }
-        for number in 0..BUCKETS {
-            self.write(number)?;
-        }
-        self.buckets = Vec::new();
-        let Some(spill) = self.spill else {
-            return out.finish();
         };
+        for number in 0..BUCKETS {
+            spill.write(number).map_err(cannot_write(&self.folder))?;
+        }
+        spill.hashes = Vec::new();
         let most = (self.memory / 4).max(1 << 16) as u64;
         let pieces: Vec<Piece> = (0..BUCKETS)
             .flat_map(|bucket| {
                 // A bucket that does not fit is processed in pieces, reading all of it for each.
-                let bytes = spill.size(bucket);
+                let bytes = spill.bytes_of(bucket);
                 let count = if bytes <= most {
                     1
                 } else {
@@ -220,7 +186,7 @@ impl Partitions {
                 })
             })
             .collect();
-        let largest = (0..BUCKETS).map(|bucket| spill.size(bucket).min(most));
+        let largest = (0..BUCKETS).map(|bucket| spill.bytes_of(bucket).min(most));
         let width = Width::within(self.memory / 2, 0, largest.max().unwrap_or(0) as usize);
         let buffers: Pool<Vec<Hash>> = Pool::new();
         let mut pieces = pieces.into_iter();
@@ -298,8 +264,106 @@ struct Piece {
 }
 
 impl Spill {
+    /// No hashes. Buckets in memory have at most `size` of them.
+    fn new(file: File, size: usize) -> Spill {
+        // Staggered, so that they don't all fill up at the same time, which would block the producer.
+        let buckets = (1..=BUCKETS).map(|number| Bucket {
+            count: 0,
+            most: size * number / BUCKETS,
+        });
+        Spill {
+            file,
+            end: 0,
+            extents: vec![Vec::new(); BUCKETS],
+            bytes: Vec::new(),
+            hashes: vec![0; BUCKETS * size],
+            buckets: buckets.collect(),
+        }
+    }
+
+    /// The largest number of hashes of a bucket in memory.
+    fn size(&self) -> usize {
+        self.hashes.len() / BUCKETS
+    }
+
+    /// The hashes of a bucket that are in memory.
+    fn of(&self, number: usize) -> &[Hash] {
+        &self.hashes[number * self.size()..][..self.buckets[number].count]
+    }
+
+    /// Adds hashes to their buckets, and writes those that are full.
+    fn add(&mut self, shares: &[Share]) -> io::Result<()> {
+        let size = self.size();
+        let more = |number| -> usize { shares.iter().map(|share| share.of(number).len()).sum() };
+        for number in 0..BUCKETS {
+            let more = more(number);
+            if self.buckets[number].count + more > self.buckets[number].most {
+                self.write(number)?;
+            }
+            if more > size {
+                self.append(number, shares.iter().map(|share| share.of(number)))?;
+            }
+        }
+        let places = self.hashes.par_chunks_mut(size).zip(&mut self.buckets);
+        places.enumerate().for_each(|(number, (place, bucket))| {
+            if more(number) > size {
+                return;
+            }
+            for share in shares {
+                let hashes = share.of(number);
+                place[bucket.count..][..hashes.len()].copy_from_slice(hashes);
+                bucket.count += hashes.len();
+            }
+        });
+        Ok(())
+    }
+
+    /// Moves a bucket to the file.
+    fn write(&mut self, number: usize) -> io::Result<()> {
+        let size = self.size();
+        let count = self.buckets[number].count;
+        let hashes = std::mem::take(&mut self.hashes);
+        let written = self.append(number, [&hashes[number * size..][..count]]);
+        self.hashes = hashes;
+        self.buckets[number] = Bucket {
+            count: 0,
+            most: size,
+        };
+        written
+    }
+
+    /// Appends hashes of a bucket to the file.
+    fn append<'h>(
+        &mut self,
+        number: usize,
+        hashes: impl IntoIterator<Item = &'h [Hash]>,
+    ) -> io::Result<()> {
+        self.bytes.clear();
+        for hashes in hashes {
+            // Some at a time: a skewed bucket may have everything.
+            for hashes in hashes.chunks(PART) {
+                if self.bytes.len() + 16 * hashes.len() > 16 * PART {
+                    self.append_bytes(number)?;
+                }
+                write_hashes(hashes, &mut self.bytes)?;
+            }
+        }
+        self.append_bytes(number)
+    }
+
+    fn append_bytes(&mut self, number: usize) -> io::Result<()> {
+        if self.bytes.is_empty() {
+            return Ok(());
+        }
+        self.file.write_all_at(&self.bytes, self.end)?;
+        self.extents[number].push((self.end, (self.bytes.len() / 16) as u32));
+        self.end += self.bytes.len() as u64;
+        self.bytes.clear();
+        Ok(())
+    }
+
     /// The number of bytes of a bucket in the file.
-    fn size(&self, bucket: usize) -> u64 {
+    fn bytes_of(&self, bucket: usize) -> u64 {
         let extents = self.extents[bucket].iter();
         extents.map(|(_, count)| u64::from(*count) * 16).sum()
     }
@@ -307,7 +371,7 @@ impl Spill {
     /// Reads the hashes of a piece.
     fn load(&self, piece: Piece, bytes: &mut Vec<u8>, hashes: &mut Vec<Hash>) -> io::Result<()> {
         if piece.count == 1 {
-            hashes.reserve_exact(self.size(piece.bucket) as usize / 16);
+            hashes.reserve_exact(self.bytes_of(piece.bucket) as usize / 16);
         }
         for &(start, count) in &self.extents[piece.bucket] {
             bytes.resize(count as usize * 16, 0);
@@ -321,6 +385,10 @@ impl Spill {
         }
         Ok(())
     }
+}
+
+fn cannot_write(folder: &Path) -> impl Fn(io::Error) -> Error + '_ {
+    |error| Error::io("write a temporary file in", folder, error)
 }
 
 fn sort(hashes: &mut Vec<Hash>) {
