@@ -83,7 +83,7 @@ impl Sorted {
             return Ok(None);
         }
         let first_row = first_row(text);
-        let mut parts = Partitions::new(room.memory / 2, &room.temporary);
+        let mut parts = Partitions::new(room.memory, &room.temporary);
         let mut head = Head::default();
         let mut untidy = false;
         let mut start = 0;
