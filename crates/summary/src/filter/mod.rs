@@ -69,7 +69,7 @@ pub use live::LiveFilter;
 pub(crate) use partition::Partitions;
 pub use ranged::{LONGEST_RANGE, RangedFilter};
 pub use read::Filter;
-pub(crate) use run::{Cursor, Run, RunWriter, difference, union};
+pub(crate) use run::{Cursor, Run, RunReader, RunWriter, difference, union};
 pub(crate) use size::part_size;
 pub use size::{Budget, file_size};
 pub use summary::Keyer;

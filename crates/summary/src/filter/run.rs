@@ -129,23 +129,16 @@ impl Run {
 
     /// Reads them in order, from the hash with this number on.
     pub(crate) fn reader_at(&self, number: u64) -> RunReader<'_> {
-        let next = number.min(self.count);
-        let (mut chunk, mut at) = (0, 0);
-        if let Stored::Memory(chunks) = &self.stored {
-            at = next as usize;
-            while chunks.get(chunk).is_some_and(|hashes| hashes.len() <= at) {
-                at -= chunks[chunk].len();
-                chunk += 1;
-            }
-        }
-        RunReader {
+        let mut reader = RunReader {
             run: self,
             bytes: Vec::new(),
             buffer: Vec::new(),
-            chunk,
-            at,
-            next,
-        }
+            chunk: 0,
+            at: 0,
+            next: 0,
+        };
+        reader.seek(number);
+        reader
     }
 }
 
@@ -163,6 +156,20 @@ pub(crate) struct RunReader<'a> {
 }
 
 impl RunReader<'_> {
+    /// Continues with the hash with this number.
+    pub(crate) fn seek(&mut self, number: u64) {
+        self.buffer.clear();
+        (self.chunk, self.at) = (0, 0);
+        self.next = number.min(self.run.count);
+        if let Stored::Memory(chunks) = &self.run.stored {
+            self.at = self.next as usize;
+            while (chunks.get(self.chunk)).is_some_and(|chunk| chunk.len() <= self.at) {
+                self.at -= chunks[self.chunk].len();
+                self.chunk += 1;
+            }
+        }
+    }
+
     /// Hashes not consumed yet: at least one, unless the run is at its end.
     pub(crate) fn peek(&mut self) -> Result<&[Hash]> {
         if let Stored::Memory(chunks) = &self.run.stored {

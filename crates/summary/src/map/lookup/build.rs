@@ -5,16 +5,17 @@
 //! on the memory, and never has to be in memory as a whole.
 
 use std::cmp::Ordering;
-use std::io::{self, Write};
 use std::ops::Range;
 
-use waypost_io::pipeline::{self, Width};
+use waypost_io::pipeline::{self, Pool, Width};
 use waypost_io::{LONGEST_LINE, Mapped, Resources};
 use waypost_surt::Key;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::hash::hash_of;
-use super::table::{Head, LONGEST_TEXT, Levels, entry, home};
+use super::slots::{self, RANGE};
+use super::stamp::Stamp;
+use super::table::{Head, LONGEST_TEXT, Levels};
 use crate::error::{Error, Result};
 use crate::filter::{Partitions, Run};
 use crate::map::tree::row::Row;
@@ -22,6 +23,9 @@ use crate::map::tree::rows::is_tidy;
 
 /// How many bytes of text a worker reads at a time.
 const PIECE: usize = 1 << 20;
+
+/// About how many bytes its keys take.
+const PIECE_KEYS: usize = PIECE / 2;
 
 /// Whether a text is known to be tidy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +43,8 @@ pub(crate) struct Sorted {
 }
 
 /// What a piece of a text has.
-#[derive(Default)]
 struct Piece {
+    range: Range<usize>,
     /// The hash of each key above the offset of its first row.
     keys: Vec<u128>,
     head: Head,
@@ -49,14 +53,16 @@ struct Piece {
 
 impl Sorted {
     /// Reads all rows of a text. Rows of the same key are adjacent, and the first is recorded. `None`
-    /// if the text is not tidy, unless that need not be checked.
+    /// if the text is not tidy, unless that need not be checked. Parts of the text that have been read
+    /// are passed on in order.
     pub(crate) fn read(
         text: &Mapped,
         keys: usize,
         order: Tidiness,
         room: &Resources,
+        passed: impl FnMut(Range<usize>),
     ) -> Result<Option<Sorted>> {
-        Sorted::read_in_pieces(text, keys, order, room, PIECE)
+        Sorted::read_in_pieces(text, keys, order, room, PIECE, passed)
     }
 
     fn read_in_pieces(
@@ -65,6 +71,7 @@ impl Sorted {
         order: Tidiness,
         room: &Resources,
         size: usize,
+        mut passed: impl FnMut(Range<usize>),
     ) -> Result<Option<Sorted>> {
         if text.len() as u64 > LONGEST_TEXT {
             return Err(Error::invalid(
@@ -76,14 +83,13 @@ impl Sorted {
             return Ok(None);
         }
         let first_row = first_row(text);
-        let mut parts = Partitions::new(room.memory / 2, &room.temporary);
+        let mut parts = Partitions::new(room.memory, &room.temporary);
         let mut head = Head::default();
         let mut untidy = false;
         let mut start = 0;
-        let width = Width {
-            threads: room.threads,
-            pieces: 2 * room.threads + 2,
-        };
+        let mut width = Width::within(room.memory / 8, 0, PIECE_KEYS);
+        width.threads = width.threads.min(room.threads);
+        let buffers = Pool::new();
         let done = pipeline::run(
             width,
             || {
@@ -93,14 +99,18 @@ impl Sorted {
                 start = if goes_on { piece.end } else { text.len() };
                 Ok((!piece.is_empty()).then_some(piece))
             },
-            || |range: Range<usize>| read_piece(text, range, first_row, keys, order),
-            |piece| {
+            || |range| read_piece(text, range, first_row, keys, order, buffers.get()),
+            |mut piece| {
                 untidy = piece.untidy;
                 if untidy {
                     return Err(Error::invalid("the text is not tidy"));
                 }
+                passed(piece.range);
                 head.add(&piece.head);
-                parts.add(&piece.keys)
+                parts.add(&piece.keys)?;
+                piece.keys.clear();
+                buffers.put(piece.keys);
+                Ok(())
             },
         );
         match done {
@@ -124,103 +134,45 @@ impl Sorted {
         Head::BYTES + 8 * self.head.slots as usize + 64
     }
 
-    /// Writes the table, with the identity of the text if it is kept. Returns its size in bytes.
+    /// Passes on the bytes of the table, in order, with the identity of the text if it is kept. Returns
+    /// their number.
     pub(crate) fn write(
         &self,
-        stamp: [u8; 24],
-        out: &mut impl Write,
-        io: impl Fn(io::Error) -> Error,
+        stamp: Stamp,
+        room: &Resources,
+        mut out: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<u64> {
-        let mut out = Slots {
-            out,
-            hash: Xxh3::new(),
-            waiting: Vec::with_capacity(CHUNK),
-            bytes: 0,
-            next: 0,
+        let mut hash = Xxh3::new();
+        let mut length = 0;
+        let mut put = |bytes: &[u8]| {
+            hash.update(bytes);
+            length += bytes.len() as u64;
+            out(bytes)
         };
-        out.push(&self.head.to_bytes(stamp)).map_err(&io)?;
-        let mut reader = self.run.reader();
-        loop {
-            let keys = reader.peek()?;
-            if keys.is_empty() {
-                break;
-            }
-            for &key in keys {
-                let (hash, offset) = ((key >> 64) as u64, key as u64);
-                out.put(home(hash, self.head.slots), entry(hash, offset))
-                    .map_err(&io)?;
-            }
-            let count = keys.len();
-            reader.take(count);
-        }
-        out.finish(self.head.slots).map_err(io)
+        put(&self.head.to_bytes(stamp))?;
+        slots::fill(&self.run, self.head.slots, RANGE, room, |slots| {
+            put(slots.as_flattened())
+        })?;
+        out(&hash.digest().to_le_bytes())?;
+        Ok(length + 8)
     }
 }
 
-/// Slots are written this many bytes at a time.
-const CHUNK: usize = 1 << 16;
-
-/// Writes slots in order, and hashes what it writes.
-struct Slots<'o, W> {
-    out: &'o mut W,
-    hash: Xxh3,
-    waiting: Vec<u8>,
-    bytes: u64,
-    /// The number of the next slot.
-    next: u64,
-}
-
-impl<W: Write> Slots<'_, W> {
-    /// Fills the first free slot from the home on.
-    fn put(&mut self, home: u64, entry: u64) -> io::Result<()> {
-        self.leave_empty(home)?;
-        self.next += 1;
-        self.push(&entry.to_le_bytes())
-    }
-
-    /// Leaves all slots before this one empty that are not filled.
-    fn leave_empty(&mut self, until: u64) -> io::Result<()> {
-        while self.next < until {
-            self.next += 1;
-            self.push(&[0; 8])?;
-        }
-        Ok(())
-    }
-
-    fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.waiting.extend_from_slice(bytes);
-        match self.waiting.len() >= CHUNK {
-            true => self.flush(),
-            false => Ok(()),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.hash.update(&self.waiting);
-        self.bytes += self.waiting.len() as u64;
-        self.out.write_all(&self.waiting)?;
-        self.waiting.clear();
-        Ok(())
-    }
-
-    /// Ends with an empty slot, where every search ends, and the checksum.
-    fn finish(mut self, slots: u64) -> io::Result<u64> {
-        self.leave_empty(slots.max(self.next) + 1)?;
-        self.flush()?;
-        self.out.write_all(&self.hash.digest().to_le_bytes())?;
-        Ok(self.bytes + 8)
-    }
-}
-
-/// Reads the rows that begin in a part of a text.
+/// Reads the rows that begin in a part of a text. `buffer` is empty.
 fn read_piece(
     text: &Mapped,
     range: Range<usize>,
     first_row: usize,
     keys: usize,
     order: Tidiness,
+    buffer: Vec<u128>,
 ) -> Result<Piece> {
-    let mut piece = Piece::default();
+    let mut piece = Piece {
+        range: range.clone(),
+        keys: buffer,
+        head: Head::default(),
+        untidy: false,
+    };
     let line_before = line_before(text, range.start);
     let mut last = first_field(line_before);
     let mut before = match is_row(line_before) {
@@ -275,7 +227,6 @@ fn read_piece(
         }
         start = end;
     }
-    text.release(range);
     Ok(piece)
 }
 
@@ -337,9 +288,19 @@ mod tests {
     use super::*;
 
     fn table(text: &Mapped, keys: usize, size: usize, room: &Resources) -> Option<Vec<u8>> {
-        let sorted = Sorted::read_in_pieces(text, keys, Tidiness::Check, room, size).unwrap()?;
+        let mut end = 0;
+        let passed = |part: Range<usize>| {
+            assert_eq!(part.start, end);
+            end = part.end;
+        };
+        let check = Tidiness::Check;
+        let sorted = Sorted::read_in_pieces(text, keys, check, room, size, passed).unwrap()?;
+        assert_eq!(end, text.len());
         let mut bytes = Vec::new();
-        let written = sorted.write([7; 24], &mut bytes, |error| panic!("{error}"));
+        let written = sorted.write([7; 24], room, |part| {
+            bytes.extend_from_slice(part);
+            Ok(())
+        });
         assert_eq!(written.unwrap(), bytes.len() as u64);
         Some(bytes)
     }
@@ -351,6 +312,7 @@ mod tests {
             seconds in 1..4usize,
             size in 0..600usize,
             threads in 1..4usize,
+            memory in prop_oneof![Just(1usize << 12), Just(1 << 24)],
             spoil in prop::option::of(0..300usize),
         ) {
             let mut rows = Vec::new();
@@ -367,7 +329,7 @@ mod tests {
             }
             let text = Mapped::from(format!("!a {{}}\n\n{}", rows.concat()).into_bytes());
             let whole = Resources { threads: 1, ..Resources::default() };
-            let small = Resources { threads, memory: 1 << 12, ..Resources::default() };
+            let small = Resources { threads, memory, ..Resources::default() };
             let fields = seconds.min(2);
             let made = table(&text, fields, usize::MAX / 2, &whole);
             prop_assert_eq!(made.is_none(), spoil.is_some_and(|at| at + 1 < rows.len()));
@@ -376,31 +338,11 @@ mod tests {
     }
 
     #[test]
-    fn keys_behind_the_last_home_have_slots_of_their_own() {
-        // All keys hash somewhere; with so few homes some overflow the last one.
-        let text: String = (0..2000).map(|n| format!("com,a)/{n:04} 1\n")).collect();
-        let text = Mapped::from(text.into_bytes());
-        let room = Resources::default();
-        let mut sorted = Sorted::read(&text, 1, Tidiness::Check, &room)
-            .unwrap()
-            .unwrap();
-        sorted.head.slots = 10;
-        let mut bytes = Vec::new();
-        sorted
-            .write([0; 24], &mut bytes, |error| panic!("{error}"))
-            .unwrap();
-        let slots = &bytes[Head::BYTES..bytes.len() - 8];
-        let filled = slots.chunks(8).filter(|slot| *slot != [0; 8]).count();
-        assert_eq!(filled, 2000);
-        assert!(slots.ends_with(&[0; 8]));
-    }
-
-    #[test]
     fn an_error_in_a_later_piece_names_its_line() {
         let text = Mapped::from(b"!a {}\na,b)/ 1\na,c)/ 1\na,d)/ x\n".to_vec());
         for size in [0, 10, 1000] {
-            let read =
-                Sorted::read_in_pieces(&text, 1, Tidiness::Check, &Resources::default(), size);
+            let (check, room) = (Tidiness::Check, Resources::default());
+            let read = Sorted::read_in_pieces(&text, 1, check, &room, size, |_| {});
             let error = read.err().unwrap().to_string();
             assert!(error.contains("line 4") || error.contains(":4"), "{error}");
         }

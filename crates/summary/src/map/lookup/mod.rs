@@ -4,6 +4,8 @@
 mod build;
 mod find;
 mod hash;
+mod slots;
+mod stamp;
 mod store;
 mod table;
 

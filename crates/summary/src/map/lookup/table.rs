@@ -16,12 +16,14 @@
 //! misses a row would call a held URI absent.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use waypost_io::{AtomicFile, Compression, Mapped, Resources, Source};
+use waypost_io::{Compression, Mapped, PooledFile, Resources, Source, Writers};
 use waypost_surt::{Key, Reach};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::build::{Sorted, Tidiness};
+use super::stamp::{self, Stamp};
 use super::store::headers_of;
 use crate::error::{Error, ErrorKind, Result};
 use crate::map::tree::rows::{check_kind, key_fields};
@@ -114,7 +116,7 @@ impl Head {
         self.widths |= 1 << bits;
     }
 
-    pub(crate) fn to_bytes(self, stamp: [u8; 24]) -> Vec<u8> {
+    pub(crate) fn to_bytes(self, stamp: Stamp) -> Vec<u8> {
         let version = VERSION.to_le_bytes();
         let numbers = [self.rows, self.slots, self.levels.0].map(u64::to_le_bytes);
         [
@@ -148,12 +150,15 @@ impl Table {
         order: Tidiness,
         room: &Resources,
     ) -> Result<Option<Table>> {
-        let Some(sorted) = Sorted::read(text, keys, order, room)? else {
+        let release = |part| text.release(part);
+        let Some(sorted) = Sorted::read(text, keys, order, room, release)? else {
             return Ok(None);
         };
         let mut bytes = Vec::with_capacity(sorted.about_bytes());
-        let memory = |error| Error::io("write", Path::new("memory"), error);
-        sorted.write([0; 24], &mut bytes, memory)?;
+        sorted.write([0; 24], room, |part| {
+            bytes.extend_from_slice(part);
+            Ok(())
+        })?;
         Ok(Table::new(Mapped::from(bytes)))
     }
 
@@ -167,10 +172,11 @@ impl Table {
             return wrong("the table was made by another version of Waypost");
         }
         let (before, checksum) = bytes.split_at(bytes.len() - 8);
-        if checksum != xxh3_64(before).to_le_bytes() {
+        let (hash, stamp) = rayon::join(|| xxh3_64(before), || stamp::of(text));
+        if checksum != hash.to_le_bytes() {
             return wrong("the table is damaged: its checksum does not match");
         }
-        if bytes[16..40] != stamp(text) {
+        if bytes[16..40] != stamp {
             return wrong("the table was not made from this map as it is now");
         }
         match Table::new(bytes) {
@@ -291,14 +297,6 @@ pub(crate) fn beside(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Identifies a text: its length and the hash of all of it.
-fn stamp(text: &[u8]) -> [u8; 24] {
-    let mut stamp = [0; 24];
-    stamp[..8].copy_from_slice(&(text.len() as u64).to_le_bytes());
-    stamp[8..].copy_from_slice(&xxh3_128(text).to_le_bytes());
-    stamp
-}
-
 /// The table next to a text, if there is one.
 ///
 /// # Errors
@@ -346,13 +344,15 @@ pub fn index(path: &Path, room: &Resources) -> Result<TableReport> {
     }
     let text = Mapped::of(&source)?;
     let keys = key_fields(&headers_of(&text).map_err(name)?).map_err(name)?;
-    let sorted = Sorted::read(&text, keys, Tidiness::Check, room).map_err(name)?;
+    let (sorted, stamp) = stamp::while_reading(&text, |passed| {
+        Sorted::read(&text, keys, Tidiness::Check, room, passed)
+    });
+    let sorted = sorted.map_err(name)?;
     let sorted = sorted.ok_or_else(|| name(Error::new(ErrorKind::Untidy)))?;
     let place = beside(path);
-    let mut out = AtomicFile::create(&place)?;
-    let bytes = sorted.write(stamp(&text), &mut out, |error| {
-        Error::io("write", &place, error)
-    })?;
+    let writers = Arc::new(Writers::start(room.threads)?);
+    let mut out = PooledFile::create(&place, &writers)?;
+    let bytes = sorted.write(stamp, room, |part| Ok(out.write_all(part)?))?;
     out.commit()?;
     Ok(TableReport {
         rows: sorted.rows(),
@@ -375,13 +375,16 @@ mod tests {
     fn tables_are_made_as_they_were_and_read() {
         let text = Mapped::from(MAP.to_vec());
         let room = Resources::default();
-        let sorted = Sorted::read(&text, 1, Tidiness::Check, &room)
-            .unwrap()
-            .unwrap();
+        let (sorted, stamp) = stamp::while_reading(&text, |passed| {
+            Sorted::read(&text, 1, Tidiness::Check, &room, passed)
+        });
         let mut made = Vec::new();
-        sorted
-            .write(stamp(&text), &mut made, |error| panic!("{error}"))
-            .unwrap();
+        let sorted = sorted.unwrap().unwrap();
+        let written = sorted.write(stamp, &room, |part| {
+            made.extend_from_slice(part);
+            Ok(())
+        });
+        assert_eq!(written.unwrap(), made.len() as u64);
         if std::env::var_os("WAYPOST_WRITE_GOLDEN").is_some() {
             std::fs::write(TABLE, &made).unwrap();
         }
