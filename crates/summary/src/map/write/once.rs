@@ -89,9 +89,9 @@ impl Once {
         }
     }
 
-    /// Decides about a piece, as far as that is possible without the others.
-    pub(crate) fn in_piece(papers: &Papers, borders: Borders) -> Once {
-        let queue = Queue::to_bytes(Style::Published);
+    /// Decides about a piece, as far as that is possible without the others, with a queue that holds
+    /// all of it.
+    pub(crate) fn in_piece(papers: &Papers, borders: Borders, queue: Queue) -> Once {
         Once {
             piece: Some(borders),
             ..Once::new(papers, Style::Published, queue, false)

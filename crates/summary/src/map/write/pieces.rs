@@ -9,6 +9,7 @@
 
 use std::path::Path;
 
+use waypost_io::pipeline::Pool;
 use waypost_io::{Format, LineWriter};
 
 use super::held::{HeldRows, NodeId};
@@ -30,6 +31,13 @@ struct CompactedPiece {
     /// Nodes of earlier pieces whose wildcards would belong here. They are numbered after the shared
     /// nodes.
     earlier: Vec<Vec<u8>>,
+}
+
+/// Memory that is used for one piece after the other.
+#[derive(Default)]
+struct Buffers {
+    queues: Pool<Option<Queue>>,
+    lines: Pool<Vec<u8>>,
 }
 
 /// A shared node.
@@ -79,12 +87,21 @@ pub(crate) fn compact(
         rolled: 0,
         lacks_place: false,
     };
+    let buffers = Buffers::default();
     let walked = given.walk_pieces(
         Sharing::Prefixes,
         None,
-        |piece| Ok(Once::in_piece(papers, piece.borders.clone())),
-        |once| Ok(finish(once)),
-        |piece| assembly.take(piece),
+        |piece| {
+            let queue = buffers.queues.get();
+            let queue = queue.unwrap_or_else(|| Queue::to_bytes(Style::Published));
+            Ok(Once::in_piece(papers, piece.borders.clone(), queue))
+        },
+        |once| Ok(finish(once, &buffers)),
+        |piece| {
+            let lines = assembly.take(piece)?;
+            buffers.lines.put(lines);
+            Ok(())
+        },
     );
     let rows = match walked {
         Ok(Some(rows)) => rows,
@@ -101,7 +118,7 @@ pub(crate) fn compact(
 }
 
 /// What becomes of a piece that has been walked. `None` if it takes more than this piece.
-fn finish(once: Once) -> Option<CompactedPiece> {
+fn finish(once: Once, buffers: &Buffers) -> Option<CompactedPiece> {
     let Once {
         mut queue,
         piece,
@@ -119,7 +136,9 @@ fn finish(once: Once) -> Option<CompactedPiece> {
         queue.push_place(|out| place.write_wildcard(out));
         earlier.push(place.stem.to_vec());
     }
-    let (lines, sections) = queue.take_sections();
+    let mut lines = buffers.lines.get();
+    let sections = queue.take_sections(&mut lines);
+    buffers.queues.put(Some(queue));
     Some(CompactedPiece {
         borders,
         lines,
@@ -144,10 +163,11 @@ struct Assembly {
 }
 
 impl Assembly {
-    fn take(&mut self, piece: CompactedPiece) -> Result<()> {
+    /// Takes the next piece. Returns the buffer of its lines.
+    fn take(&mut self, piece: CompactedPiece) -> Result<Vec<u8>> {
         let CompactedPiece {
             borders,
-            lines,
+            mut lines,
             sections,
             shared,
             earlier,
@@ -179,7 +199,9 @@ impl Assembly {
             let node = self.open.remove(at);
             self.close(node)?;
         }
-        self.release(&lines)
+        self.release(&lines)?;
+        lines.clear();
+        Ok(lines)
     }
 
     /// Adds what a piece has of a shared node, given the nodes of the piece so far.

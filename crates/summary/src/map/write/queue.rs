@@ -347,22 +347,22 @@ impl Queue {
         rows.clear();
     }
 
-    /// The lines of a queue that writes to memory, with their statistics. It can be used again.
-    pub(crate) fn take_lines(&mut self) -> (Vec<u8>, Summed) {
+    /// The lines of a queue that writes to memory, with their statistics.
+    pub(crate) fn take_lines(mut self) -> (Vec<u8>, Summed) {
         self.flush();
-        self.last.clear();
-        let lines = match &mut self.sink {
-            Sink::Bytes(lines) => std::mem::take(lines),
+        let lines = match self.sink {
+            Sink::Bytes(lines) => lines,
             _ => Vec::new(),
         };
-        (lines, std::mem::take(&mut self.written))
+        (lines, self.written)
     }
 
-    /// The queued lines in order, and the sections of the same owner that they form.
-    pub(crate) fn take_sections(mut self) -> (Vec<u8>, Vec<Section>) {
+    /// Appends the queued lines in order. Returns the sections of the same owner that they form. The
+    /// queue can be used again.
+    pub(crate) fn take_sections(&mut self, lines: &mut Vec<u8>) -> Vec<Section> {
         self.sort();
         let Queue { bytes, rows, .. } = &self;
-        let mut lines = Vec::with_capacity(bytes.len() + rows.len());
+        lines.reserve(bytes.len() + rows.len());
         let mut sections: Vec<Section> = Vec::new();
         let mut escaped = Vec::new();
         for row in rows {
@@ -399,7 +399,9 @@ impl Queue {
                 }
             }
         }
-        (lines, sections)
+        self.bytes.clear();
+        self.rows.clear();
+        sections
     }
 
     /// Moves the file to its final path.
