@@ -10,6 +10,8 @@ fn scattered_places() -> impl Strategy<Value = String> {
     let hosts = prop_oneof![
         6 => "(c|co|com|d)(,[a-d1-]{1,2}){0,3}(:8)?",
         1 => "(com|x)(,[a-c])?",
+        // `uk,co` is a public suffix.
+        2 => "uk,co(,[a-d]{1,2}){0,2}",
     ];
     place_on(hosts, "(/[ab0-]{1,2}){0,3}")
 }

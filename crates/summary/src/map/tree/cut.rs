@@ -213,34 +213,14 @@ impl Borders {
     /// Whether another piece may have rows of a node, under [`Sharing::Prefixes`].
     #[inline]
     pub(crate) fn divide(&self, place: &TreeNode<'_>) -> bool {
-        let cuts = self.start.iter().chain(&self.end);
-        cuts.into_iter()
-            .any(|cut| cut.divides(place.stem, place.part))
+        let divides = |cut: &Cut| cut.divides(place.stem, place.part);
+        self.start.as_ref().is_some_and(divides) || self.end.as_ref().is_some_and(divides)
     }
 
     /// Whether the next piece may have rows of a node.
     pub(crate) fn leave_open(&self, stem: &[u8], part: Part) -> bool {
         let end = self.end.as_ref();
         end.is_some_and(|cut| cut.divides(stem, part))
-    }
-
-    /// The nodes that earlier pieces may have rows of, and whose wildcards would be in this one.
-    pub(crate) fn earlier(&self) -> impl Iterator<Item = TreeNode<'_>> {
-        let at = self.start.as_ref().map_or(&b""[..], |cut| &cut.at);
-        let host = memchr::memchr(b')', at).unwrap_or(at.len());
-        let nodes = (1..at.len()).map(move |length| {
-            let part = match length {
-                _ if length <= host => Part::Host,
-                _ if length == host + 1 => Part::Site,
-                _ => Part::Path,
-            };
-            TreeNode::alone(&at[..length], part)
-        });
-        nodes.filter(|node| {
-            let mut key = Vec::new();
-            node.write_wildcard(&mut key);
-            self.divide(node) && self.contain(&key)
-        })
     }
 
     /// Whether the piece is all of the map.

@@ -145,9 +145,6 @@ impl Once {
     /// Ends the part of a shared node, whose wildcard may be added later.
     #[cold]
     fn close_shared(&mut self, place: &TreeNode<'_>, node: &mut OpenNode) {
-        if node.tally.rolls && node.covered_by.is_none() {
-            self.take_back(place.stem, node);
-        }
         let has_place = |borders: &Borders| {
             let mut key = Vec::new();
             place.write_wildcard(&mut key);
@@ -181,7 +178,6 @@ impl Tally {
     /// Adds what another piece has of the same node.
     pub(super) fn add(&mut self, other: &Tally) {
         self.counted.add(&other.counted);
-        self.rolls |= other.rolls;
         if let Some(total) = other.total {
             self.add_total(total);
         }
@@ -219,7 +215,8 @@ impl Visitor for Once {
     fn open(&mut self, place: TreeNode<'_>, parent: Option<&OpenNode>) -> OpenNode {
         let cut = self.cuts.of(&place);
         let is_shared = match &self.piece {
-            Some(borders) => borders.divide(&place),
+            // Its parent has a shorter text, and is shared, too.
+            Some(borders) => parent.is_none_or(|parent| parent.is_shared) && borders.divide(&place),
             None => {
                 // Rows of ports are not contiguous with the subtrees of their hosts.
                 self.gave_up |= place.part == Part::Port && self.style == Style::Published;

@@ -14,7 +14,7 @@ use waypost_io::{Format, LineWriter};
 
 use super::held::{HeldRows, NodeId};
 use super::once::{Once, SharedPart, Tally};
-use super::queue::{Kind, Owner, Queue, Section};
+use super::queue::{Kind, Queue, Section};
 use super::{Style, Summed};
 use crate::error::{Error, Result};
 use crate::map::compact::SourceMap;
@@ -28,9 +28,6 @@ struct CompactedPiece {
     lines: Vec<u8>,
     sections: Vec<Section>,
     shared: Vec<SharedPart>,
-    /// Nodes of earlier pieces whose wildcards would belong here. They are numbered after the shared
-    /// nodes.
-    earlier: Vec<Vec<u8>>,
 }
 
 /// Memory that is used for one piece after the other.
@@ -127,15 +124,6 @@ fn finish(once: Once, buffers: &Buffers) -> Option<CompactedPiece> {
         ..
     } = once;
     let borders = piece.filter(|_| !gave_up)?;
-    let mut earlier = Vec::new();
-    for place in borders.earlier() {
-        if shared.iter().any(|shared| shared.stem == place.stem) {
-            continue;
-        }
-        queue.owner = Owner::try_from(shared.len() + earlier.len()).ok()?;
-        queue.push_place(|out| place.write_wildcard(out));
-        earlier.push(place.stem.to_vec());
-    }
     let mut lines = buffers.lines.get();
     let sections = queue.take_sections(&mut lines);
     buffers.queues.put(Some(queue));
@@ -144,7 +132,6 @@ fn finish(once: Once, buffers: &Buffers) -> Option<CompactedPiece> {
         lines,
         sections,
         shared,
-        earlier,
     })
 }
 
@@ -170,29 +157,21 @@ impl Assembly {
             mut lines,
             sections,
             shared,
-            earlier,
         } = piece;
-        let mut owners = Vec::with_capacity(shared.len() + earlier.len());
+        let mut ids = Vec::with_capacity(shared.len());
         for part in shared {
-            let id = self.add(part, &owners);
-            owners.push(Some(id));
-        }
-        for stem in earlier {
-            let known = self.open.iter().find(|node| node.stem == stem);
-            owners.push(known.map(|node| node.id));
+            let id = self.add(part, &ids);
+            ids.push(id);
         }
         for section in sections {
-            let owner = owners.get(usize::from(section.owner)).copied().flatten();
-            let Some(node) = owner.and_then(|id| self.node(id)) else {
-                continue;
-            };
-            // A wildcard is covered only by those above it.
+            let id = ids[usize::from(section.owner)];
+            // A wildcard is covered only by those of the nodes above its own.
             let covering = match section.lines {
-                Some(_) => Some(node.id),
-                None => node.parent,
+                Some(_) => Some(id),
+                None => self.node(id).and_then(|node| node.parent),
             };
             if !self.is_covered(covering) {
-                self.held.push(node.id, section.lines, section.written);
+                self.held.push(id, section.lines, section.written);
             }
         }
         while let Some(at) = self.next_to_close(&borders) {
@@ -204,29 +183,26 @@ impl Assembly {
         Ok(lines)
     }
 
-    /// Adds what a piece has of a shared node, given the nodes of the piece so far.
-    fn add(&mut self, part: SharedPart, owners: &[Option<NodeId>]) -> NodeId {
+    /// Adds what a piece has of a shared node, given the other nodes of the piece so far.
+    fn add(&mut self, part: SharedPart, ids: &[NodeId]) -> NodeId {
         let is_same = |node: &Shared| node.part == part.part && node.stem == part.stem;
         let at = self.open.iter().position(is_same);
         let at = at.unwrap_or_else(|| {
-            let parent = part
-                .parent
-                .and_then(|number| owners.get(usize::from(number)));
+            let parent = part.parent.map(|number| ids[usize::from(number)]);
             self.open.push(Shared {
                 id: self.next,
                 stem: part.stem,
                 part: part.part,
                 cut: part.cut,
-                parent: parent.copied().flatten(),
+                parent,
                 tally: Tally::default(),
                 from: self.held.len(),
             });
             self.next += 1;
             self.open.len() - 1
         });
-        let rolled = self.open[at].tally.rolls;
         self.open[at].tally.add(&part.tally);
-        self.look(at, rolled);
+        self.look(at);
         self.open[at].id
     }
 
@@ -246,17 +222,16 @@ impl Assembly {
     }
 
     /// Rolls up a node as soon as it has too many children, and drops the rows below it.
-    fn look(&mut self, at: usize, rolled: bool) {
+    fn look(&mut self, at: usize) {
         let node = &mut self.open[at];
-        if !node.tally.rolls && node.tally.exceeds(node.cut) {
-            match self.cuts.keeps(node.part, &node.stem) {
-                true => node.cut = Cut::NEVER,
-                false => node.tally.rolls = true,
-            }
-        }
-        if rolled || !node.tally.rolls {
+        if node.tally.rolls || !node.tally.exceeds(node.cut) {
             return;
         }
+        if self.cuts.keeps(node.part, &node.stem) {
+            node.cut = Cut::NEVER;
+            return;
+        }
+        node.tally.rolls = true;
         let (from, mut below) = (node.from, vec![node.id]);
         for node in &self.open {
             if node.parent.is_some_and(|parent| below.contains(&parent)) {
@@ -297,10 +272,8 @@ impl Assembly {
             }
         }
         if let Some(at) = self.open.iter().position(|above| above.id == parent) {
-            let above = &mut self.open[at];
-            let rolled = above.tally.rolls;
-            above.tally.join(node.part, &node.tally);
-            self.look(at, rolled);
+            self.open[at].tally.join(node.part, &node.tally);
+            self.look(at);
         }
         Ok(())
     }
