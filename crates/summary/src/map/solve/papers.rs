@@ -172,7 +172,7 @@ pub(crate) struct Counted {
     /// Hosts below a host, or rows below a path: the children at the maximum depth.
     remainders: u32,
     /// Whether a row at the node itself holds something.
-    own: bool,
+    pub(crate) own: bool,
     /// Pages of the host itself.
     site: bool,
     wildcard: bool,

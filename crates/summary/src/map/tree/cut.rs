@@ -109,7 +109,6 @@ impl Cut {
     }
 
     /// Whether a node has a text that keys on both sides of the cut may start with.
-    #[inline]
     fn divides(&self, stem: &[u8], part: Part) -> bool {
         let next = self.at.get(stem.len());
         next.is_some_and(|&next| may_follow(part, next)) && self.at.starts_with(stem)
@@ -125,7 +124,6 @@ impl Cut {
 
 /// Whether rows of a node may be greater than its text with this byte behind it. Rows with queries
 /// are not: only voids have them.
-#[inline]
 fn may_follow(part: Part, next: u8) -> bool {
     match part {
         Part::Root | Part::Site => true,
@@ -211,7 +209,6 @@ impl Borders {
     }
 
     /// Whether another piece may have rows of a node, under [`Sharing::Prefixes`].
-    #[inline]
     pub(crate) fn divide(&self, place: &TreeNode<'_>) -> bool {
         let divides = |cut: &Cut| cut.divides(place.stem, place.part);
         self.start.as_ref().is_some_and(divides) || self.end.as_ref().is_some_and(divides)
@@ -327,11 +324,15 @@ impl Pieces {
         size: usize,
         memory: usize,
     ) -> Result<Pieces> {
+        // An outline takes some times the size of its piece, and rows about as much as it.
+        let times = match sharing {
+            Sharing::Ancestors => 24,
+            Sharing::Prefixes => 8,
+        };
         let sizes = Sizes {
             piece: size,
             longest: (memory / 16).clamp(2 * size, LONGEST * size),
-            // A piece and what becomes of it take some times its size.
-            together: (memory / 24).max(2 * size),
+            together: (memory / times).max(2 * size),
         };
         let last_cut: LastCut = match sharing {
             Sharing::Ancestors => |text| last_cut(text, Sharing::Ancestors),

@@ -126,9 +126,15 @@ impl Once {
         });
     }
 
-    /// Starts the part of a shared node. Returns its number.
+    /// Starts the part of a node that may be shared: its parent is. Returns its number if it is.
     #[cold]
-    fn open_shared(&mut self, place: &TreeNode<'_>, cut: Cut, parent: Option<Owner>) -> Owner {
+    fn open_shared(
+        &mut self,
+        place: &TreeNode<'_>,
+        cut: Cut,
+        parent: Option<Owner>,
+    ) -> Option<Owner> {
+        self.piece.as_ref().filter(|piece| piece.divide(place))?;
         let number = Owner::try_from(self.shared.len());
         // The empty label has the same text as the root.
         self.gave_up |= number.is_err() || (place.part == Part::Host && place.stem.is_empty());
@@ -139,7 +145,7 @@ impl Once {
             parent,
             tally: Tally::default(),
         });
-        number.unwrap_or_default()
+        number.ok()
     }
 
     /// Ends the part of a shared node, whose wildcard may be added later.
@@ -213,20 +219,15 @@ impl Visitor for Once {
 
     #[inline]
     fn open(&mut self, place: TreeNode<'_>, parent: Option<&OpenNode>) -> OpenNode {
+        // Rows of ports are not contiguous with the subtrees of their hosts.
+        if place.part == Part::Port && self.piece.is_none() {
+            self.gave_up |= self.style == Style::Published;
+        }
         let cut = self.cuts.of(&place);
-        let is_shared = match &self.piece {
-            // Its parent has a shorter text, and is shared, too.
-            Some(borders) => parent.is_none_or(|parent| parent.is_shared) && borders.divide(&place),
-            None => {
-                // Rows of ports are not contiguous with the subtrees of their hosts.
-                self.gave_up |= place.part == Part::Port && self.style == Style::Published;
-                false
-            }
-        };
         let above = parent.map(|parent| parent.owner);
-        let owner = match is_shared {
-            true => self.open_shared(&place, cut, above),
-            false => above.unwrap_or_default(),
+        let shared = match parent {
+            Some(parent) if !parent.is_shared => None,
+            _ => self.open_shared(&place, cut, above),
         };
         self.open += usize::from(cut.is_finite());
         OpenNode {
@@ -234,8 +235,8 @@ impl Visitor for Once {
             cut,
             end: place.stem.len(),
             from: self.queue.waiting(),
-            owner,
-            is_shared,
+            owner: shared.or(above).unwrap_or_default(),
+            is_shared: shared.is_some(),
             tally: Tally::default(),
             covered_by: parent.and_then(OpenNode::cover),
         }
@@ -280,7 +281,7 @@ impl Pass for Once {
         if reach != Reach::Exact || row.frequency.is_void() || row.second.is_some() {
             self.gave_up = true;
         }
-        node.tally.counted.row(row, reach);
+        node.tally.counted.own = true;
         node.tally.add_total(row.frequency);
         if node.cover().is_none() {
             let style = self.style;
