@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use tempfile::TempPath;
-use waypost_io::pipeline::{self, Width};
-use waypost_io::{Format, LineWriter, Phase, Progress, Resources, Source};
+use waypost_io::pipeline::{self, Pool, Width};
+use waypost_io::{Format, LONGEST_LINE, LineWriter, Phase, Progress, Resources, Source};
 
 use super::solve::papers::{Decide, Papers};
 use super::solve::plain::Search;
 use super::solve::prior::Prior;
 use super::solve::top::Top;
 use super::solve::{Choices, Loan, Outline, Solution};
-use super::tree::cut::{PIECE, Piece, Pieces};
+use super::tree::cut::{PIECE, Piece, Pieces, Sharing};
 use super::tree::pass::{Pass, Walked, walk_rows};
 use super::tree::rows::{Order, Rows, check_kind};
 use super::tree::sample::Sample;
@@ -233,12 +233,13 @@ impl SourceMap {
     /// has just been tidied.
     pub(super) fn walk_pieces<P: Pass, T: Send>(
         &mut self,
+        sharing: Sharing,
         sample: Option<&Sample>,
         pass: impl Fn(&Piece) -> Result<P> + Sync,
         done: impl Fn(P) -> Result<Option<T>> + Sync,
         take: impl FnMut(T) -> Result<()>,
     ) -> Result<Option<u64>> {
-        match self.pieces(Phase::Reading, sample, pass, done, take)? {
+        match self.pieces(Phase::Reading, sharing, sample, pass, done, take)? {
             Walk::Whole { rows } => Ok(Some(rows)),
             Walk::Untidy if !self.sorted => {
                 self.tidy()?;
@@ -257,7 +258,7 @@ impl SourceMap {
         done: impl Fn(P) -> Result<Option<T>> + Sync,
         take: impl FnMut(T) -> Result<()>,
     ) -> Result<()> {
-        match self.pieces(phase, sample, pass, done, take)? {
+        match self.pieces(phase, Sharing::Ancestors, sample, pass, done, take)? {
             Walk::Whole { .. } => Ok(()),
             Walk::Untidy | Walk::Impossible => Err(self.changed()),
         }
@@ -271,6 +272,7 @@ impl SourceMap {
     fn pieces<P: Pass, T: Send>(
         &self,
         phase: Phase,
+        sharing: Sharing,
         sample: Option<&Sample>,
         pass: impl Fn(&Piece) -> Result<P> + Sync,
         done: impl Fn(P) -> Result<Option<T>> + Sync,
@@ -281,26 +283,33 @@ impl SourceMap {
         };
         check_kind(&self.source)?;
         self.progress.begin(phase, self.source.size());
-        let mut pieces = Pieces::open(&self.source, &self.progress, size, self.room.memory)?;
+        let (source, memory) = (&self.source, self.room.memory);
+        let mut pieces = Pieces::open(source, &self.progress, sharing, size, memory)?;
         let name = self.source.to_string();
         let threads = self.room.threads.max(1);
         let width = Width {
             threads,
             pieces: 2 * threads + 2,
         };
+        let pool = Pool::new();
         let walk = |mut piece: Piece| {
             // A map of one piece is better walked as a whole.
             let text = piece.text.take().filter(|_| !piece.borders.is_whole());
-            let Some(Ok((text, permit))) = text.map(|text| text.bytes(Vec::new())) else {
+            let Some(Ok((text, permit))) = text.map(|text| text.bytes(pool.get())) else {
                 return Ok(Err(Walk::Impossible));
             };
+            if has_long_line(&text) {
+                return Ok(Err(Walk::Impossible));
+            }
             let mut pass = pass(&piece)?;
             let (from, to) = piece.borders.keys();
             let sample = sample.map(|sample| sample.between(from, to));
             let Ok(mut rows) = Rows::of_text(text, &name, Order::Watch) else {
                 return Ok(Err(Walk::Impossible));
             };
-            Ok(match walk_rows(&mut rows, sample.as_ref(), &mut pass) {
+            let walked = walk_rows(&mut rows, sample.as_ref(), &mut pass);
+            pool.put(rows.into_buffer());
+            Ok(match walked {
                 Ok(Walked::Whole { rows }) => match done(pass)? {
                     Some(result) => Ok((result, rows, permit)),
                     None => Err(Walk::Impossible),
@@ -357,6 +366,12 @@ impl SourceMap {
         let mut rows = Rows::reporting_to(Some(&self.progress), &self.source, order)?;
         walk_rows(&mut rows, sample, pass)
     }
+}
+
+/// Whether a line is too long. Few pieces are long enough to have one.
+fn has_long_line(piece: &[u8]) -> bool {
+    piece.len() > LONGEST_LINE
+        && (piece.split(|&byte| byte == b'\n')).any(|line| line.len() > LONGEST_LINE)
 }
 
 /// Whether wildcard rows of a map include the counts of the rows below them.
@@ -494,16 +509,7 @@ fn in_one_walk(
     let mut report = Report::default();
     let head = head_in(style, &given.headers, rule, &report);
     if style == Style::Published && !traced && given.room.threads > 1 {
-        given.progress.begin(Phase::Reading, given.source.size());
-        let whole = pieces::compact(
-            &given.source,
-            papers,
-            &head,
-            pieces::PIECE,
-            &given.room,
-            &given.progress,
-            out,
-        )?;
+        let whole = given.in_pieces(|given| pieces::compact(given, papers, &head, out))?;
         if let Some(whole) = whole {
             report.rows_in = whole.rows;
             report.rolled = Some(whole.rolled);
@@ -514,8 +520,8 @@ fn in_one_walk(
         }
     }
     loop {
-        let mut queue = Queue::to_file(out, &head, style)?;
-        let mut once = Once::new(papers, style, &mut queue, traced);
+        let queue = Queue::to_file(out, &head, style)?;
+        let mut once = Once::new(papers, style, queue, traced);
         let walked = given.pass(Phase::Reading, Order::Watch, None, &mut once)?;
         once.queue.flush();
         match walked {
@@ -525,7 +531,7 @@ fn in_one_walk(
                 report.rolled = Some(once.rolled);
                 report.sorted = given.sorted;
                 report.trace = once.trace.take().unwrap_or_default();
-                let (finished, written) = queue.finish()?;
+                let (finished, written) = once.queue.finish()?;
                 report.written = written;
                 if let Finished::File(bytes) = finished {
                     report.bytes = bytes;

@@ -18,7 +18,7 @@ use super::terms::Expects;
 use super::top::Top;
 use crate::error::{Error, Result};
 use crate::map::compact::SourceMap;
-use crate::map::tree::cut::{Borders, Handed, join};
+use crate::map::tree::cut::{Borders, Handed, Sharing, join};
 use crate::map::tree::pass::Pass;
 use crate::map::tree::row::Row;
 use crate::map::tree::sample::{MissCounts, Sample};
@@ -313,6 +313,7 @@ impl<'a> Gather<'a> {
         let is_outlined = all.outline.take().is_some();
         let mut open: Vec<Shared> = Vec::new();
         let done = given.walk_pieces(
+            Sharing::Ancestors,
             sample,
             |piece| {
                 let of_piece = sites.get(piece.number).unwrap_or(Sites::none());

@@ -86,13 +86,13 @@ impl Cut {
         by_remainders: false,
     };
 
-    /// Whether these numbers of children and remainders exceed the threshold.
+    /// Whether the counts of a node exceed the threshold.
     #[inline]
-    pub(crate) fn exceeded(self, children: u32, remainders: u32) -> bool {
+    pub(crate) fn exceeded(self, counted: &Counted) -> bool {
         let count = if self.by_remainders {
-            remainders
+            counted.remainders
         } else {
-            children
+            counted.children
         };
         count > self.most
     }
@@ -129,12 +129,6 @@ impl Cuts {
         }
     }
 
-    /// The number of leading labels whose hosts never roll up.
-    pub(crate) fn labels_that_stay(&self) -> usize {
-        let rolling = self.hosts.iter().skip(1).position(|cut| cut.is_finite());
-        rolling.map_or(usize::MAX, |levels| levels + 1)
-    }
-
     /// The threshold for a node.
     #[inline]
     pub(crate) fn of(&self, place: &TreeNode<'_>) -> Cut {
@@ -153,9 +147,7 @@ impl Cuts {
     /// Whether a node with these counts rolls up.
     #[inline]
     pub(crate) fn rolls(&self, place: &TreeNode<'_>, counted: &Counted) -> bool {
-        self.of(place)
-            .exceeded(counted.children, counted.remainders)
-            && !self.keeps(place.part, place.stem)
+        self.of(place).exceeded(counted) && !self.keeps(place.part, place.stem)
     }
 
     /// Whether the node is a protected public suffix.
@@ -180,13 +172,13 @@ pub(crate) struct Counted {
     /// Hosts below a host, or rows below a path: the children at the maximum depth.
     remainders: u32,
     /// Whether a row at the node itself holds something.
-    own: bool,
+    pub(crate) own: bool,
     /// Pages of the host itself.
     site: bool,
     wildcard: bool,
     void: bool,
     /// Topmost nodes at and below it that roll up.
-    rolled: u64,
+    pub(crate) rolled: u64,
 }
 
 impl Counted {
@@ -219,6 +211,7 @@ impl Counted {
         self.site |= other.site;
         self.wildcard |= other.wildcard;
         self.void |= other.void;
+        self.rolled += other.rolled;
     }
 
     /// Whether there is anything below the node.
@@ -230,6 +223,7 @@ impl Counted {
     /// Adds a child with everything below it.
     #[inline]
     pub(crate) fn join(&mut self, part: Part, child: &Counted) {
+        self.rolled += child.rolled;
         if !child.holds() {
             return;
         }
@@ -278,10 +272,7 @@ impl Visitor for Decide {
             self.choices.set(place.id, &choice);
         }
         match parent {
-            Some(parent) => {
-                parent.rolled += node.rolled;
-                parent.join(place.part, node);
-            }
+            Some(parent) => parent.join(place.part, node),
             None => self.rolled = node.rolled,
         }
     }

@@ -5,7 +5,7 @@ use waypost_surt::Reach;
 use super::prior::density;
 use crate::error::Result;
 use crate::map::compact::SourceMap;
-use crate::map::tree::cut::{Borders, Handed, join};
+use crate::map::tree::cut::{Borders, Handed, Sharing, join};
 use crate::map::tree::pass::Pass;
 use crate::map::tree::row::Row;
 use crate::map::tree::sample::{MissCounts, Sample};
@@ -84,6 +84,7 @@ impl Sites {
         let mut pieces: Vec<Sites> = Vec::new();
         let mut open: Vec<Shared> = Vec::new();
         let done = given.walk_pieces(
+            Sharing::Ancestors,
             Some(sample),
             |piece| {
                 Ok(Sites {

@@ -1,7 +1,5 @@
 //! Compacting: budgets of bytes, the papers' rule, and what is reported.
 
-use crate::map::tree::text::{Cutting, Sizes, Texts};
-
 use super::*;
 
 #[test]
@@ -129,100 +127,5 @@ fn compacting_reports_what_it_does() {
         assert_eq!(progress.snapshot(), expected);
         fit::fit(&mut given).unwrap();
         assert_eq!(progress.snapshot().phase, Phase::Reading);
-    }
-}
-
-/// Places of many hosts, so that maps can be cut.
-fn scattered_places() -> impl Strategy<Value = String> {
-    let hosts = prop_oneof![
-        6 => "(c|co|com|d)(,[a-d1-]{1,2}){0,3}(:8)?",
-        1 => "(com|x)(,[a-c])?",
-    ];
-    prop_oneof![
-        8 => (hosts, "(/[ab0-]{1,2}){0,3}").prop_map(|(host, path)| match path.is_empty() {
-            true => format!("{host})/"),
-            false => format!("{host}){path}"),
-        }),
-        1 => odd_places(),
-    ]
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
-
-    #[test]
-    fn a_map_compacted_in_pieces_is_the_one_that_a_single_thread_makes(
-        held in prop::collection::btree_set(scattered_places(), 1..60),
-        weights in prop::sample::select(vec![(0.05, 0.05), (0.1, f64::INFINITY), (f64::INFINITY, 0.05), (0.2, 0.1)]),
-        size in 1..400usize,
-    ) {
-        let folder = quick_folder();
-        let path = write_map(&folder, "a.ukvs", &map_text(&held));
-        let (papers, head) = (papers(weights.0, weights.1), b"!meta {}\n");
-        let out = folder.path().join("pieces.ukvs");
-        let source = Source::new(path.clone());
-        let pieces = pieces::compact(&source, &papers, head, size, &Resources::default(), &Progress::default(), &out).unwrap();
-        let mut single = given(&path);
-        single.room.threads = 1;
-        let alone = folder.path().join("alone.ukvs");
-        let rule = Rule::Papers(papers);
-        let report = compact(&mut single, &rule, Style::Published, &alone, false).unwrap();
-        // What cannot be replaced takes two passes.
-        let device = std::path::Path::new("/dev/null");
-        let twice = compact(&mut given(&path), &rule, Style::Published, device, false).unwrap();
-        prop_assert_eq!(twice.rolled, report.rolled);
-        prop_assert_eq!(twice.written.rows, report.written.rows);
-        if let Some(pieces) = pieces {
-            let (a, b) = (std::fs::read_to_string(&out).unwrap(), std::fs::read_to_string(&alone).unwrap());
-            prop_assert_eq!(rows(&a), rows(&b));
-            prop_assert_eq!(pieces.rows, report.rows_in);
-            prop_assert_eq!(Some(pieces.rolled), report.rolled);
-            prop_assert_eq!(pieces.written.captures, report.written.captures);
-            prop_assert_eq!(pieces.written.rows, report.written.rows);
-        }
-    }
-}
-
-#[test]
-fn a_map_of_many_domains_is_cut_and_a_map_of_one_is_not() {
-    let folder = quick_folder();
-    let pieces_of = |hosts: &dyn Fn(u32) -> String| {
-        let mut keys: Vec<String> = (0..2000).map(|n| format!("{})/a 1\n", hosts(n))).collect();
-        keys.sort();
-        let path = write_map(&folder, "a.ukvs", &keys.concat());
-        let safe = Safe::new(&Cuts::new(&papers(4.0, 2.0)));
-        let last_cut = |text: &[u8]| safe.last_in(text).map(|at| (at, ()));
-        let (source, progress) = (Source::new(path), Progress::default());
-        let sizes = Sizes {
-            piece: 1000,
-            longest: 1 << 20,
-            together: 1000,
-        };
-        let mut pieces = Texts::open(&source, &progress, sizes, last_cut).unwrap();
-        let mut given = Vec::new();
-        while let Some(Cutting::Piece(text, _)) = pieces.next().unwrap() {
-            given.push(text.bytes(Vec::new()).unwrap().0);
-        }
-        assert_eq!(given.concat(), keys.concat().into_bytes());
-        given.len()
-    };
-    let letters = |n: u32| -> String {
-        n.to_string()
-            .bytes()
-            .map(|digit| char::from(digit + 49))
-            .collect()
-    };
-    assert!(pieces_of(&|n| format!("com,{}", letters(n))) > 20);
-    assert!(pieces_of(&|n| format!("com,site{n}")) > 20);
-    assert_eq!(pieces_of(&|n| format!("uk,co,{}", letters(n))), 1);
-}
-
-#[test]
-fn a_port_is_torn_from_its_host_if_the_piece_begins_between_them() {
-    for first in ["com,a-b)/", "com,a0)/", "com,a0,c)/"] {
-        assert!(is_torn(b"com,a", first.as_bytes()), "{first}");
-    }
-    for first in ["com,a)/", "com,a,b)/", "com,a:8)/", "com,9)/", "br,a0)/"] {
-        assert!(!is_torn(b"com,a", first.as_bytes()), "{first}");
     }
 }

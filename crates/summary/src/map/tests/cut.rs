@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::map::compact::Report;
-use crate::map::tree::cut as tree_cut;
+use crate::map::tree::cut::{Pieces, Sharing};
 use crate::map::write::Summed;
 
 /// Deep trees, so that maps can be cut: hosts and paths of which many share a prefix.
@@ -110,7 +110,14 @@ fn a_map_is_cut_between_labels_and_between_segments() {
     let folder = quick_folder();
     let path = write_map(&folder, "a.ukvs", &lines);
     let progress = Progress::default();
-    let mut pieces = tree_cut::Pieces::open(&Source::new(path), &progress, 10, 1 << 20).unwrap();
+    let mut pieces = Pieces::open(
+        &Source::new(path),
+        &progress,
+        Sharing::Ancestors,
+        10,
+        1 << 20,
+    )
+    .unwrap();
     let mut text = Vec::new();
     let mut cuts = Vec::new();
     while let Some(piece) = pieces.next() {

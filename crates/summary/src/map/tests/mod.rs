@@ -5,6 +5,7 @@ mod compact;
 mod cut;
 mod faults;
 mod least_cost;
+mod pieces;
 mod recall;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +20,7 @@ use super::compact::{Budget, LeastCost, Rule, SourceMap, compact};
 use super::fit;
 use super::lookup::Map;
 use super::solve::beside::Beside;
-use super::solve::papers::{Cuts, Papers, PowerLaw};
+use super::solve::papers::{Papers, PowerLaw};
 use super::solve::prior::Prior;
 use super::solve::sites::Sites;
 use super::solve::top::Top;
@@ -27,7 +28,6 @@ use super::solve::{Expects, Gather, RowPrice, STATES, Terms, VoidPrice, assess, 
 use super::tree::pass::walk;
 use super::tree::rows::{Order, Rows};
 use super::tree::sample::Sample;
-use super::write::pieces::{self, Safe, is_torn};
 use super::write::{Counting, Style};
 use crate::Summary;
 

@@ -10,6 +10,9 @@
 //! `com,b` at the first cut, are *shared*: each piece has a part of them, and hands it over when it
 //! is done. The parts are joined in the order of the pieces. All other nodes are in one piece.
 //!
+//! Bytes may tear a subtree apart: `com,b)/x`, `com,b)/x-1`, `com,b)/x/2`. With a cut at `x-1`, pieces
+//! also share `x`, which is not above that row. Not every pass can [join such parts](Sharing).
+//!
 //! Cuts depend on the text alone, so the results are the same for any number of threads.
 
 use waypost_io::{Progress, Source};
@@ -24,18 +27,28 @@ pub(crate) const PIECE: usize = 1 << 20;
 /// A text of more than this many pieces without a place to cut is not held in memory.
 const LONGEST: usize = 16;
 
+/// Which nodes pieces may share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// Only nodes above the first row of a piece, so that all pieces between two parts of a node have
+    /// a part of it, too. Maps are not cut where there may be others.
+    Ancestors,
+    /// All nodes whose text is a prefix of that row. Maps can be cut almost everywhere.
+    Prefixes,
+}
+
 /// A place where the text of a map is cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
-    /// The first node after the cut that is not shared. All keys after the cut are at least this.
+    /// All keys after the cut are at least this, and all nodes that are shared are prefixes of it.
     at: Vec<u8>,
-    /// The lengths of the shared nodes above it, from the root.
+    /// The lengths of the shared nodes above the next row, from the root, if only they are shared.
     shared: Vec<usize>,
 }
 
 impl Cut {
     /// The cut between two lines that follow each other. `None` if in doubt.
-    fn between(before: &[u8], after: &[u8]) -> Option<Cut> {
+    fn between(before: &[u8], after: &[u8], sharing: Sharing) -> Option<Cut> {
         let (before, after) = (key_of(before), key_of(after));
         let is_on_host = |key: &[u8]| {
             let end = memchr::memchr2(b')', b'/', key).filter(|&at| key[at] == b')');
@@ -46,6 +59,12 @@ impl Cut {
         let common = common_prefix(before, after);
         if before.get(common)? >= after.get(common)? {
             return None;
+        }
+        if sharing == Sharing::Prefixes {
+            return Some(Cut {
+                at: after[..=common].to_vec(),
+                shared: Vec::new(),
+            });
         }
         let mut shared = vec![0];
         let mut end = 0;
@@ -89,11 +108,28 @@ impl Cut {
         }
     }
 
+    /// Whether a node has a text that keys on both sides of the cut may start with.
+    fn divides(&self, stem: &[u8], part: Part) -> bool {
+        let next = self.at.get(stem.len());
+        next.is_some_and(|&next| may_follow(part, next)) && self.at.starts_with(stem)
+    }
+
     /// The number of shared nodes that it has in common with another cut.
     fn common(&self, other: &Cut) -> usize {
         let same = common_prefix(&self.at, &other.at);
         let pairs = self.shared.iter().zip(&other.shared);
         pairs.take_while(|(a, b)| a == b && **a <= same).count()
+    }
+}
+
+/// Whether rows of a node may be greater than its text with this byte behind it. Rows with queries
+/// are not: only voids have them.
+fn may_follow(part: Part, next: u8) -> bool {
+    match part {
+        Part::Root | Part::Site => true,
+        Part::Host | Part::Port => next <= b':',
+        Part::Path => next <= b'/',
+        Part::Query | Part::Bare => false,
     }
 }
 
@@ -170,6 +206,18 @@ impl Borders {
         };
         let is_above = place.stem.len() < start.at.len() && start.at.starts_with(place.stem);
         is_above && place.part != Part::Bare && start.depth(place).is_none()
+    }
+
+    /// Whether another piece may have rows of a node, under [`Sharing::Prefixes`].
+    pub(crate) fn divide(&self, place: &TreeNode<'_>) -> bool {
+        let divides = |cut: &Cut| cut.divides(place.stem, place.part);
+        self.start.as_ref().is_some_and(divides) || self.end.as_ref().is_some_and(divides)
+    }
+
+    /// Whether the next piece may have rows of a node.
+    pub(crate) fn leave_open(&self, stem: &[u8], part: Part) -> bool {
+        let end = self.end.as_ref();
+        end.is_some_and(|cut| cut.divides(stem, part))
     }
 
     /// Whether the piece is all of the map.
@@ -272,17 +320,26 @@ impl Pieces {
     pub(crate) fn open(
         source: &Source,
         progress: &Progress,
+        sharing: Sharing,
         size: usize,
         memory: usize,
     ) -> Result<Pieces> {
+        // An outline takes some times the size of its piece, and rows about as much as it.
+        let times = match sharing {
+            Sharing::Ancestors => 24,
+            Sharing::Prefixes => 8,
+        };
         let sizes = Sizes {
             piece: size,
             longest: (memory / 16).clamp(2 * size, LONGEST * size),
-            // A piece and what becomes of it take some times its size.
-            together: (memory / 24).max(2 * size),
+            together: (memory / times).max(2 * size),
+        };
+        let last_cut: LastCut = match sharing {
+            Sharing::Ancestors => |text| last_cut(text, Sharing::Ancestors),
+            Sharing::Prefixes => |text| last_cut(text, Sharing::Prefixes),
         };
         Ok(Pieces {
-            texts: Texts::open(source, progress, sizes, last_cut as LastCut)?,
+            texts: Texts::open(source, progress, sizes, last_cut)?,
             start: None,
             number: 0,
         })
@@ -309,7 +366,7 @@ impl Pieces {
 }
 
 /// The last place to cut in a text, as the start of a line: between hosts, if there is one.
-fn last_cut(text: &[u8]) -> Option<(usize, Cut)> {
+fn last_cut(text: &[u8], sharing: Sharing) -> Option<(usize, Cut)> {
     let line_end = |end: usize| memchr::memrchr(b'\n', &text[..end]);
     let mut found = None;
     // The end of the line that would come after the cut.
@@ -317,7 +374,7 @@ fn last_cut(text: &[u8]) -> Option<(usize, Cut)> {
     while let Some(start) = line_end(end) {
         let start = start + 1;
         let before = line_end(start - 1).map_or(0, |at| at + 1);
-        if let Some(cut) = Cut::between(&text[before..start - 1], &text[start..end]) {
+        if let Some(cut) = Cut::between(&text[before..start - 1], &text[start..end], sharing) {
             if cut.is_between_hosts() {
                 return Some((start, cut));
             }

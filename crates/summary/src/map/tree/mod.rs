@@ -56,7 +56,19 @@ pub(crate) struct TreeNode<'a> {
     pub(crate) parent: usize,
 }
 
-impl TreeNode<'_> {
+impl<'a> TreeNode<'a> {
+    /// A node outside of a walk.
+    pub(crate) fn alone(stem: &'a [u8], part: Part) -> TreeNode<'a> {
+        TreeNode {
+            stem,
+            part,
+            level: 0,
+            id: 0,
+            slot: 0,
+            parent: 0,
+        }
+    }
+
     /// Whether it has a wildcard key that every reader interprets the same way.
     pub(crate) fn can_roll(&self) -> bool {
         match self.part {

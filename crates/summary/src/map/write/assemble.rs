@@ -172,18 +172,6 @@ impl Writer<'_> {
     }
 }
 
-/// A shared node as part of the tree.
-fn of_tree(stem: &[u8], part: Part) -> TreeNode<'_> {
-    TreeNode {
-        stem,
-        part,
-        level: 0,
-        id: 0,
-        slot: 0,
-        parent: 0,
-    }
-}
-
 impl<S: FnMut(&[u8]) -> Result<()>> Assembly<S> {
     fn take(&mut self, piece: WrittenPiece) -> Result<()> {
         self.written.add(&piece.written);
@@ -263,7 +251,7 @@ impl<S: FnMut(&[u8]) -> Result<()>> Assembly<S> {
         }
         let row = shared.row.ok_or_else(lost)?;
         let mut queue = Queue::to_bytes(Style::Published);
-        let place = of_tree(&shared.stem, shared.part);
+        let place = TreeNode::alone(&shared.stem, shared.part);
         node.push_wildcards(&place, &Names::default(), &mut queue);
         let (line, written) = queue.take_lines();
         self.written.add(&written);

@@ -4,6 +4,7 @@
 //! key breaks the order, all rows are written to a temporary file and sorted instead.
 
 pub(crate) mod assemble;
+mod held;
 pub(crate) mod measure;
 pub(crate) mod once;
 pub(crate) mod pieces;
@@ -231,7 +232,7 @@ impl Summed {
         self.filtered += u64::from(filtered);
         self.voids += u64::from(kind == Kind::Void);
         self.wildcards += u64::from(kind == Kind::Wildcard);
-        self.captures += captures;
+        self.captures = self.captures.saturating_add(captures);
         self.bytes += bytes;
     }
 
@@ -240,7 +241,7 @@ impl Summed {
         self.rows += other.rows;
         self.voids += other.voids;
         self.wildcards += other.wildcards;
-        self.captures += other.captures;
+        self.captures = self.captures.saturating_add(other.captures);
         self.bytes += other.bytes;
         self.filtered += other.filtered;
         for (sum, more) in self.keys.iter_mut().zip(other.keys) {

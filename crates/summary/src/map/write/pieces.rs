@@ -1,117 +1,59 @@
-//! The papers' rule on all cores: the map is cut into pieces between subtrees, each is compacted by
-//! itself, and the results are written in order.
+//! The papers' rule on all cores: the map is cut into pieces, each is compacted by itself, and the
+//! results are written in order.
 //!
-//! A cut is safe where no node that can roll up has rows on both sides. Top-level domains never roll
-//! up, so most maps can be cut between any two registered domains. What the pieces cannot decide is
-//! left to a [single thread](super::once): it also reports errors with the numbers of their lines.
+//! A piece decides about its own nodes. It has only a part of the nodes that it shares with other
+//! pieces, so whether these roll up is decided when their last part is known, or when there are
+//! already too many children. Until then, the rows below them [wait](super::held). What the pieces
+//! cannot decide is left to a [single thread](super::once): it also reports errors with the numbers
+//! of their lines.
 
 use std::path::Path;
 
-use waypost_io::pipeline::{self, Pool, Width};
-use waypost_io::{Format, LONGEST_LINE, LineWriter, Progress, Resources, Source};
+use waypost_io::pipeline::Pool;
+use waypost_io::{Format, LineWriter};
 
-use super::once::Once;
-use super::queue::Queue;
+use super::held::{HeldRows, NodeId};
+use super::once::{Once, SharedPart, Tally};
+use super::queue::{Kind, Queue, Section};
 use super::{Style, Summed};
 use crate::error::{Error, Result};
-use crate::map::solve::papers::{Cuts, Papers};
-use crate::map::tree::common_prefix;
-use crate::map::tree::pass::{Pass, Walked, walk_rows};
-use crate::map::tree::rows::{Order, Rows};
-use crate::map::tree::text::{Cutting, Permit, Sizes, Texts};
-
-/// Pieces are cut at the first safe place after so many bytes.
-pub(crate) const PIECE: usize = 1 << 20;
-
-/// A subtree of more bytes is not held in memory, even if there is room.
-const LONGEST: usize = 32 << 20;
-
-/// How many bytes are skipped at least where many lines are below the same host.
-const STRIDE: usize = 1 << 8;
-
-/// Where a map can be cut.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Safe {
-    /// The number of leading labels whose hosts never roll up.
-    labels: usize,
-}
-
-impl Safe {
-    pub(crate) fn new(cuts: &Cuts) -> Safe {
-        Safe {
-            labels: cuts.labels_that_stay(),
-        }
-    }
-
-    /// Whether a map can be cut between two lines that follow each other. No if in doubt.
-    ///
-    /// Only ports may come later: `com,a,b` · `com,a-b` | `com,a0` · `com,a:8080`. They are rare, and
-    /// [`is_torn`] finds them when they are read.
-    pub(crate) fn between(self, before: &[u8], after: &[u8]) -> bool {
-        let is_usual = |line: &[u8]| matches!(line.first(), Some(b'a'..=b'z' | b'0'..=b'9'));
-        if !is_usual(before) || !is_usual(after) {
-            return false;
-        }
-        let common = common_prefix(before, after);
-        let (Some(&last), Some(&next)) = (before.get(common), after.get(common)) else {
-            return false;
-        };
-        let start = memchr::memrchr(b',', &after[..common]).map_or(0, |comma| comma + 1);
-        let labels = memchr::memchr_iter(b',', &after[..start]).count();
-        last < next
-            && !self.is_below(&after[..common])
-            // A host that is a part of the last label, or all of it, has had its pages and subdomains.
-            && (labels < self.labels
-                || after[start..=common].iter().all(|&byte| byte > b',' && byte != b':'))
-    }
-
-    /// Whether keys that start like this are below a host that can roll up.
-    fn is_below(self, start: &[u8]) -> bool {
-        memchr::memchr_iter(b',', start).count() > self.labels
-            || memchr::memchr3(b')', b'/', b' ', start).is_some()
-    }
-
-    /// The last safe place in a text of whole lines, as the start of a line.
-    pub(crate) fn last_in(self, text: &[u8]) -> Option<usize> {
-        let lines_end = |end: usize| memchr::memrchr(b'\n', &text[..end]);
-        let start_of = |end: usize| lines_end(end).map_or(0, |at| at + 1);
-        // The end of the line that would come after the cut.
-        let mut end = lines_end(text.len())?;
-        let mut stride = STRIDE;
-        loop {
-            let start = lines_end(end)? + 1;
-            // In a sorted text, all lines between two that are below the same host are below it.
-            let far = start_of(start.saturating_sub(stride));
-            let common = common_prefix(&text[far..start], &text[start..end]);
-            if self.is_below(&text[start..start + common]) {
-                end = far + memchr::memchr(b'\n', &text[far..])?;
-                stride *= 2;
-                continue;
-            }
-            let before = start_of(start - 1);
-            if self.between(&text[before..start - 1], &text[start..end]) {
-                return Some(start);
-            }
-            end = start - 1;
-            stride = (stride / 2).max(STRIDE);
-        }
-    }
-}
-
-/// Whether the other rows of a host with a port may be before the first row of the piece that has the
-/// port.
-pub(crate) fn is_torn(host: &[u8], first: &[u8]) -> bool {
-    let rest = first.strip_prefix(host);
-    rest.is_some_and(|rest| !matches!(rest.first(), Some(b')' | b',' | b':')))
-}
+use crate::map::compact::SourceMap;
+use crate::map::solve::papers::{Cut, Cuts, Papers};
+use crate::map::tree::cut::{Borders, Sharing};
+use crate::map::tree::{Part, TreeNode};
 
 /// A compacted piece.
-struct Compacted {
+struct CompactedPiece {
+    borders: Borders,
     lines: Vec<u8>,
-    written: Summed,
-    rows: u64,
-    rolled: u64,
-    _permit: Permit,
+    sections: Vec<Section>,
+    shared: Vec<SharedPart>,
+}
+
+/// Memory that is used for one piece after the other.
+#[derive(Default)]
+struct Buffers {
+    queues: Pool<Option<Queue>>,
+    lines: Pool<Vec<u8>>,
+}
+
+/// A shared node.
+struct Shared {
+    id: NodeId,
+    stem: Vec<u8>,
+    part: Part,
+    cut: Cut,
+    parent: Option<NodeId>,
+    tally: Tally,
+    /// The number of rows that waited before it was opened.
+    from: usize,
+}
+
+impl Shared {
+    /// Whether the pieces after one with these borders may have rows of it.
+    fn is_open_after(&self, borders: &Borders) -> bool {
+        borders.leave_open(&self.stem, self.part)
+    }
 }
 
 /// The result of compacting in pieces.
@@ -122,114 +64,233 @@ pub(crate) struct Whole {
     pub(crate) bytes: u64,
 }
 
-/// Compacts a map in pieces of about `size` bytes. `None` if that is not possible: nothing was
-/// written then.
+/// Compacts a map in pieces. `None` if that is not possible, or if the map has just been tidied:
+/// nothing was written then.
 pub(crate) fn compact(
-    source: &Source,
+    given: &mut SourceMap,
     papers: &Papers,
     head: &[u8],
-    size: usize,
-    room: &Resources,
-    progress: &Progress,
     out: &Path,
 ) -> Result<Option<Whole>> {
-    let threads = room.threads;
-    let width = Width {
-        threads,
-        pieces: 2 * threads + 2,
-    };
-    let sizes = Sizes {
-        piece: size,
-        longest: (room.memory / 4).clamp(size, LONGEST.max(size)),
-        // A piece and what becomes of it, and as much again for what is read and written.
-        together: (room.memory / 4).max(size),
-    };
-    let safe = Safe::new(&Cuts::new(papers));
-    let last_cut = |text: &[u8]| safe.last_in(text).map(|at| (at, ()));
-    let mut pieces = Texts::open(source, progress, sizes, last_cut)?;
-    let mut lines = LineWriter::create(out, &Format::of_name(out), threads)?;
+    let mut lines = LineWriter::create(out, &Format::of_name(out), given.room.threads)?;
     lines.push_lines(head)?;
-    let mut whole = Whole {
-        rows: 0,
-        rolled: 0,
+    let mut assembly = Assembly {
+        cuts: Cuts::new(papers),
+        lines,
+        open: Vec::new(),
+        next: 0,
+        held: HeldRows::new(&given.room.temporary),
         written: Summed::default(),
-        bytes: 0,
+        rolled: 0,
+        lacks_place: false,
     };
-    let mut possible = true;
-    let name = source.to_string();
-    let pool = Pool::new();
-    let done = pipeline::run(
-        width,
-        || pieces.next().map_err(|error| error.in_file(&name)),
-        || {
-            let mut queue = Queue::to_bytes(Style::Published);
-            let (name, pool) = (&name, &pool);
-            move |piece| alone(piece, name, papers, &mut queue, pool)
+    let buffers = Buffers::default();
+    let walked = given.walk_pieces(
+        Sharing::Prefixes,
+        None,
+        |piece| {
+            let queue = buffers.queues.get();
+            let queue = queue.unwrap_or_else(|| Queue::to_bytes(Style::Published));
+            Ok(Once::in_piece(papers, piece.borders.clone(), queue))
         },
-        |compacted| {
-            let Some(compacted) = compacted else {
-                possible = false;
-                return Err(Error::invalid("the map cannot be compacted in pieces"));
-            };
-            lines.push_lines(&compacted.lines)?;
-            whole.rows += compacted.rows;
-            whole.rolled += compacted.rolled;
-            whole.written.add(&compacted.written);
+        |once| Ok(finish(once, &buffers)),
+        |piece| {
+            let lines = assembly.take(piece)?;
+            buffers.lines.put(lines);
             Ok(())
         },
     );
-    match done {
-        Err(_) if !possible => Ok(None),
-        Err(error) => Err(error),
-        Ok(()) => {
-            whole.bytes = lines.finish()?.bytes_out;
-            Ok(Some(whole))
-        }
-    }
-}
-
-/// Compacts a piece. `None` if that takes more than this piece.
-fn alone(
-    piece: Cutting<()>,
-    name: &str,
-    papers: &Papers,
-    queue: &mut Queue,
-    pool: &Pool<Vec<u8>>,
-) -> Result<Option<Compacted>> {
-    let Cutting::Piece(text, _) = piece else {
-        return Ok(None);
+    let rows = match walked {
+        Ok(Some(rows)) => rows,
+        Ok(None) => return Ok(None),
+        Err(_) if assembly.lacks_place => return Ok(None),
+        Err(error) => return Err(error),
     };
-    let bytes = text.bytes(pool.get());
-    let (piece, permit) = bytes.map_err(|error| error.in_file(name))?;
-    if has_long_line(&piece) {
-        return Ok(None);
-    }
-    let first = memchr::memchr2(b' ', b'\n', &piece).unwrap_or(piece.len());
-    let first = piece[..first].to_vec();
-    let mut once = Once::in_piece(papers, first, queue);
-    let Ok(mut rows) = Rows::of_text(piece, name, Order::Watch) else {
-        return Ok(None);
-    };
-    let Ok(Walked::Whole { rows: count }) = walk_rows(&mut rows, None, &mut once) else {
-        return Ok(None);
-    };
-    pool.put(rows.into_buffer());
-    if once.gives_up() {
-        return Ok(None);
-    }
-    let rolled = once.rolled;
-    let (lines, written) = queue.take_lines();
-    Ok(Some(Compacted {
-        lines,
-        written,
-        rows: count,
-        rolled,
-        _permit: permit,
+    Ok(Some(Whole {
+        rows,
+        rolled: assembly.rolled,
+        written: assembly.written,
+        bytes: assembly.lines.finish()?.bytes_out,
     }))
 }
 
-/// Whether a line is too long. Few pieces are long enough to have one.
-fn has_long_line(piece: &[u8]) -> bool {
-    piece.len() > LONGEST_LINE
-        && (piece.split(|&byte| byte == b'\n')).any(|line| line.len() > LONGEST_LINE)
+/// What becomes of a piece that has been walked. `None` if it takes more than this piece.
+fn finish(once: Once, buffers: &Buffers) -> Option<CompactedPiece> {
+    let Once {
+        mut queue,
+        piece,
+        shared,
+        gave_up,
+        ..
+    } = once;
+    let borders = piece.filter(|_| !gave_up)?;
+    let mut lines = buffers.lines.get();
+    let sections = queue.take_sections(&mut lines);
+    buffers.queues.put(Some(queue));
+    Some(CompactedPiece {
+        borders,
+        lines,
+        sections,
+        shared,
+    })
+}
+
+/// The rows of all pieces, in order.
+struct Assembly {
+    cuts: Cuts,
+    lines: LineWriter,
+    /// Shared nodes that may have rows in the next piece, parents first.
+    open: Vec<Shared>,
+    next: NodeId,
+    held: HeldRows,
+    written: Summed,
+    rolled: u64,
+    /// The wildcard of a node belongs in a piece before its first row.
+    lacks_place: bool,
+}
+
+impl Assembly {
+    /// Takes the next piece. Returns the buffer of its lines.
+    fn take(&mut self, piece: CompactedPiece) -> Result<Vec<u8>> {
+        let CompactedPiece {
+            borders,
+            mut lines,
+            sections,
+            shared,
+        } = piece;
+        let mut ids = Vec::with_capacity(shared.len());
+        for part in shared {
+            let id = self.add(part, &ids);
+            ids.push(id);
+        }
+        for section in sections {
+            let id = ids[usize::from(section.owner)];
+            // A wildcard is covered only by those of the nodes above its own.
+            let covering = match section.lines {
+                Some(_) => Some(id),
+                None => self.node(id).and_then(|node| node.parent),
+            };
+            if !self.is_covered(covering) {
+                self.held.push(id, section.lines, section.written);
+            }
+        }
+        while let Some(at) = self.next_to_close(&borders) {
+            let node = self.open.remove(at);
+            self.close(node)?;
+        }
+        self.release(&lines)?;
+        lines.clear();
+        Ok(lines)
+    }
+
+    /// Adds what a piece has of a shared node, given the other nodes of the piece so far.
+    fn add(&mut self, part: SharedPart, ids: &[NodeId]) -> NodeId {
+        let is_same = |node: &Shared| node.part == part.part && node.stem == part.stem;
+        let at = self.open.iter().position(is_same);
+        let at = at.unwrap_or_else(|| {
+            let parent = part.parent.map(|number| ids[usize::from(number)]);
+            self.open.push(Shared {
+                id: self.next,
+                stem: part.stem,
+                part: part.part,
+                cut: part.cut,
+                parent,
+                tally: Tally::default(),
+                from: self.held.len(),
+            });
+            self.next += 1;
+            self.open.len() - 1
+        });
+        self.open[at].tally.add(&part.tally);
+        self.look(at);
+        self.open[at].id
+    }
+
+    fn node(&self, id: NodeId) -> Option<&Shared> {
+        self.open.iter().find(|node| node.id == id)
+    }
+
+    /// Whether a node or one above it rolls up.
+    fn is_covered(&self, mut node: Option<NodeId>) -> bool {
+        while let Some(above) = node.and_then(|id| self.node(id)) {
+            if above.tally.rolls {
+                return true;
+            }
+            node = above.parent;
+        }
+        false
+    }
+
+    /// Rolls up a node as soon as it has too many children, and drops the rows below it.
+    fn look(&mut self, at: usize) {
+        let node = &mut self.open[at];
+        if node.tally.rolls || !node.tally.exceeds(node.cut) {
+            return;
+        }
+        if self.cuts.keeps(node.part, &node.stem) {
+            node.cut = Cut::NEVER;
+            return;
+        }
+        node.tally.rolls = true;
+        let (from, mut below) = (node.from, vec![node.id]);
+        for node in &self.open {
+            if node.parent.is_some_and(|parent| below.contains(&parent)) {
+                below.push(node.id);
+            }
+        }
+        self.held.drop_rows(from, &below);
+    }
+
+    /// The next of the nodes that have no rows after a piece: children first.
+    fn next_to_close(&self, borders: &Borders) -> Option<usize> {
+        let ended = (0..self.open.len()).filter(|&at| !self.open[at].is_open_after(borders));
+        ended.max_by_key(|&at| self.open[at].stem.len())
+    }
+
+    /// Closes a node, all parts of which are known.
+    fn close(&mut self, mut node: Shared) -> Result<()> {
+        let Some(parent) = node.parent else {
+            self.rolled = node.tally.rolled();
+            return Ok(());
+        };
+        if !node.tally.rolls {
+            self.held.give(node.from, node.id, parent);
+        } else {
+            let total = node.tally.roll();
+            if !self.is_covered(Some(parent)) {
+                let mut queue = Queue::to_bytes(Style::Published);
+                let place = TreeNode::alone(&node.stem, node.part);
+                queue.push(Kind::Wildcard, &total, None, None, |out| {
+                    place.write_wildcard(out);
+                });
+                let (line, written) = queue.take_lines();
+                let has_place = self.held.place(node.from, node.id, parent, line, written);
+                if !has_place {
+                    self.lacks_place = true;
+                    return Err(Error::invalid("the map cannot be compacted in pieces"));
+                }
+            }
+        }
+        if let Some(at) = self.open.iter().position(|above| above.id == parent) {
+            self.open[at].tally.join(node.part, &node.tally);
+            self.look(at);
+        }
+        Ok(())
+    }
+
+    /// Writes all rows that no open node can cover any more.
+    fn release(&mut self, lines: &[u8]) -> Result<()> {
+        let undecided = self.open.iter().filter(|node| node.cut.is_finite());
+        let count = undecided.map(|node| node.from).min();
+        let count = count.unwrap_or(self.held.len());
+        let (out, written) = (&mut self.lines, &mut self.written);
+        self.held.release(count, lines, |rows, summed| {
+            written.add(summed);
+            Ok(out.push_lines(rows)?)
+        })?;
+        for node in &mut self.open {
+            node.from = node.from.saturating_sub(count);
+        }
+        Ok(())
+    }
 }

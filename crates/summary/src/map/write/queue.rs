@@ -4,6 +4,7 @@
 //! arrived that sort before or after it. So rows wait until no wildcard above them can still be
 //! added, and are sorted then.
 
+use std::ops::Range;
 use std::path::Path;
 
 use waypost_io::gzip::{GzipSize, MEMBER};
@@ -53,6 +54,17 @@ pub(crate) enum Kind {
     Void,
 }
 
+/// Where a section of rows belongs: a number that the caller of [`Queue::push`] chooses.
+pub(crate) type Owner = u16;
+
+/// Consecutive rows of the same owner.
+pub(crate) struct Section {
+    pub(crate) owner: Owner,
+    /// Their lines. `None`: a row may be added here later.
+    pub(crate) lines: Option<Range<usize>>,
+    pub(crate) written: Summed,
+}
+
 /// A queued row: its start, the end of its key, and its end.
 struct Waiting {
     start: u32,
@@ -60,12 +72,31 @@ struct Waiting {
     end: u32,
     kind: Kind,
     filtered: bool,
+    owner: Owner,
     captures: u64,
 }
 
 impl Waiting {
     fn key<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         &bytes[self.start as usize..self.key as usize]
+    }
+
+    /// Whether it only keeps the place of a row.
+    fn is_place(&self) -> bool {
+        self.key == self.end
+    }
+
+    /// Its line, in `escaped` if the key has to be quoted.
+    #[inline]
+    fn line<'a>(&self, bytes: &'a [u8], style: Style, escaped: &'a mut Vec<u8>) -> &'a [u8] {
+        let key = self.key(bytes);
+        if style != Style::Published || is_plain(key) {
+            return &bytes[self.start as usize..self.end as usize];
+        }
+        escaped.clear();
+        crate::ukvs::write_field(key, true, escaped);
+        escaped.extend_from_slice(&bytes[self.key as usize..self.end as usize]);
+        escaped
     }
 }
 
@@ -85,6 +116,8 @@ pub(crate) struct Queue {
     sink: Sink,
     bytes: Vec<u8>,
     rows: Vec<Waiting>,
+    /// The owner of the rows that are added next.
+    pub(crate) owner: Owner,
     last: Vec<u8>,
     written: Summed,
     failed: Option<crate::Error>,
@@ -99,6 +132,7 @@ impl Queue {
             sink,
             bytes: Vec::new(),
             rows: Vec::new(),
+            owner: 0,
             last: Vec::new(),
             written: Summed::default(),
             failed: None,
@@ -196,6 +230,7 @@ impl Queue {
             end: self.bytes.len() as u32,
             kind,
             filtered: filter.is_some(),
+            owner: self.owner,
             captures,
         });
         if self.bytes.len() > MOST_WAITING && !matches!(self.sink, Sink::Bytes(_)) {
@@ -203,6 +238,22 @@ impl Queue {
             self.bytes.clear();
             self.rows.clear();
         }
+    }
+
+    /// Keeps a place for a row with the key that `write_key` appends.
+    pub(crate) fn push_place(&mut self, write_key: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.bytes.len() as u32;
+        write_key(&mut self.bytes);
+        let end = self.bytes.len() as u32;
+        self.rows.push(Waiting {
+            start,
+            key: end,
+            end,
+            kind: Kind::Wildcard,
+            filtered: false,
+            owner: self.owner,
+            captures: 0,
+        });
     }
 
     /// Removes the queued rows, from the given one on, whose keys are covered.
@@ -243,8 +294,17 @@ impl Queue {
         }
     }
 
+    fn sort(&mut self) {
+        let Queue { bytes, rows, .. } = self;
+        // Rows of the same key arrive together, ordered by second key, and stay so.
+        if !rows.is_sorted_by(|a, b| a.key(bytes) <= b.key(bytes)) {
+            rows.sort_by(|a, b| a.key(bytes).cmp(b.key(bytes)));
+        }
+    }
+
     /// Writes all queued rows.
     pub(crate) fn flush(&mut self) {
+        self.sort();
         let Queue {
             bytes,
             rows,
@@ -253,20 +313,9 @@ impl Queue {
             style,
             ..
         } = self;
-        // Rows of the same key arrive together, ordered by second key, and stay so.
-        if !rows.is_sorted_by(|a, b| a.key(bytes) <= b.key(bytes)) {
-            rows.sort_by(|a, b| a.key(bytes).cmp(b.key(bytes)));
-        }
         let mut escaped = Vec::new();
         for row in rows.iter() {
-            let key = row.key(bytes);
-            let mut line = &bytes[row.start as usize..row.end as usize];
-            if *style == Style::Published && !is_plain(key) {
-                escaped.clear();
-                crate::ukvs::write_field(key, true, &mut escaped);
-                escaped.extend_from_slice(&bytes[row.key as usize..row.end as usize]);
-                line = &escaped;
-            }
+            let line = row.line(bytes, *style, &mut escaped);
             self.written
                 .count(row.kind, row.filtered, row.captures, line.len() as u64 + 1);
             match sink {
@@ -298,15 +347,61 @@ impl Queue {
         rows.clear();
     }
 
-    /// The lines of a queue that writes to memory, with their statistics. It can be used again.
-    pub(crate) fn take_lines(&mut self) -> (Vec<u8>, Summed) {
+    /// The lines of a queue that writes to memory, with their statistics.
+    pub(crate) fn take_lines(mut self) -> (Vec<u8>, Summed) {
         self.flush();
-        self.last.clear();
-        let lines = match &mut self.sink {
-            Sink::Bytes(lines) => std::mem::take(lines),
+        let lines = match self.sink {
+            Sink::Bytes(lines) => lines,
             _ => Vec::new(),
         };
-        (lines, std::mem::take(&mut self.written))
+        (lines, self.written)
+    }
+
+    /// Appends the queued lines in order. Returns the sections of the same owner that they form. The
+    /// queue can be used again.
+    pub(crate) fn take_sections(&mut self, lines: &mut Vec<u8>) -> Vec<Section> {
+        self.sort();
+        let Queue { bytes, rows, .. } = &self;
+        lines.reserve(bytes.len() + rows.len());
+        let mut sections: Vec<Section> = Vec::new();
+        let mut escaped = Vec::new();
+        for row in rows {
+            let start = lines.len();
+            if row.is_place() {
+                sections.push(Section {
+                    owner: row.owner,
+                    lines: None,
+                    written: Summed::default(),
+                });
+                continue;
+            }
+            let line = row.line(bytes, self.style, &mut escaped);
+            lines.extend_from_slice(line);
+            lines.push(b'\n');
+            let bytes = line.len() as u64 + 1;
+            match sections.last_mut() {
+                Some(Section {
+                    owner,
+                    lines: Some(range),
+                    written,
+                }) if *owner == row.owner => {
+                    range.end = lines.len();
+                    written.count(row.kind, row.filtered, row.captures, bytes);
+                }
+                _ => {
+                    let mut written = Summed::default();
+                    written.count(row.kind, row.filtered, row.captures, bytes);
+                    sections.push(Section {
+                        owner: row.owner,
+                        lines: Some(start..lines.len()),
+                        written,
+                    });
+                }
+            }
+        }
+        self.bytes.clear();
+        self.rows.clear();
+        sections
     }
 
     /// Moves the file to its final path.
