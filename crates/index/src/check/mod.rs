@@ -140,7 +140,7 @@ pub fn check(sources: &[Source], options: Options<'_>) -> Result<Report> {
         ..
     } = options;
     let mut job = Checking::of_sorted(keys, &resources);
-    // Pieces have hashes.
+    // Partials from other machines already contain hashes.
     let hashed = options.pieces.is_some() || !look_sorted(sources, &job, &select, block);
     if hashed {
         job = Checking::new(keys, &resources);
@@ -165,7 +165,7 @@ pub fn check(sources: &[Source], options: Options<'_>) -> Result<Report> {
         };
         progress.read(sources);
         let (hashed, _) = scan::scan(sources, &Checking::new(false, &resources), second_pass)?;
-        part.add_hashes(hashed);
+        part.add_hashes(hashed)?;
     }
     progress.begin(Phase::Sorting, None);
     job.report(part, outcome)
@@ -180,7 +180,7 @@ fn look_sorted(sources: &[Source], job: &Checking, select: &Select, block: Optio
             source,
             ..At::default()
         };
-        scan::head(file, job, select, block.unwrap_or(HEAD))
+        scan::head(file, job, select, block.unwrap_or(HEAD).min(HEAD))
             .is_some_and(|part| job.merge(&mut all, part, base).is_ok() && !all.is_unsorted())
     })
 }

@@ -239,7 +239,7 @@ impl Job for Checking {
             // Every file has its own header at its top, which is neither a duplicate nor out of order.
             // A header between other lines is out of order and would break lookups.
             if part.lines.any && line < &part.lines.last[..] {
-                part.violate(line, at);
+                part.record_violation(line, at);
             }
             if !part.lines.any && part.header.is_none() {
                 part.header = Some(cut(line));
@@ -252,7 +252,7 @@ impl Job for Checking {
         }
         let step = part.lines.step(line);
         if step == Step::Down {
-            part.violate(line, at);
+            part.record_violation(line, at);
         }
         part.lines.push(line, step);
         if self.hashed && step != Step::Same {
@@ -395,14 +395,22 @@ impl Part {
     }
 
     /// Adds the hashes that another scan of the same lines has collected.
-    pub(super) fn add_hashes(&mut self, hashed: Part) {
+    ///
+    /// # Errors
+    /// If the other scan has read a different number of lines.
+    pub(super) fn add_hashes(&mut self, hashed: Part) -> Result<()> {
+        if hashed.counted != self.counted {
+            let why = "the index was changed while it was read".to_owned();
+            return Err(Error::new(ErrorKind::Invalid(why)));
+        }
         self.key_hashes = hashed.key_hashes;
         self.line_hashes = hashed.line_hashes;
+        Ok(())
     }
 
     /// Records a line that is smaller than the last one, unless one was recorded.
     #[cold]
-    fn violate(&mut self, line: &[u8], at: At) {
+    fn record_violation(&mut self, line: &[u8], at: At) {
         self.violation.get_or_insert_with(|| Violation {
             at,
             before: cut(&self.lines.last),

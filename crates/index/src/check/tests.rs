@@ -165,6 +165,37 @@ fn memory_that_runs_out_before_the_violation_is_made_up_for_by_a_second_pass() {
     }
 }
 
+#[test]
+fn only_files_that_look_sorted_are_checked_without_hashes() {
+    let job = Checking::of_sorted(false, &Resources::default());
+    let folder = tempfile::tempdir().unwrap();
+    let look = |texts: &[&str]| {
+        let write = |(number, text): (usize, &&str)| {
+            let path = folder.path().join(format!("{number}.cdx"));
+            fs::write(&path, text).unwrap();
+            Source::new(path)
+        };
+        let sources: Vec<Source> = texts.iter().enumerate().map(write).collect();
+        look_sorted(&sources, &job, &Select::default(), None)
+    };
+    let later = SORTED.replace("com,", "edu,").replace("dns:a", "edu,z)/");
+    assert!(look(&[""]));
+    assert!(look(&[SORTED]));
+    assert!(look(&[SORTED, &later]));
+    assert!(!look(&[&later, SORTED]));
+    let mut lines: Vec<&str> = SORTED.lines().collect();
+    lines.swap(1, 3);
+    assert!(!look(&[SORTED, &(lines.join("\n") + "\n")]));
+    let (mut part, _) = scan::scan(
+        &[Source::new(folder.path().join("0.cdx"))],
+        &job,
+        scan::Options::default(),
+    )
+    .unwrap();
+    // Another file than the one that was read at first.
+    assert!(part.add_hashes(job.empty()).is_err());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]

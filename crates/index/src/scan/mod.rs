@@ -327,8 +327,8 @@ pub fn scan<J: Job>(
     }
 }
 
-/// Scans the lines in the first `size` bytes of a file. `None` if the source is not a file, which could be
-/// read again, or is damaged.
+/// Scans the lines in the first `size` bytes of a file. `None` if the source is damaged or can be read only
+/// once.
 pub(crate) fn head<J: Job>(
     source: &Source,
     job: &J,
@@ -350,6 +350,7 @@ pub(crate) fn head<J: Job>(
         whole: false,
         list: false,
     };
-    let found = block::read(&reading, &FileLayout::detect(lines), lines, None);
+    let mut found = block::read(&reading, &FileLayout::detect(lines), lines, None);
+    job.seal(&mut found.partial).ok()?;
     Some(found.partial)
 }
