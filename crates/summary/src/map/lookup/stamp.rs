@@ -13,14 +13,14 @@ pub(super) type Stamp = [u8; 24];
 /// How many parts of a text wait to be hashed. They should still be in the cache of the processor.
 const WAITING: usize = 4;
 
-/// The identity of a text.
+/// Computes the identity of a text.
 pub(super) fn of(text: &[u8]) -> Stamp {
     stamp(text.len(), xxh3_128(text))
 }
 
 /// Computes the identity of a text on another thread while `read` reads it. `read` passes on each part
 /// of the text that it has read, in order, and leaves it to the other thread to release its memory.
-/// If it did not pass on all of them, the identity is that of another text.
+/// Unless every part was passed on, the stamp is wrong.
 pub(super) fn while_reading<T>(
     text: &Mapped,
     read: impl FnOnce(&mut dyn FnMut(Range<usize>)) -> T,

@@ -250,6 +250,15 @@ fn a_wildcard_that_belongs_before_a_piece_is_left_to_a_single_thread() {
 }
 
 #[test]
+fn very_deep_keys_are_left_to_a_single_thread() {
+    let deep = "/a".repeat(2000);
+    let text = text_of((0..9).map(|n| format!("com,a){deep}/{n}")));
+    let folder = quick_folder();
+    let path = write_map(&folder, "a.ukvs", &text);
+    assert!(in_pieces(&folder, &path, &papers(1.0, 1.0), 5000).is_none());
+}
+
+#[test]
 fn rows_that_wait_for_a_large_host_are_written_after_it() {
     let keys = (0..60_000).map(|n| {
         format!(

@@ -324,7 +324,7 @@ impl Pieces {
         size: usize,
         memory: usize,
     ) -> Result<Pieces> {
-        // An outline takes some times the size of its piece, and rows about as much as it.
+        // An outline takes some times the size of its piece, and rows about its size.
         let times = match sharing {
             Sharing::Ancestors => 24,
             Sharing::Prefixes => 8,

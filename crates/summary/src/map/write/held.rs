@@ -43,7 +43,7 @@ impl Item {
 }
 
 impl HeldRows {
-    /// No rows. Those that exceed the memory limit spill to `folder`.
+    /// No rows. Beyond a megabyte, they spill to `folder`.
     pub(super) fn new(folder: &Path) -> HeldRows {
         HeldRows {
             items: Vec::new(),
@@ -54,6 +54,14 @@ impl HeldRows {
     /// The number of items. Each section, place and wildcard is one, even after it was dropped.
     pub(super) fn len(&self) -> usize {
         self.items.len()
+    }
+
+    /// The number of items before the first whose owner is undecided.
+    pub(super) fn decided(&self, is_undecided: impl Fn(NodeId) -> bool) -> usize {
+        let waits =
+            |item: &Item| !matches!(item.content, Content::Dropped) && is_undecided(item.owner);
+        let first = self.items.iter().position(waits);
+        first.unwrap_or(self.items.len())
     }
 
     /// Adds lines of the last piece, or a place for the wildcard of their owner.
@@ -132,7 +140,8 @@ impl HeldRows {
             };
             sink(rows, &item.written)?;
         }
-        if self.items.is_empty() {
+        let on_tape = |item: &Item| matches!(item.content, Content::Chunk(_));
+        if !self.items.iter().any(on_tape) {
             self.tape.clear();
         }
         for item in &mut self.items {
@@ -143,5 +152,29 @@ impl HeldRows {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_were_written_do_not_stay_on_the_tape() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut held = HeldRows::new(folder.path());
+        let mut out = Vec::new();
+        for node in 0..5 {
+            // Each piece decides about the rows of the piece before, and ends with rows that wait.
+            held.push(node, Some(0..4), Summed::default());
+            let count = held.decided(|owner| owner == node);
+            let sink = |rows: &[u8], _: &Summed| {
+                out.extend_from_slice(rows);
+                Ok(())
+            };
+            held.release(count, b"a 1\n", sink).unwrap();
+            assert_eq!((held.len(), held.tape.chunks()), (1, 1));
+        }
+        assert_eq!(out, b"a 1\na 1\na 1\na 1\n");
     }
 }

@@ -18,6 +18,10 @@ use crate::map::tree::pass::{Pass, has_host};
 use crate::map::tree::row::Row;
 use crate::map::tree::{Part, TreeNode, Visitor, is_border};
 
+/// The most bytes that the texts of the shared nodes of a piece take together. Each text contains those
+/// of the nodes above it, so a key of a megabyte with thousands of segments would take gigabytes.
+const MOST_SHARED: usize = 1 << 17;
+
 /// Decides and writes.
 pub(crate) struct Once {
     cuts: Cuts,
@@ -135,9 +139,14 @@ impl Once {
         parent: Option<Owner>,
     ) -> Option<Owner> {
         self.piece.as_ref().filter(|piece| piece.divide(place))?;
-        let number = Owner::try_from(self.shared.len());
+        let taken: usize = self.shared.iter().map(|part| part.stem.len()).sum();
+        if taken + place.stem.len() > MOST_SHARED {
+            self.gave_up = true;
+            return None;
+        }
         // The empty label has the same text as the root.
-        self.gave_up |= number.is_err() || (place.part == Part::Host && place.stem.is_empty());
+        self.gave_up |= place.part == Part::Host && place.stem.is_empty();
+        let number = self.shared.len() as Owner;
         self.shared.push(SharedPart {
             stem: place.stem.to_vec(),
             part: place.part,
@@ -145,7 +154,7 @@ impl Once {
             parent,
             tally: Tally::default(),
         });
-        number.ok()
+        Some(number)
     }
 
     /// Ends the part of a shared node, whose wildcard may be added later.

@@ -211,14 +211,14 @@ impl Assembly {
     }
 
     /// Whether a node or one above it rolls up.
-    fn is_covered(&self, mut node: Option<NodeId>) -> bool {
-        while let Some(above) = node.and_then(|id| self.node(id)) {
-            if above.tally.rolls {
-                return true;
-            }
-            node = above.parent;
-        }
-        false
+    fn is_covered(&self, node: Option<NodeId>) -> bool {
+        self.at_and_above(node).any(|node| node.tally.rolls)
+    }
+
+    /// An open node and the nodes above it.
+    fn at_and_above(&self, node: Option<NodeId>) -> impl Iterator<Item = &Shared> {
+        let first = node.and_then(|id| self.node(id));
+        std::iter::successors(first, |node| node.parent.and_then(|id| self.node(id)))
     }
 
     /// Rolls up a node as soon as it has too many children, and drops the rows below it.
@@ -280,9 +280,8 @@ impl Assembly {
 
     /// Writes all rows that no open node can cover any more.
     fn release(&mut self, lines: &[u8]) -> Result<()> {
-        let undecided = self.open.iter().filter(|node| node.cut.is_finite());
-        let count = undecided.map(|node| node.from).min();
-        let count = count.unwrap_or(self.held.len());
+        let may_roll = |node: &Shared| node.cut.is_finite();
+        let count = (self.held).decided(|owner| self.at_and_above(Some(owner)).any(may_roll));
         let (out, written) = (&mut self.lines, &mut self.written);
         self.held.release(count, lines, |rows, summed| {
             written.add(summed);
