@@ -28,7 +28,7 @@ const BATCH: usize = 1 << 18;
 /// A thread takes so many of them.
 const SHARE: usize = 1 << 14;
 
-/// At most so many are written at once.
+/// At most this many are written at once.
 const PART: usize = 1 << 16;
 
 /// The hashes so far.
@@ -38,7 +38,7 @@ pub(crate) struct Partitions {
     batch: usize,
     /// All others, until there is a file.
     held: Vec<Share>,
-    /// The number of hashes for which there still is memory until then.
+    /// How many more hashes fit in memory before they are spilled.
     room: usize,
     spill: Option<Spill>,
     memory: usize,
