@@ -1,6 +1,7 @@
 //! Measures reading: `read_rate scan FILE [BLOCK]` reads every capture for key, status and media type;
-//! `read_rate inflate FILE` inflates the members of a gzip file and does nothing else. Prints the bytes,
-//! decompressed, and the seconds.
+//! `read_rate check FILE` checks every line; `read_rate inflate FILE` inflates the members of a gzip file
+//! and does nothing else. Prints the bytes, decompressed, and the seconds. `RAYON_NUM_THREADS` sets the
+//! number of threads.
 #![allow(clippy::print_stdout, reason = "it is a program of its own")]
 
 use std::fs::File;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use rayon::prelude::*;
+use waypost_index::check::{self, check};
 use waypost_index::scan::{self, At, Job, Options};
 use waypost_index::{Capture, Field, Fields};
 use waypost_io::Source;
@@ -50,7 +52,7 @@ impl Job for Sum {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let usage = "usage: read_rate scan|inflate FILE [BLOCK]";
+    let usage = "usage: read_rate scan|check|inflate FILE [BLOCK]";
     // Cargo adds `--bench`.
     let mut arguments = std::env::args().skip(1).filter(|word| word != "--bench");
     let what = arguments.next().ok_or(usage)?;
@@ -66,6 +68,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let seconds = start.elapsed().as_secs_f64();
             println!("{} captures {sum:?}", outcome.tally.captures);
             (outcome.tally.bytes, seconds)
+        }
+        "check" => {
+            let start = Instant::now();
+            let report = check(&[Source::new(path)], check::Options::default())?;
+            let seconds = start.elapsed().as_secs_f64();
+            println!("{} captures", report.outcome.tally.captures);
+            (report.outcome.tally.bytes, seconds)
         }
         "inflate" => inflate(&path)?,
         _ => return Err(usage.into()),

@@ -9,7 +9,7 @@ use std::ops::BitOr;
 use memchr::memchr2;
 
 use crate::json;
-use crate::timestamp::{Time, are_digits};
+use crate::timestamp::{Time, are_digits, are_plausible};
 
 /// A field of a capture besides its key and its timestamp, which every capture has.
 #[derive(
@@ -236,6 +236,8 @@ pub struct Capture<'a> {
     escaped: Fields,
     /// The offset of the JSON in the line, if there is any.
     json: Option<usize>,
+    /// Whether every part of the timestamp is in range, once somebody has looked.
+    plausible: Option<bool>,
     columns: Vec<(&'static str, &'a [u8])>,
     /// The fields in the JSON of the lines before.
     pub(crate) order: json::Order<Option<Field>>,
@@ -260,6 +262,7 @@ impl<'a> Capture<'a> {
             present: Fields::NONE,
             escaped: Fields::NONE,
             json: None,
+            plausible: None,
             columns: Vec::new(),
             order: json::Order::default(),
         }
@@ -282,6 +285,7 @@ impl<'a> Capture<'a> {
         self.present = Fields::NONE;
         self.escaped = Fields::NONE;
         self.json = None;
+        self.plausible = None;
         self.columns.clear();
     }
 
@@ -291,6 +295,7 @@ impl<'a> Capture<'a> {
 
     pub(crate) fn set_timestamp(&mut self, timestamp: Cow<'a, [u8]>) {
         self.timestamp = timestamp;
+        self.plausible = None;
     }
 
     pub(crate) fn set_json(&mut self, at: usize) {
@@ -304,30 +309,27 @@ impl<'a> Capture<'a> {
         }
     }
 
-    /// Sets a field to its raw value; `-` and the empty string mean that it is missing. The first
-    /// value of a field wins.
+    /// Sets a field to its raw value, as [`Values::set`] does.
     #[inline]
     pub(crate) fn set(&mut self, field: Field, value: &'a [u8]) {
-        if !self.present.contains(field) && !value.is_empty() && value != b"-" {
-            self.values[field as usize] = value;
-            self.present.insert(field);
-        }
+        self.parts().1.set(field, value);
     }
 
+    /// Sets a field to a value of JSON.
     #[inline]
     pub(crate) fn set_raw(&mut self, field: Field, raw: json::Raw<'a>) {
-        match raw.kind {
-            json::Kind::Text => self.set(field, raw.bytes),
-            json::Kind::Escaped => {
-                if !self.present.contains(field) {
-                    self.set(field, raw.bytes);
-                    self.escaped.insert(field);
-                }
-            }
-            json::Kind::Word if raw.bytes == b"null" => {}
-            json::Kind::Word => self.set(field, raw.bytes),
-            json::Kind::Nested => {}
-        }
+        self.parts().1.set_raw(field, raw);
+    }
+
+    /// The order of the members in the lines before, and the values to be filled.
+    #[inline]
+    pub(crate) fn parts(&mut self) -> (&mut json::Order<Option<Field>>, Values<'_, 'a>) {
+        let values = Values {
+            values: &mut self.values,
+            present: &mut self.present,
+            escaped: &mut self.escaped,
+        };
+        (&mut self.order, values)
     }
 
     /// Sets or replaces a field, such as one that a revisit takes from the capture that it repeats.
@@ -350,6 +352,12 @@ impl<'a> Capture<'a> {
     /// The key as written in the index.
     pub fn key(&self) -> &[u8] {
         &self.key
+    }
+
+    /// Whether the line starts with its key, as written in the index.
+    #[inline]
+    pub(crate) fn key_starts_line(&self) -> bool {
+        matches!(self.key, Cow::Borrowed(key) if key.as_ptr() == self.line.as_ptr())
     }
 
     /// The parts of the line before and after the key. `None` if the key is not a column, or is also the
@@ -383,6 +391,21 @@ impl<'a> Capture<'a> {
     /// The timestamp as written in the index.
     pub fn timestamp(&self) -> &[u8] {
         &self.timestamp
+    }
+
+    /// Whether every part of the timestamp is in range, which is remembered.
+    #[inline]
+    pub(crate) fn check_time(&mut self) -> bool {
+        let plausible = are_plausible(&self.timestamp);
+        self.plausible = Some(plausible);
+        plausible
+    }
+
+    /// Whether every part of the timestamp is in range: no month 00, no hour 24.
+    #[inline]
+    pub fn is_plausible(&self) -> bool {
+        self.plausible
+            .unwrap_or_else(|| are_plausible(&self.timestamp))
     }
 
     /// The parsed timestamp.
@@ -507,6 +530,41 @@ impl<'a> Capture<'a> {
     #[cold]
     fn has_mime_of_revisits(&self) -> bool {
         self.mime().as_deref() == Some(b"warc/revisit")
+    }
+}
+
+/// The fields of a capture that is being read.
+pub(crate) struct Values<'c, 'a> {
+    values: &'c mut [&'a [u8]; Field::COUNT],
+    present: &'c mut Fields,
+    escaped: &'c mut Fields,
+}
+
+impl<'a> Values<'_, 'a> {
+    /// Sets a field to its raw value; `-` and the empty string mean that it is missing. The first
+    /// value of a field wins.
+    #[inline(always)]
+    pub(crate) fn set(&mut self, field: Field, value: &'a [u8]) {
+        if !self.present.contains(field) && !value.is_empty() && value != b"-" {
+            self.values[field as usize] = value;
+            self.present.insert(field);
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_raw(&mut self, field: Field, raw: json::Raw<'a>) {
+        match raw.kind {
+            json::Kind::Text => self.set(field, raw.bytes),
+            json::Kind::Escaped => {
+                if !self.present.contains(field) {
+                    self.set(field, raw.bytes);
+                    self.escaped.insert(field);
+                }
+            }
+            json::Kind::Word if raw.bytes == b"null" => {}
+            json::Kind::Word => self.set(field, raw.bytes),
+            json::Kind::Nested => {}
+        }
     }
 }
 

@@ -216,6 +216,42 @@ pub(crate) fn members_in<'a, T: Copy>(
     }
 }
 
+/// Visits the members of a [usual](Strings::usual_object) object, whose members are usually in the same
+/// `order`, until there was enough. There is nothing to check.
+#[inline(always)]
+pub(crate) fn usual_members<'a, T: Copy>(
+    object: &'a [u8],
+    strings: impl Strings,
+    order: &mut Order<T>,
+    meaning: impl Fn(&'a [u8]) -> T,
+    mut visit: impl FnMut(T, &'a [u8]) -> Next,
+) {
+    // The end of the value before, or of the opening brace.
+    let mut before = 1;
+    for number in 0.. {
+        let (meant, start) = match order.find(number, object, before) {
+            Some(known) => known,
+            None => {
+                // `"name": "` after a comma and a space, or the brace.
+                let name = before + if number == 0 { 1 } else { 3 };
+                let Some(end) = strings.next_mark(object, name) else {
+                    return;
+                };
+                let meant = meaning(&object[name..end]);
+                order.learn(number, &object[before..end + 4], meant);
+                (meant, end + 4)
+            }
+        };
+        let Some(end) = strings.next_mark(object, start) else {
+            return;
+        };
+        if visit(meant, &object[start..end]) == Next::Enough || end + 2 >= object.len() {
+            return;
+        }
+        before = end + 1;
+    }
+}
+
 /// The text of a value: strings are decoded, numbers and literals are returned as written, and
 /// `null` and nested values give `None`.
 pub fn text<'a>(raw: Raw<'a>) -> Option<Cow<'a, [u8]>> {

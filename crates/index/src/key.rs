@@ -73,6 +73,14 @@ impl KeyForm {
         }
     }
 
+    /// How many of the first bytes of a key decide that it is a SURT: keys that have them in common have
+    /// the same form. `None` if they are not enough, or the key is no SURT.
+    pub(crate) fn decided_by(key: &[u8]) -> Option<usize> {
+        let place = memchr3(b')', b'/', b'(', key).filter(|place| key[*place] == b')')?;
+        // The host, its parenthesis, and what follows it, which may be a colon.
+        (KeyForm::reversed(key, place) == KeyForm::Surt).then_some(place + 2)
+    }
+
     /// A `)` comes before any slash.
     #[inline]
     fn reversed(key: &[u8], place: usize) -> KeyForm {

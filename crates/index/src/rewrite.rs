@@ -131,7 +131,7 @@ impl<R: Rewrite> Job for Rewriting<R> {
         }
     }
 
-    fn line(&self, block: &mut Block<R>, line: &[u8], _: At) {
+    fn line(&self, block: &mut Block<R>, line: &[u8], _: Option<&[u8]>, _: At) {
         self.rule.line(&mut block.lines, line);
     }
 

@@ -286,6 +286,16 @@ impl Select {
         self.revisits == Revisits::Resolve
     }
 
+    /// Whether every capture of the Web passes.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.revisits != Revisits::Drop
+            && self.status.is_empty()
+            && self.mime.is_empty()
+            && self.from.or(self.to).is_none()
+            && self.include.is_empty()
+            && self.exclude.is_empty()
+    }
+
     /// Whether a capture passes. Its [`fields`](Select::fields) must have been parsed.
     pub fn accepts(&self, capture: &Capture<'_>) -> bool {
         (self.include_non_web || web::non_web(capture).is_none()) && self.accepts_web(capture)

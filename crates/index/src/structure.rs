@@ -10,14 +10,59 @@
 mod marks;
 #[cfg(target_arch = "x86_64")]
 mod simd;
+#[cfg(target_arch = "x86_64")]
+mod usual;
 
-use memchr::memchr2;
+use memchr::{memchr, memchr2};
 
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) use Scalar as Best;
 /// The faster way on this kind of processor.
 #[cfg(target_arch = "x86_64")]
 pub(crate) use marks::Marks as Best;
+
+/// Compares texts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Comparer {
+    #[cfg(target_arch = "x86_64")]
+    marker: simd::Marker,
+}
+
+impl Comparer {
+    pub(crate) fn new() -> Comparer {
+        Comparer {
+            #[cfg(target_arch = "x86_64")]
+            marker: simd::Marker::detect(),
+        }
+    }
+
+    /// How many bytes two texts have in common at their starts.
+    #[inline]
+    pub(crate) fn common(self, a: &[u8], b: &[u8]) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        return self.marker.common(a, b);
+        #[cfg(not(target_arch = "x86_64"))]
+        common_by_words(a, b)
+    }
+}
+
+/// How many bytes two texts have in common at their starts, eight at a time.
+fn common_by_words(a: &[u8], b: &[u8]) -> usize {
+    let words = a.as_chunks().0.iter().zip(b.as_chunks().0);
+    let mut at = 0;
+    for (a, b) in words {
+        let different = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
+        if different != 0 {
+            return at + different.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    at + a[at..]
+        .iter()
+        .zip(&b[at..])
+        .take_while(|(a, b)| a == b)
+        .count()
+}
 
 /// A line of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +75,8 @@ pub(crate) struct LineAt {
 
 /// Finds the lines of a block.
 pub(crate) trait Lines<'a> {
-    fn new(block: &'a [u8]) -> Self;
+    /// With `whole`, [usual](Strings::is_usual) objects are recognised.
+    fn new(block: &'a [u8], whole: bool) -> Self;
 
     /// The next line.
     fn next_line(&mut self) -> Option<LineAt>;
@@ -49,6 +95,13 @@ pub(crate) trait Strings: Copy {
 
     /// Whether there is any control character, which JSON forbids in strings.
     fn has_control(self, text: &[u8]) -> bool;
+
+    /// The offset of a usual object with which the line ends: all of its values are strings without escapes,
+    /// separated as most tools separate them. `None` if this would have to be found out member by member.
+    fn usual_object(self, line: &[u8]) -> Option<usize>;
+
+    /// The offset of the first space.
+    fn first_space(self, text: &[u8]) -> Option<usize>;
 }
 
 /// Searches for one byte after the other.
@@ -61,7 +114,7 @@ pub(crate) struct Scalar<'a> {
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
 impl<'a> Lines<'a> for Scalar<'a> {
-    fn new(block: &'a [u8]) -> Scalar<'a> {
+    fn new(block: &'a [u8], _: bool) -> Scalar<'a> {
         Scalar { block, start: 0 }
     }
 
@@ -123,6 +176,16 @@ impl Strings for ScalarStrings {
     fn has_control(self, text: &[u8]) -> bool {
         text.iter().any(|byte| *byte < 0x20)
     }
+
+    #[inline(always)]
+    fn usual_object(self, _: &[u8]) -> Option<usize> {
+        None
+    }
+
+    #[inline]
+    fn first_space(self, text: &[u8]) -> Option<usize> {
+        memchr(b' ', text)
+    }
 }
 
 /// Finds the first `"` or `\`. Names and most values are so short that checking two words here is
@@ -152,6 +215,7 @@ fn quote_or_backslash(text: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::{self, Next};
     use proptest::prelude::*;
 
     #[test]
@@ -168,7 +232,7 @@ mod tests {
 
     #[test]
     fn nuls_belong_to_their_lines_and_the_last_line_may_lack_its_end() {
-        let mut lines = Scalar::new(b"a\n\0b\0\n\nc\0");
+        let mut lines = Scalar::new(b"a\n\0b\0\n\nc\0", false);
         let mut found = Vec::new();
         while let Some(line) = lines.next_line() {
             found.push((line.start, line.end, line.has_nul));
@@ -177,7 +241,7 @@ mod tests {
             found,
             [(0, 1, false), (2, 5, true), (6, 6, false), (7, 9, true)]
         );
-        assert!(Scalar::new(b"").next_line().is_none());
+        assert!(Scalar::new(b"", false).next_line().is_none());
     }
 
     /// Everything that can be found in a block: its lines, and the marks and control characters after
@@ -185,8 +249,9 @@ mod tests {
     fn everything<'a, L: Lines<'a>>(
         block: &'a [u8],
         step: usize,
+        whole: bool,
     ) -> Vec<(LineAt, Vec<Option<usize>>, bool)> {
-        let mut lines = L::new(block);
+        let mut lines = L::new(block, whole);
         let mut all = Vec::new();
         while let Some(line) = lines.next_line() {
             let text = &block[line.start..line.end];
@@ -224,9 +289,178 @@ mod tests {
             ).prop_map(|pieces| pieces.concat()),
             start in 0usize..70,
             step in 1usize..9,
+            whole: bool,
         ) {
             let block = &block[start.min(block.len())..];
-            prop_assert_eq!(everything::<Best<'_>>(block, step), everything::<Scalar<'_>>(block, step));
+            prop_assert_eq!(
+                everything::<Best<'_>>(block, step, whole),
+                everything::<Scalar<'_>>(block, step, whole)
+            );
+        }
+    }
+
+    /// The pieces of objects, usual and not, with the bytes that only look like them.
+    fn pieces() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop_oneof![
+            8 => prop::sample::select(&["\": \"", "\", \""][..]),
+            3 => prop::sample::select(&["\"}\n", " {\"", "\"}\nkey {\"", "{", "}", "\n"][..]),
+            3 => prop::sample::select(&["\"", "\\", ":", ",", " ", "\t", "\r\n", "é"][..]),
+            6 => prop::sample::select(&["a", "name", "a value that is longer than a chunk of 64 bytes, also if a part of it is cut"][..]),
+        ];
+        prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat().into_bytes())
+    }
+
+    /// Members that separate as most tools do it, and whole lines of them.
+    fn usual_lines() -> impl Strategy<Value = Vec<u8>> {
+        let text = "([a-z][a-z:,{} ]{0,9})?|[a-z]{50,80}";
+        let members = prop::collection::vec((text, text), 1..6);
+        let line = ("[a-z,)/]{1,70}", members).prop_map(|(key, members)| {
+            let members: Vec<String> = members
+                .iter()
+                .map(|(name, value)| format!("\"n{name}\": \"{value}\""))
+                .collect();
+            format!("{key} {{{}}}\n", members.join(", "))
+        });
+        prop::collection::vec(line, 1..9).prop_map(|lines| lines.concat().into_bytes())
+    }
+
+    type Members = Vec<(Vec<u8>, Vec<u8>)>;
+
+    /// The members of a usual object as they are found without checking it, and as they are found by
+    /// checking each of them.
+    fn members_of(object: &[u8], strings: impl Strings) -> [Option<Members>; 2] {
+        let (mut quickly, mut slowly) = (Vec::new(), Vec::new());
+        let mut order = json::Order::remembering();
+        json::usual_members(
+            object,
+            strings,
+            &mut order,
+            |name| name,
+            |name, value| {
+                quickly.push((name.to_vec(), value.to_vec()));
+                Next::More
+            },
+        );
+        let read = json::members(object, true, |name, raw| {
+            // Texts only: a value of another kind is not what was found quickly.
+            let text = (raw.kind == json::Kind::Text).then(|| raw.bytes.to_vec());
+            slowly.push((name.to_vec(), text.unwrap_or_default()));
+            Next::More
+        });
+        [Some(quickly), read.ok().map(|()| slowly)]
+    }
+
+    fn usual_is_an_object_of_strings(block: &[u8]) -> Result<(), TestCaseError> {
+        let mut lines = Best::new(block, true);
+        while let Some(LineAt { start, end, .. }) = lines.next_line() {
+            let line = &block[start..end];
+            let strings = lines.strings();
+            if let Some(at) = strings.usual_object(line) {
+                let [quickly, slowly] = members_of(&line[at..], strings.from(at));
+                prop_assert_eq!(quickly, slowly, "{}", String::from_utf8_lossy(line));
+            }
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn what_is_called_usual_is_an_object_of_strings(block in pieces()) {
+            usual_is_an_object_of_strings(&block)?;
+        }
+
+        #[test]
+        fn usual_lines_with_one_other_byte_are_no_longer_usual_or_still_objects(
+            lines in usual_lines(),
+            at in any::<prop::sample::Index>(),
+            byte in byte(),
+        ) {
+            let mut block = lines;
+            let at = at.index(block.len());
+            block[at] = byte;
+            usual_is_an_object_of_strings(&block)?;
+        }
+
+        #[test]
+        #[cfg(target_arch = "x86_64")]
+        fn objects_of_strings_are_called_usual(block in usual_lines()) {
+            let mut lines = Best::new(&block, true);
+            while let Some(LineAt { start, end, .. }) = lines.next_line() {
+                let line = &block[start..end];
+                let at = lines.strings().usual_object(line);
+                prop_assert_eq!(at, memchr(b'{', line), "{}", String::from_utf8_lossy(line));
+            }
+        }
+    }
+
+    #[test]
+    fn nearly_usual_objects_are_not_called_usual() {
+        for object in [
+            r#"{"a": "b""#,
+            r#"{"a": "b"#,
+            r#"{"a": "b"}x"#,
+            r#"{"a"}"#,
+            r#"{"}"#,
+            r#"{", "a": "b"}"#,
+            r#"{": "a": "b"}"#,
+            r#"{"a": "b": "c"}"#,
+            r#"{"a": "b", "c"}"#,
+            r#"{"a", "b": "c"}"#,
+            r#"{"a": "b\"}"#,
+            r#"{"a": 1, "b": "c"}"#,
+            r#"{"a": "b", x": "c"}"#,
+            r#"{"a": ": "}"#,
+            "{\"a\": \"\t\"}",
+            "{\"a\": \"b\"}\r",
+            r#" "{"a": "b"}"#,
+            r#""{"a": "b"}"#,
+            r#"{"a": "b"}", "c": "d"}"#,
+            r#"{"a":"b"}"#,
+        ] {
+            // Also at the borders of chunks, and after a line that is usual.
+            for length in 0..130 {
+                let key = "k".repeat(length);
+                let block = format!("{key}{{\"a\": \"b\"}}\n{key}{object}\n");
+                let mut lines = Best::new(block.as_bytes(), true);
+                lines.next_line();
+                let LineAt { start, end, .. } = lines.next_line().unwrap();
+                let line = &block.as_bytes()[start..end];
+                assert_eq!(lines.strings().usual_object(line), None, "{object}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_common_start_of_texts_is_found_wherever_it_ends() {
+        let comparer = Comparer::new();
+        for length in 0..200 {
+            let text = vec![b'a'; length];
+            assert_eq!(comparer.common(&text, &text), length);
+            assert_eq!(comparer.common(&text, &text[..length / 2]), length / 2);
+            for at in 0..length {
+                let mut other = text.clone();
+                other[at] = b'b';
+                assert_eq!(comparer.common(&text, &other), at);
+                assert_eq!(comparer.common(&other, &text[..=at]), at);
+                assert_eq!(common_by_words(&other, &text), at);
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_space_is_found_wherever_it_is() {
+        for length in 0..200 {
+            let mut text = vec![b'a'; length];
+            for at in (0..length).rev() {
+                text[at] = b' ';
+                let mut lines = Best::new(&text, true);
+                lines.next_line();
+                assert_eq!(lines.strings().first_space(&text), Some(at));
+            }
+            let none = vec![b'a'; length];
+            assert_eq!(Best::new(&none, true).strings().first_space(&none), None);
         }
     }
 
@@ -237,8 +471,8 @@ mod tests {
             for byte in [b'"', b'\\', b'\n', 0, 0x1f, b'\r'] {
                 block[at] = byte;
                 assert_eq!(
-                    everything::<Best<'_>>(&block, 1),
-                    everything::<Scalar<'_>>(&block, 1),
+                    everything::<Best<'_>>(&block, 1, true),
+                    everything::<Scalar<'_>>(&block, 1, true),
                     "{byte} at {at}"
                 );
             }

@@ -16,18 +16,24 @@ const DIGITS: std::ops::RangeInclusive<usize> = 4..=17;
 pub fn is_timestamp(raw: &[u8]) -> bool {
     // Nearly all of them: two words that overlap.
     if let (14, Some(start), Some(end)) = (raw.len(), raw.first_chunk(), raw.last_chunk()) {
-        return are_digits(*start) && are_digits(*end);
+        return (not_digits(*start) | not_digits(*end)) == 0;
     }
     DIGITS.contains(&raw.len()) && raw.iter().all(u8::is_ascii_digit)
 }
 
 #[inline]
 pub(crate) fn are_digits(bytes: [u8; 8]) -> bool {
-    let word = u64::from_le_bytes(bytes);
+    not_digits(bytes) == 0
+}
+
+/// Some bits of bytes that are not digits; 0 if all are.
+#[inline(always)]
+fn not_digits(bytes: [u8; 8]) -> u64 {
     const EACH: u64 = 0x0101_0101_0101_0101;
-    // The upper half of a byte is 3, also after adding 6: so its lower half is at most 9.
-    let upper = 0xf0 * EACH;
-    word & upper == 0x30 * EACH && word.wrapping_add(6 * EACH) & upper == 0x30 * EACH
+    // The upper half of a byte is 3, also after adding 6: so its lower half is at most 9. Bytes before one that
+    // is not a digit cannot carry into the next.
+    let word = u64::from_le_bytes(bytes) ^ (0x30 * EACH);
+    (word | word.wrapping_add(6 * EACH)) & (0xf0 * EACH)
 }
 
 /// A UTC time with milliseconds.
@@ -195,7 +201,7 @@ fn typed_digits(text: &[u8]) -> Option<Cow<'_, [u8]>> {
     (is_whole && text.iter().zip(PATTERN).all(fits)).then_some(Cow::Owned(digits))
 }
 
-fn days(year: u64, month: u64) -> u64 {
+const fn days(year: u64, month: u64) -> u64 {
     match month {
         4 | 6 | 9 | 11 => 30,
         2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => {
@@ -209,22 +215,52 @@ fn days(year: u64, month: u64) -> u64 {
 /// Whether every part is in range: no month 00, no hour 24.
 #[inline]
 pub fn is_plausible(raw: &[u8]) -> bool {
-    // Fast path: fourteen digits with a day that every month has.
-    if let [_, _, _, _, m1, m2, d1, d2, h1, h2, n1, _, s1, _] = raw {
-        let month = (m1 & 15) * 10 + (m2 & 15);
-        let day = (d1 & 15) * 10 + (d2 & 15);
-        let hour = (h1 & 15) * 10 + (h2 & 15);
-        if (1..=12).contains(&month)
-            && (1..=28).contains(&day)
-            && hour < 24
-            && *n1 < b'6'
-            && *s1 < b'6'
-            && is_timestamp(raw)
-        {
+    match is_timestamp(raw) {
+        true => are_plausible(raw),
+        false => is_exact(raw),
+    }
+}
+
+/// The same for a timestamp.
+#[inline]
+pub(crate) fn are_plausible(digits: &[u8]) -> bool {
+    // Nearly all of them: two words that overlap.
+    if let (14, Some(date), Some(clock)) = (digits.len(), digits.first_chunk(), digits.last_chunk())
+    {
+        let (date, clock) = (pairs(*date), pairs(*clock));
+        let (month, day) = (date >> 32 & 127, date >> 48);
+        // Not the leap day, which takes more than this.
+        let in_month = day.wrapping_sub(1) < u64::from(DAYS[month as usize]);
+        // 24, 60 and 60 set the highest bit of their bytes, as do larger numbers.
+        let too_large = (clock + 0x0044_0044_0068_0000) & 0x0080_0080_0080_0000;
+        if in_month & (too_large == 0) {
             return true;
         }
     }
-    is_exact(raw)
+    is_exact(digits)
+}
+
+/// The days of each month in any year, and none of what is no month.
+static DAYS: [u8; 128] = {
+    let mut all = [0; 128];
+    let mut month = 1;
+    while month <= 12 {
+        all[month] = if month == 2 {
+            28
+        } else {
+            days(1, month as u64) as u8
+        };
+        month += 1;
+    }
+    all
+};
+
+/// Four numbers of two digits each, in two bytes each.
+#[inline(always)]
+fn pairs(digits: [u8; 8]) -> u64 {
+    let digits = u64::from_le_bytes(digits) & 0x0f0f_0f0f_0f0f_0f0f;
+    // The first digit of a pair is its lower byte.
+    (digits * 10 + (digits >> 8)) & 0x00ff_00ff_00ff_00ff
 }
 
 /// Whether the lenient parser changes nothing.

@@ -119,18 +119,28 @@ fn by_scheme(capture: &Capture<'_>, url: &[u8]) -> Option<NonWeb> {
     })
 }
 
-#[inline]
+#[inline(always)]
 fn is_http(url: &[u8]) -> bool {
-    url.starts_with(b"http://") || url.starts_with(b"https://")
+    // Both are asked at once, because which of them it is differs from line to line.
+    match url.first_chunk::<8>() {
+        Some(start) => (start == b"https://") | start.starts_with(b"http://"),
+        None => url == b"http://",
+    }
 }
 
 #[inline(always)]
 fn by_mime(capture: &Capture<'_>) -> Option<NonWeb> {
-    // The first letters are enough for most media types; `\\` starts an escape.
-    match capture.raw(Field::Mime)? {
-        [b'w' | b'\\', ..] | [b'a', b'r' | b'l' | b'\\', ..] => by_whole_mime(capture),
-        b"text/dns" => Some(NonWeb::Dns),
-        _ => None,
+    // The first letters are enough for most media types; `\\` starts an escape. All are compared at once,
+    // because which of them they are differs from line to line.
+    let mime = capture.raw(Field::Mime)?;
+    let &[first, second, ..] = mime else {
+        return by_whole_mime(capture);
+    };
+    let is_arc = (first == b'a') & matches!(second, b'r' | b'l' | b'\\');
+    let is_dns = (mime.len() == 8) & mime.ends_with(b"dns");
+    match (first == b'w') | (first == b'\\') | is_arc | is_dns {
+        true => by_whole_mime(capture),
+        false => None,
     }
 }
 
@@ -205,9 +215,14 @@ fn scheme(url: &[u8]) -> Option<&[u8]> {
 /// a URL.
 #[inline]
 pub fn can_be_url(url: &[u8]) -> bool {
-    if is_http(url) {
-        return url.len() > 7;
+    match is_http(url) {
+        true => url.len() > 7,
+        false => can_be_other_url(url),
     }
+}
+
+#[inline(never)]
+fn can_be_other_url(url: &[u8]) -> bool {
     let host = &url[..memchr2(b'/', b'?', url).unwrap_or(url.len())];
     url == b"-" || scheme(url).is_some() || (host.len() > 2 && host.contains(&b'.'))
 }

@@ -1,6 +1,7 @@
 //! The partial of a check: what is found in one pass over some lines.
 
 use std::cell::RefCell;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -12,9 +13,10 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::keys::{Comparer, KeysReport};
 use super::{Report, Violation};
 use crate::capture::{Capture, Field, Fields};
-use crate::key::Rekeyer;
+use crate::key::{KeyForm, Rekeyer};
 use crate::scan::{At, Job, Outcome};
-use crate::timestamp::{Time, is_plausible};
+use crate::structure;
+use crate::timestamp::Time;
 
 /// How many bytes of a line a violation keeps.
 const KEPT: usize = 200;
@@ -26,13 +28,22 @@ pub struct Checking {
     hashed: bool,
     share: usize,
     spill: Arc<Spill>,
+    lines: structure::Comparer,
 }
 
 /// The result for some consecutive lines.
 pub struct Part {
     tools: Option<Tools>,
-    /// Whole lines, compared by their bytes.
+    /// Whole lines, compared by their bytes. The last one is kept only between blocks.
     lines: Order,
+    /// How many bytes of this line are those of the line before, and how the two compare.
+    shared: (usize, Step),
+    /// The key of this line, once it is known.
+    key: Known,
+    /// The key of the line before.
+    key_before: Known,
+    /// Whether the line before was a header.
+    after_header: bool,
     /// Number of lines other than headers.
     counted: u64,
     violation: Option<Violation>,
@@ -49,10 +60,35 @@ pub struct Part {
     first: Option<Time>,
     last: Option<Time>,
     /// The digits of the two if there are fourteen, which decides most comparisons.
-    digits: Option<([u8; 14], [u8; 14])>,
+    digits: Option<(Digits, Digits)>,
     keys: Option<KeysReport>,
     /// The source of the last line.
     source: usize,
+}
+
+/// What is known about the key of a line.
+#[derive(Clone, Copy)]
+struct Known {
+    /// Its length if it is a SURT and starts its line, else 0.
+    length: usize,
+    /// How many of its bytes show that it is a SURT; never reached if it is not.
+    decided_by: usize,
+}
+
+impl Known {
+    const NOTHING: Known = Known {
+        length: 0,
+        decided_by: usize::MAX,
+    };
+}
+
+/// Fourteen digits as two words that overlap, which are compared like the text.
+type Digits = (u64, u64);
+
+fn digits(raw: &[u8]) -> Option<Digits> {
+    let word = |bytes: &[u8; 8]| u64::from_be_bytes(*bytes);
+    let is_usual = raw.len() == 14;
+    is_usual.then_some((word(raw.first_chunk()?), word(raw.last_chunk()?)))
 }
 
 thread_local! {
@@ -76,6 +112,7 @@ struct Order {
     broken: bool,
 }
 
+/// From one string to the next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
     First,
@@ -84,33 +121,42 @@ enum Step {
     Down,
 }
 
+impl From<Ordering> for Step {
+    #[inline]
+    fn from(order: Ordering) -> Step {
+        match order {
+            Ordering::Equal => Step::Same,
+            Ordering::Greater => Step::Up,
+            Ordering::Less => Step::Down,
+        }
+    }
+}
+
 impl Order {
     /// How a string compares with the last one.
     #[inline]
     fn step(&self, bytes: &[u8]) -> Step {
-        match bytes.cmp(&self.last) {
-            _ if !self.any => Step::First,
-            std::cmp::Ordering::Equal => Step::Same,
-            std::cmp::Ordering::Greater => Step::Up,
-            std::cmp::Ordering::Less => Step::Down,
+        match self.any {
+            true => bytes.cmp(&self.last).into(),
+            false => Step::First,
         }
     }
 
-    /// Adds a string that is such a step from the last one.
+    /// Adds a string that is such a step from the one before, but does not keep it as the last.
     #[inline]
-    fn push(&mut self, bytes: &[u8], step: Step) {
-        match step {
-            Step::Same => return,
-            Step::Up => {}
-            Step::Down => self.broken = true,
-            Step::First => {
-                self.any = true;
-                self.first.extend_from_slice(bytes);
-            }
+    fn count(&mut self, bytes: &[u8], step: Step) {
+        if step == Step::First {
+            self.any = true;
+            self.first.extend_from_slice(bytes);
         }
-        self.changes += 1;
+        self.broken |= step == Step::Down;
+        self.changes += u64::from(step != Step::Same);
+    }
+
+    #[inline]
+    fn keep(&mut self, last: &[u8]) {
         self.last.clear();
-        self.last.extend_from_slice(bytes);
+        self.last.extend_from_slice(last);
     }
 
     /// Merges a later sequence. Returns how its first string compares with the last one here.
@@ -139,6 +185,7 @@ impl Checking {
             hashed: true,
             share: resources.memory / 4,
             spill: Spill::new(&resources.temporary),
+            lines: structure::Comparer::new(),
         }
     }
 
@@ -219,6 +266,10 @@ impl Job for Checking {
             lines: Order::default(),
             counted: 0,
             violation: None,
+            shared: (0, Step::First),
+            key: Known::NOTHING,
+            key_before: Known::NOTHING,
+            after_header: false,
             starts: None,
             header: None,
             first_at: At::default(),
@@ -233,13 +284,19 @@ impl Job for Checking {
         }
     }
 
-    fn line(&self, part: &mut Part, line: &[u8], at: At) {
+    #[inline(always)]
+    fn line(&self, part: &mut Part, line: &[u8], before: Option<&[u8]>, at: At) {
         part.starts = Some(0);
-        if is_header(line) {
+        let before = before.filter(|_| !part.after_header);
+        part.after_header = is_header(line);
+        if part.after_header {
+            if let Some(before) = before {
+                part.lines.keep(before);
+            }
             // Every file has its own header at its top, which is neither a duplicate nor out of order.
             // A header between other lines is out of order and would break lookups.
             if part.lines.any && line < &part.lines.last[..] {
-                part.record_violation(line, at);
+                part.record_violation(None, line, at);
             }
             if !part.lines.any && part.header.is_none() {
                 part.header = Some(cut(line));
@@ -250,18 +307,37 @@ impl Job for Checking {
         if !part.lines.any {
             part.first_at = at;
         }
-        let step = part.lines.step(line);
+        let (shared, step) = match before {
+            Some(before) => {
+                let shared = self.lines.common(line, before);
+                let order = line.get(shared).cmp(&before.get(shared));
+                (shared, order.into())
+            }
+            None => (0, part.lines.step(line)),
+        };
         if step == Step::Down {
-            part.record_violation(line, at);
+            part.record_violation(before, line, at);
         }
-        part.lines.push(line, step);
+        part.lines.count(line, step);
+        part.shared = (shared, step);
+        part.key_before = match before {
+            Some(_) => std::mem::replace(&mut part.key, Known::NOTHING),
+            None => Known::NOTHING,
+        };
         if self.hashed && step != Step::Same {
             part.line_hashes.add(xxh3_128(line));
         }
     }
 
+    fn last_line(&self, part: &mut Part, line: &[u8]) {
+        if !is_header(line) {
+            part.lines.keep(line);
+        }
+    }
+
+    #[inline(always)]
     fn add(&self, part: &mut Part, capture: &Capture<'_>, _: At) {
-        part.see_time(capture.timestamp());
+        part.see_time(capture);
         let tools = part.tools.get_or_insert_with(|| {
             let waiting = TOOLS.with_borrow_mut(Vec::pop);
             let fits = |tools: &Tools| tools.comparer.is_some() == self.keys;
@@ -270,9 +346,34 @@ impl Job for Checking {
                 comparer: self.keys.then(Comparer::new),
             })
         });
-        let surt = tools.rekeyer.surt(capture);
-        let step = part.surts.step(surt);
-        part.surts.push(surt, step);
+        // In a sorted index, most keys have the host of the key before, and the two compare as their lines do.
+        let (shared, line_step) = part.shared;
+        let before = part.key_before;
+        let starts_line = capture.key_starts_line();
+        let is_surt = starts_line & (before.decided_by <= shared);
+        let surt = match is_surt {
+            true => capture.key(),
+            false => tools.rekeyer.surt(capture),
+        };
+        if is_surt {
+            part.key.length = surt.len();
+            part.key.decided_by = before.decided_by;
+        } else if surt.as_ptr() == capture.line().as_ptr() {
+            part.key = Known {
+                length: surt.len(),
+                decided_by: KeyForm::decided_by(surt).unwrap_or(usize::MAX),
+            };
+        }
+        let both = before.length.min(part.key.length);
+        let step = if both == 0 {
+            part.surts.step(surt)
+        } else if shared < both {
+            line_step
+        } else {
+            part.key.length.cmp(&before.length).into()
+        };
+        part.surts.count(surt, step);
+        part.surts.keep(surt);
         if self.hashed && step != Step::Same {
             part.key_hashes.add(xxh3_128(surt));
         }
@@ -366,6 +467,10 @@ impl Job for Checking {
             key_hashes: empty.key_hashes.decode(&mut from)?,
             line_hashes: empty.line_hashes.decode(&mut from)?,
             tools: None,
+            shared: empty.shared,
+            key: empty.key,
+            key_before: empty.key_before,
+            after_header: empty.after_header,
             digits: None,
         };
         from.finish()?;
@@ -410,20 +515,21 @@ impl Part {
 
     /// Records a line that is smaller than the last one, unless one was recorded.
     #[cold]
-    fn record_violation(&mut self, line: &[u8], at: At) {
+    fn record_violation(&mut self, before: Option<&[u8]>, line: &[u8], at: At) {
         self.violation.get_or_insert_with(|| Violation {
             at,
-            before: cut(&self.lines.last),
+            before: cut(before.unwrap_or(&self.lines.last)),
             here: cut(line),
         });
     }
 
     #[inline]
-    fn see_time(&mut self, raw: &[u8]) {
-        if let (Ok(digits), Some((first, last))) = (<[u8; 14]>::try_from(raw), &self.digits)
-            && digits >= *first
-            && digits <= *last
-            && is_plausible(raw)
+    fn see_time(&mut self, capture: &Capture<'_>) {
+        let raw = capture.timestamp();
+        if let (Some(digits), Some((first, last))) = (digits(raw), self.digits)
+            && digits >= first
+            && digits <= last
+            && capture.is_plausible()
         {
             return;
         }
@@ -432,10 +538,7 @@ impl Part {
         };
         self.first = min(self.first, Some(time));
         self.last = self.last.max(Some(time));
-        let digits = |time: Option<Time>| {
-            let digits = format!("{:014}", time?.digits14());
-            <[u8; 14]>::try_from(digits.as_bytes()).ok()
-        };
+        let digits = |time: Option<Time>| digits(format!("{:014}", time?.digits14()).as_bytes());
         self.digits = digits(self.first).zip(digits(self.last));
     }
 }

@@ -243,6 +243,44 @@ fn summary(report: &Report) -> String {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    /// In a block, lines and keys are compared with those before them; blocks of one byte have only one
+    /// line, so that whole partials are compared instead.
+    #[test]
+    fn lines_of_one_block_are_compared_like_blocks_of_one_line(
+        lines in prop::collection::vec(
+            prop_oneof![
+                9 => (
+                    prop::sample::select(&[
+                        "com,a)", "com,a)/", "com,a)/b", "com,a)/b/c?d=1&e=a-long-value-so-that-the-key-has-more-than-64-bytes",
+                        "com,a)/b/c?d=1&e=a-long-value-so-that-the-key-has-more-than-64-bytes,2", "com,ab)/", "com,a,)/b",
+                        "com,a):80/b", "com,a:80)/b", "a.com/b", "dns:a.com", "(com,a,)/", "com,a(b)/",
+                    ][..]),
+                    prop::sample::select(&["20040131000000", "20040229235959", "2004", "20041301000000", "20041232240000"][..]),
+                    prop::sample::select(&["{\"url\": \"http://a.com/b\"}", "{\"url\": \"dns:a.com\"}", "{\"url\":\"http://a.com/\"}", "{\"url\": \"http://a.com/", "{\"m\": \"warc/revisit\"}"][..]),
+                ).prop_map(|(key, time, json)| format!("{key} {time} {json}")),
+                1 => prop::sample::select(&[" CDX N b a", "!meta {\"a\": \"b\"}", "nonsense", "", "com,a)/b 2004"][..])
+                    .prop_map(str::to_owned),
+            ],
+            0..60,
+        ),
+        sorted: bool,
+        keys: bool,
+    ) {
+        let mut lines = lines;
+        if sorted {
+            lines.sort();
+        }
+        let text = lines.join("\n") + "\n";
+        let reports = [Some(1), Some(200), None].map(|block| {
+            summary(&check_texts(&[text.as_bytes()], Options { block, keys, ..Options::default() }))
+        });
+        prop_assert_eq!(&reports[0], &reports[2]);
+        prop_assert_eq!(&reports[1], &reports[2]);
+    }
+}
+
+proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn any_ranges_in_any_grouping_give_the_same_report(

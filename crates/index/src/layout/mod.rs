@@ -98,6 +98,8 @@ const MOST_HEADERS: usize = 32;
 
 /// The usual number of digits of a timestamp.
 const TIMESTAMP: usize = 14;
+/// The same with a space before and after them.
+const TIMESTAMP_COLUMN: usize = TIMESTAMP + 2;
 
 /// The layout of a file.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -185,12 +187,25 @@ impl FileLayout {
             Some(b'{') => return read_ndjson(line, wanted, whole, capture),
             Some(_) => {}
         }
-        let Some(first) = memchr(b' ', line) else {
+        // Nearly all lines of CDXJ.
+        if let Some(at) = strings.usual_object(line)
+            && let Some((head, object)) = line.split_at_checked(at)
+            && let Some((key, [b' ', timestamp @ .., b' '])) =
+                head.split_last_chunk::<TIMESTAMP_COLUMN>()
+            && is_timestamp(timestamp)
+            && strings.first_space(line) == Some(key.len())
+        {
+            capture.begin(line, key, timestamp);
+            capture.set_json(at);
+            return read_usual(capture, object, strings.from(at), wanted)
+                .map(|()| Shape::Cdxj)
+                .into();
+        }
+        let Some(first) = strings.first_space(line) else {
             return Read::Bad(Bad::Text);
         };
         let rest = &line[first + 1..];
         let second = match rest.get(TIMESTAMP..TIMESTAMP + 2) {
-            // Nearly all lines of CDXJ.
             Some(b" {") if is_timestamp(&rest[..TIMESTAMP]) => Some(TIMESTAMP),
             _ => memchr(b' ', rest),
         };
@@ -314,13 +329,13 @@ fn read_json(
         return Ok(());
     }
     let mut seen = Fields::NONE;
-    let mut order = std::mem::take(&mut capture.order);
+    let (order, mut values) = capture.parts();
     let meaning = Field::of_json;
-    let read = json::members_in(object, whole, strings, &mut order, meaning, |field, raw| {
+    let read = json::members_in(object, whole, strings, order, meaning, |field, raw| {
         if let Some(field) = field
             && wanted.contains(field)
         {
-            capture.set_raw(field, raw);
+            values.set_raw(field, raw);
             seen.insert(field);
             if seen == wanted {
                 return Next::Enough;
@@ -328,8 +343,35 @@ fn read_json(
         }
         Next::More
     });
-    capture.order = order;
     read.map_err(|_| Bad::Json)?;
+    match capture.raw(Field::Url) {
+        Some(url) if !web::can_be_url(url) => Err(Bad::Url),
+        _ => Ok(()),
+    }
+}
+
+/// The same for a usual object.
+#[inline(always)]
+fn read_usual<'a>(
+    capture: &mut Capture<'a>,
+    object: &'a [u8],
+    strings: impl Strings,
+    wanted: Fields,
+) -> Result<(), Bad> {
+    let mut seen = Fields::NONE;
+    let (order, mut values) = capture.parts();
+    json::usual_members(object, strings, order, Field::of_json, |field, text| {
+        if let Some(field) = field
+            && wanted.contains(field)
+        {
+            values.set(field, text);
+            seen.insert(field);
+        }
+        match seen == wanted {
+            true => Next::Enough,
+            false => Next::More,
+        }
+    });
     match capture.raw(Field::Url) {
         Some(url) if !web::can_be_url(url) => Err(Bad::Url),
         _ => Ok(()),

@@ -9,7 +9,6 @@ use crate::rejects::Bad;
 use crate::revisit::Resolver;
 use crate::select::Select;
 use crate::structure::{Best, LineAt, Lines};
-use crate::timestamp::is_plausible;
 use crate::web;
 
 /// Options that are the same for all blocks.
@@ -42,6 +41,17 @@ pub(super) struct Found<P> {
     pub(super) layout: Option<FileLayout>,
 }
 
+impl<P> Found<P> {
+    fn new(job: &impl Job<Partial = P>) -> Found<P> {
+        Found {
+            partial: job.empty(),
+            tally: Tally::default(),
+            bad: Vec::new(),
+            layout: None,
+        }
+    }
+}
+
 /// The range of complete lines in a block; fragments of lines are before and after it.
 pub(super) fn body(block: &[u8]) -> (usize, usize) {
     match memchr(b'\n', block) {
@@ -61,17 +71,17 @@ pub(super) fn read<J: Job>(
     bytes: &[u8],
     mut resolver: Option<&mut Resolver>,
 ) -> Found<J::Partial> {
-    let mut found = Found {
-        partial: reading.job.empty(),
-        tally: Tally::default(),
-        bad: Vec::new(),
-        layout: None,
-    };
+    if reading.list {
+        return read_list(reading, bytes);
+    }
+    let mut found = Found::new(reading.job);
     let mut learned: Option<FileLayout> = None;
     let mut shapes = ShapeCount::default();
     let mut capture = Capture::reused();
     let mut number = 0;
-    let mut lines = Best::new(bytes);
+    let everything = reading.select.is_everything();
+    let mut before = None;
+    let mut lines = Best::new(bytes, reading.whole);
     while let Some(LineAt {
         start,
         end,
@@ -88,30 +98,8 @@ pub(super) fn read<J: Job>(
             line: number,
             byte: start as u64,
         };
-        if reading.list {
-            let line = line.trim_ascii();
-            if !line.is_empty() && !line.starts_with(b"#") {
-                match reading
-                    .job
-                    .add_uri(&mut found.partial, line, reading.select)
-                {
-                    Ok(taken) => found.tally.uris += u64::from(taken),
-                    Err(why) => {
-                        let indent = full.len() - full.trim_ascii_start().len();
-                        found.bad.push(BadLine {
-                            kind: Bad::Url,
-                            detail: Some(why.to_string()),
-                            line: number,
-                            start: start + indent,
-                            end: start + indent + line.len(),
-                        });
-                    }
-                }
-            }
-            number += 1;
-            continue;
-        }
-        reading.job.line(&mut found.partial, line, at);
+        reading.job.line(&mut found.partial, line, before, at);
+        before = Some(line);
         let current = learned.as_ref().unwrap_or(layout);
         let read = if has_nul {
             Read::Bad(Bad::Nul)
@@ -128,9 +116,7 @@ pub(super) fn read<J: Job>(
                     None => {
                         found.tally.captures += 1;
                         found.tally.revisits += u64::from(capture.is_revisit());
-                        if !is_plausible(capture.timestamp()) {
-                            found.tally.odd_timestamps += 1;
-                        }
+                        found.tally.odd_timestamps += u64::from(!capture.check_time());
                     }
                 }
                 if non_web.is_none() || reading.select.wants_non_web() {
@@ -139,7 +125,7 @@ pub(super) fn read<J: Job>(
                         Some(original) => &original.stand_in_for(&capture),
                         None => &capture,
                     };
-                    if reading.select.accepts_web(capture) {
+                    if everything || reading.select.accepts_web(capture) {
                         found.tally.selected += 1;
                         reading.job.add(&mut found.partial, capture, at);
                     }
@@ -161,10 +147,46 @@ pub(super) fn read<J: Job>(
         }
         number += 1;
     }
+    if let Some(last) = before {
+        reading.job.last_line(&mut found.partial, last);
+    }
     shapes.flush(&mut found.tally);
     found.tally.lines = number;
     found.tally.bytes = bytes.len() as u64;
     found.layout = learned.filter(|learned| learned != layout);
+    found
+}
+
+/// Reads a list of URIs.
+fn read_list<J: Job>(reading: &Reading<'_, J>, bytes: &[u8]) -> Found<J::Partial> {
+    let mut found = Found::new(reading.job);
+    let mut number = 0;
+    let mut lines = Best::new(bytes, false);
+    while let Some(LineAt { start, end, .. }) = lines.next_line() {
+        let full = &bytes[start..end];
+        let line = full.trim_ascii();
+        if !line.is_empty() && !line.starts_with(b"#") {
+            match reading
+                .job
+                .add_uri(&mut found.partial, line, reading.select)
+            {
+                Ok(taken) => found.tally.uris += u64::from(taken),
+                Err(why) => {
+                    let start = end - full.trim_ascii_start().len();
+                    found.bad.push(BadLine {
+                        kind: Bad::Url,
+                        detail: Some(why.to_string()),
+                        line: number,
+                        start,
+                        end: start + line.len(),
+                    });
+                }
+            }
+        }
+        number += 1;
+    }
+    found.tally.lines = number;
+    found.tally.bytes = bytes.len() as u64;
     found
 }
 

@@ -132,9 +132,16 @@ pub trait Job: Sync {
     }
 
     /// Called for every line, without its newline, before it is parsed: captures, headers, bad lines.
+    /// `before` is the line before it, if that is in the same block.
     #[inline]
-    fn line(&self, partial: &mut Self::Partial, line: &[u8], at: At) {
-        let _ = (partial, line, at);
+    fn line(&self, partial: &mut Self::Partial, line: &[u8], before: Option<&[u8]>, at: At) {
+        let _ = (partial, line, before, at);
+    }
+
+    /// Called after all lines of a block were added, with the last of them.
+    #[inline]
+    fn last_line(&self, partial: &mut Self::Partial, line: &[u8]) {
+        let _ = (partial, line);
     }
 
     /// Called after [`line`](Job::line) for the last line of a source if it is incomplete.

@@ -36,7 +36,7 @@ impl Job for Everything {
         seen.captures
             .push((at, capture.key().to_vec(), capture.status()));
     }
-    fn line(&self, seen: &mut Seen, line: &[u8], at: At) {
+    fn line(&self, seen: &mut Seen, line: &[u8], _: Option<&[u8]>, at: At) {
         seen.lines.push((at, line.to_vec()));
     }
     fn merge(&self, earlier: &mut Seen, later: Seen, base: At) -> Result<()> {

@@ -10,13 +10,19 @@
 
 use std::arch::x86_64::*;
 
-use super::marks::Words;
+use memchr::memchr;
+
+use super::marks::{AHEAD, Events, MORE, Words};
+use super::usual::{AFTER, Before, Seams};
 
 /// How many bytes have their bits in one word.
 pub(super) const CHUNK: usize = 64;
 
 /// The bytes of a word.
 pub(super) const WORD: usize = CHUNK / 8;
+
+/// A chunk and the bytes after it that decide about its seams.
+const WINDOW: usize = CHUNK + AFTER;
 
 /// Marks with some of the instructions that the processor has.
 #[derive(Clone, Copy, Debug)]
@@ -35,9 +41,10 @@ enum Level {
 impl Marker {
     /// The fastest one.
     pub(super) fn detect() -> Marker {
-        let level = if is_x86_feature_detected!("avx512bw") {
+        let counts = is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("popcnt");
+        let level = if counts && is_x86_feature_detected!("avx512bw") {
             Level::Avx512
-        } else if is_x86_feature_detected!("avx2") {
+        } else if counts && is_x86_feature_detected!("avx2") {
             Level::Avx2
         } else {
             Level::Sse2
@@ -45,84 +52,268 @@ impl Marker {
         Marker { level }
     }
 
-    /// Appends the words of some chunks.
-    pub(super) fn mark(self, chunks: &[[u8; CHUNK]], all: &mut Words) {
-        let before = all.controls.len();
-        let after = before + chunks.len();
-        all.strings.resize(after + 1, [0; WORD]);
-        all.controls.resize(after, 0);
-        let words = all.strings[before..].iter_mut();
-        let words = words.zip(&mut all.controls[before..]);
+    /// Appends the words of the chunks in `bytes`, which are followed by the first bytes [`AFTER`] them. The
+    /// events are those of these chunks.
+    pub(super) fn mark(self, bytes: &[u8], words: &mut Words) {
+        let chunks = (bytes.len() - AFTER) / CHUNK;
+        debug_assert!(chunks <= AHEAD);
+        let before = words.strings.len() - MORE;
+        words.strings.resize(before + chunks + MORE, [0; WORD]);
+        words.events.count = 0;
+        let unmarked = Unmarked {
+            bytes,
+            strings: &mut words.strings[before..],
+            events: &mut words.events,
+            seams: &mut words.seams,
+        };
         match self.level {
-            // SAFETY: SSE2 is part of x86-64.
-            Level::Sse2 => unsafe { by_sse2(chunks, words) },
-            // SAFETY: `detect` checked that the processor has AVX2.
-            Level::Avx2 => unsafe { by_avx2(chunks, words) },
-            // SAFETY: `detect` checked that the processor has AVX-512BW, of which F is a part.
-            Level::Avx512 => unsafe { by_avx512(chunks, words) },
+            // SAFETY: every processor of this architecture has SSE2.
+            Level::Sse2 => unsafe { by_sse2(unmarked) },
+            // SAFETY: `detect` checked that the processor has AVX2 and counts bits.
+            Level::Avx2 => unsafe { by_avx2(unmarked) },
+            // SAFETY: `detect` checked that it has AVX-512BW, of which F is a part, and counts bits.
+            Level::Avx512 => unsafe { by_avx512(unmarked) },
+        }
+    }
+
+    /// How many bytes two texts have in common at their starts.
+    #[inline]
+    pub(super) fn common(self, a: &[u8], b: &[u8]) -> usize {
+        match self.level {
+            Level::Sse2 | Level::Avx2 => super::common_by_words(a, b),
+            // SAFETY: `detect` checked that the processor has AVX-512BW.
+            Level::Avx512 => unsafe { common_by_avx512(a, b) },
+        }
+    }
+
+    /// The offset of the first space.
+    #[inline]
+    pub(super) fn first_space(self, text: &[u8]) -> Option<usize> {
+        match self.level {
+            Level::Sse2 | Level::Avx2 => memchr(b' ', text),
+            // SAFETY: `detect` checked that the processor has AVX-512BW.
+            Level::Avx512 => unsafe { first_space_by_avx512(text) },
         }
     }
 }
 
-/// The words of a chunk: its strings, and its control characters.
-type Bits<'a> = (&'a mut [u8; WORD], &'a mut u64);
+/// Chunks to mark, and what is to be filled.
+struct Unmarked<'a> {
+    bytes: &'a [u8],
+    strings: &'a mut [[u8; WORD]],
+    events: &'a mut Events,
+    seams: &'a mut Option<Before>,
+}
 
-#[target_feature(enable = "avx512f,avx512bw")]
-fn by_avx512<'a>(chunks: &[[u8; CHUNK]], words: impl Iterator<Item = Bits<'a>>) {
-    let (quote, backslash) = (_mm512_set1_epi8(b'"' as i8), _mm512_set1_epi8(b'\\' as i8));
-    let space = _mm512_set1_epi8(b' ' as i8);
-    for (chunk, (strings, controls)) in chunks.iter().zip(words) {
-        // SAFETY: 64 bytes are read, and they need not be aligned.
-        let bytes = unsafe { _mm512_loadu_si512(chunk.as_ptr().cast()) };
-        let marks = _mm512_cmpeq_epi8_mask(bytes, quote) | _mm512_cmpeq_epi8_mask(bytes, backslash);
-        *strings = marks.to_le_bytes();
-        *controls = _mm512_cmplt_epu8_mask(bytes, space);
+impl Unmarked<'_> {
+    /// Fills it. `marked` returns the quotes and backslashes of a chunk, and its control characters; `special`
+    /// returns both together.
+    #[inline(always)]
+    fn fill(
+        self,
+        marked: impl Fn(&[u8; WINDOW]) -> (u64, u64),
+        special: impl Fn(&[u8; WINDOW]) -> u64,
+        seams: impl Fn(&[u8; WINDOW]) -> Seams,
+    ) {
+        let mut list = self.events.list();
+        let chunks = self.strings.iter_mut().enumerate();
+        let chunks = chunks.map_while(|(number, strings)| {
+            let window = self.bytes.get(number * CHUNK..)?.first_chunk()?;
+            Some((number, window, strings))
+        });
+        match self.seams {
+            Some(before) => {
+                // Not in memory while it changes with every chunk.
+                let mut now = std::mem::take(before);
+                for (number, window, strings) in chunks {
+                    let special = special(window);
+                    *strings = special.to_le_bytes();
+                    list.add(number, now.odd(special, seams(window)));
+                }
+                *before = now;
+            }
+            None => {
+                for (number, window, strings) in chunks {
+                    let (marks, controls) = marked(window);
+                    *strings = marks.to_le_bytes();
+                    list.add(number, controls);
+                }
+            }
+        }
+        let count = list.count;
+        self.events.count = count;
     }
 }
 
-#[target_feature(enable = "avx2")]
-fn by_avx2<'a>(chunks: &[[u8; CHUNK]], words: impl Iterator<Item = Bits<'a>>) {
-    let (quote, backslash) = (_mm256_set1_epi8(b'"' as i8), _mm256_set1_epi8(b'\\' as i8));
-    let last_control = _mm256_set1_epi8(0x1f);
-    for (chunk, (strings, controls)) in chunks.iter().zip(words) {
-        let mut marks = 0;
-        for (number, bytes) in chunk.as_chunks::<32>().0.iter().enumerate() {
-            // SAFETY: 32 bytes are read, and they need not be aligned.
-            let bytes = unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) };
-            let both = _mm256_or_si256(
+#[target_feature(enable = "avx512f,avx512bw,bmi1,popcnt")]
+fn by_avx512(unmarked: Unmarked<'_>) {
+    let each = |byte: u8| _mm512_set1_epi8(byte as i8);
+    let (quote, backslash, space) = (each(b'"'), each(b'\\'), each(b' '));
+    let (colon, comma) = (each(b':'), each(b','));
+    let (brace, newline) = (each(b'}'), each(b'\n'));
+    let load = |window: &[u8; WINDOW], after: usize| {
+        debug_assert!(after <= AFTER);
+        // SAFETY: 64 bytes are read, of which there are as many after `after`, and they need not be aligned.
+        unsafe { _mm512_loadu_si512(window.as_ptr().add(after).cast()) }
+    };
+    // Comparisons give mask registers, of which the processor can handle only one at a time, so as much as
+    // possible is done before: zero is where all bytes are as expected.
+    let differs = |bytes, byte| _mm512_xor_si512(bytes, byte);
+    // `so_far | bytes ^ byte`
+    let or_differs = |so_far, bytes, byte| _mm512_ternarylogic_epi64(so_far, bytes, byte, 0xf6);
+    let zeros = |bytes| _mm512_testn_epi8_mask(bytes, bytes);
+    let marked = |window: &[u8; WINDOW]| {
+        let bytes = load(window, 0);
+        let marks = _mm512_min_epu8(differs(bytes, quote), differs(bytes, backslash));
+        (zeros(marks), _mm512_cmplt_epu8_mask(bytes, space))
+    };
+    let special = |window: &[u8; WINDOW]| {
+        let bytes = load(window, 0);
+        let marks = _mm512_min_epu8(differs(bytes, quote), differs(bytes, backslash));
+        zeros(_mm512_min_epu8(marks, _mm512_and_si512(bytes, each(0xe0))))
+    };
+    let seams = |window: &[u8; WINDOW]| {
+        let (second, third) = (load(window, 1), load(window, 2));
+        let first = differs(load(window, 0), quote);
+        let spaced = or_differs(or_differs(first, load(window, 3), quote), third, space);
+        let ended = or_differs(or_differs(first, second, brace), third, newline);
+        Seams {
+            colons: zeros(or_differs(spaced, second, colon)),
+            commas: zeros(or_differs(spaced, second, comma)),
+            ends: zeros(ended),
+        }
+    };
+    unmarked.fill(marked, special, seams);
+}
+
+#[target_feature(enable = "avx512f,avx512bw,bmi1")]
+fn first_space_by_avx512(text: &[u8]) -> Option<usize> {
+    // Most keys are so short that nothing else is needed.
+    let Some(chunk) = text.first_chunk::<CHUNK>() else {
+        return memchr(b' ', text);
+    };
+    // SAFETY: 64 bytes are read, and they need not be aligned.
+    let bytes = unsafe { _mm512_loadu_si512(chunk.as_ptr().cast()) };
+    match _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(b' ' as i8)) {
+        0 => memchr(b' ', &text[CHUNK..]).map(|at| CHUNK + at),
+        spaces => Some(spaces.trailing_zeros() as usize),
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,bmi1")]
+fn common_by_avx512(a: &[u8], b: &[u8]) -> usize {
+    let load = |chunk: &[u8; CHUNK]| {
+        // SAFETY: 64 bytes are read, and they need not be aligned.
+        unsafe { _mm512_loadu_si512(chunk.as_ptr().cast()) }
+    };
+    let mut at = 0;
+    for (a, b) in a.as_chunks().0.iter().zip(b.as_chunks().0) {
+        let different = _mm512_cmpneq_epi8_mask(load(a), load(b));
+        if different != 0 {
+            return at + different.trailing_zeros() as usize;
+        }
+        at += CHUNK;
+    }
+    at + super::common_by_words(&a[at..], &b[at..])
+}
+
+#[target_feature(enable = "avx2,bmi1,popcnt")]
+fn by_avx2(unmarked: Unmarked<'_>) {
+    let each = |byte: u8| _mm256_set1_epi8(byte as i8);
+    let (quote, backslash, last_control) = (each(b'"'), each(b'\\'), each(0x1f));
+    let (colon, comma, space) = (each(b':'), each(b','), each(b' '));
+    let (brace, newline) = (each(b'}'), each(b'\n'));
+    let load = |window: &[u8; WINDOW], at: usize| {
+        debug_assert!(at <= CHUNK - 32 + AFTER);
+        // SAFETY: 32 bytes are read, of which there are as many after `at`, and they need not be aligned.
+        unsafe { _mm256_loadu_si256(window.as_ptr().add(at).cast()) }
+    };
+    let bits = |both: [__m256i; 2]| {
+        let [low, high] = both.map(|marked| u64::from(_mm256_movemask_epi8(marked) as u32));
+        low | high << 32
+    };
+    let halves = [0, 32];
+    let marked = |window: &[u8; WINDOW]| {
+        let both = halves.map(|at| load(window, at));
+        let marks = both.map(|bytes| {
+            _mm256_or_si256(
                 _mm256_cmpeq_epi8(bytes, quote),
                 _mm256_cmpeq_epi8(bytes, backslash),
-            );
-            // Vectors have no unsigned comparison, but a minimum.
-            let low = _mm256_cmpeq_epi8(_mm256_min_epu8(bytes, last_control), bytes);
-            let shift = 32 * number;
-            marks |= u64::from(_mm256_movemask_epi8(both) as u32) << shift;
-            *controls |= u64::from(_mm256_movemask_epi8(low) as u32) << shift;
+            )
+        });
+        // Vectors have no unsigned comparison, but a minimum.
+        let low = both.map(|bytes| _mm256_cmpeq_epi8(_mm256_min_epu8(bytes, last_control), bytes));
+        (bits(marks), bits(low))
+    };
+    let special = |window: &[u8; WINDOW]| {
+        let (marks, controls) = marked(window);
+        marks | controls
+    };
+    let seams = |window: &[u8; WINDOW]| {
+        let is = |at, after, byte| _mm256_cmpeq_epi8(load(window, at + after), byte);
+        let and = |a, b| _mm256_and_si256(a, b);
+        let spaced =
+            halves.map(|at| and(and(is(at, 0, quote), is(at, 3, quote)), is(at, 2, space)));
+        let [low, high] = spaced;
+        let ended =
+            halves.map(|at| and(and(is(at, 0, quote), is(at, 1, brace)), is(at, 2, newline)));
+        Seams {
+            colons: bits([and(low, is(0, 1, colon)), and(high, is(32, 1, colon))]),
+            commas: bits([and(low, is(0, 1, comma)), and(high, is(32, 1, comma))]),
+            ends: bits(ended),
         }
-        *strings = marks.to_le_bytes();
-    }
+    };
+    unmarked.fill(marked, special, seams);
 }
 
 #[target_feature(enable = "sse2")]
-fn by_sse2<'a>(chunks: &[[u8; CHUNK]], words: impl Iterator<Item = Bits<'a>>) {
-    let (quote, backslash) = (_mm_set1_epi8(b'"' as i8), _mm_set1_epi8(b'\\' as i8));
-    let last_control = _mm_set1_epi8(0x1f);
-    for (chunk, (strings, controls)) in chunks.iter().zip(words) {
-        let mut marks = 0;
-        for (number, bytes) in chunk.as_chunks::<16>().0.iter().enumerate() {
-            // SAFETY: 16 bytes are read, and they need not be aligned.
-            let bytes = unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) };
-            let both = _mm_or_si128(
+fn by_sse2(unmarked: Unmarked<'_>) {
+    let each = |byte: u8| _mm_set1_epi8(byte as i8);
+    let (quote, backslash, last_control) = (each(b'"'), each(b'\\'), each(0x1f));
+    let (colon, comma, space) = (each(b':'), each(b','), each(b' '));
+    let (brace, newline) = (each(b'}'), each(b'\n'));
+    let load = |window: &[u8; WINDOW], at: usize| {
+        debug_assert!(at <= CHUNK - 16 + AFTER);
+        // SAFETY: 16 bytes are read, of which there are as many after `at`, and they need not be aligned.
+        unsafe { _mm_loadu_si128(window.as_ptr().add(at).cast()) }
+    };
+    let quarters = |marked: &dyn Fn(usize) -> __m128i| {
+        [0, 16, 32, 48].into_iter().fold(0, |bits, at| {
+            bits | u64::from(_mm_movemask_epi8(marked(at)) as u16) << at
+        })
+    };
+    let marked = |window: &[u8; WINDOW]| {
+        let marks = quarters(&|at| {
+            let bytes = load(window, at);
+            _mm_or_si128(
                 _mm_cmpeq_epi8(bytes, quote),
                 _mm_cmpeq_epi8(bytes, backslash),
-            );
-            let low = _mm_cmpeq_epi8(_mm_min_epu8(bytes, last_control), bytes);
-            let shift = 16 * number;
-            marks |= u64::from(_mm_movemask_epi8(both) as u16) << shift;
-            *controls |= u64::from(_mm_movemask_epi8(low) as u16) << shift;
+            )
+        });
+        let controls = quarters(&|at| {
+            let bytes = load(window, at);
+            _mm_cmpeq_epi8(_mm_min_epu8(bytes, last_control), bytes)
+        });
+        (marks, controls)
+    };
+    let special = |window: &[u8; WINDOW]| {
+        let (marks, controls) = marked(window);
+        marks | controls
+    };
+    let seams = |window: &[u8; WINDOW]| {
+        let is = |at, after, byte| _mm_cmpeq_epi8(load(window, at + after), byte);
+        let and = |a, b| _mm_and_si128(a, b);
+        let seam = |at, kind| {
+            let quotes = and(is(at, 0, quote), is(at, 3, quote));
+            and(and(quotes, is(at, 1, kind)), is(at, 2, space))
+        };
+        Seams {
+            colons: quarters(&|at| seam(at, colon)),
+            commas: quarters(&|at| seam(at, comma)),
+            ends: quarters(&|at| and(and(is(at, 0, quote), is(at, 1, brace)), is(at, 2, newline))),
         }
-        *strings = marks.to_le_bytes();
-    }
+    };
+    unmarked.fill(marked, special, seams);
 }
 
 #[cfg(test)]
@@ -130,35 +321,59 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// What [`Marker::mark`] should find, one byte at a time.
+    fn marked(bytes: &[u8], with_seams: bool) -> Words {
+        let at = |at: usize, text: &[u8]| bytes[at..].starts_with(text);
+        let bits = |chunk: usize, is_marked: &dyn Fn(usize) -> bool| {
+            let bit = |bit| u64::from(is_marked(CHUNK * chunk + bit)) << bit;
+            (0..CHUNK).map(bit).sum::<u64>()
+        };
+        let mut words = Words::new(with_seams);
+        words.strings.clear();
+        for chunk in 0..(bytes.len() - AFTER) / CHUNK {
+            let marks = bits(chunk, &|place| matches!(bytes[place], b'"' | b'\\'));
+            let controls = bits(chunk, &|place| bytes[place] < 0x20);
+            let seams = Seams {
+                colons: bits(chunk, &|place| at(place, b"\": \"")),
+                commas: bits(chunk, &|place| at(place, b"\", \"")),
+                ends: bits(chunk, &|place| at(place, b"\"}\n")),
+            };
+            let (strings, events) = match &mut words.seams {
+                Some(before) => (marks | controls, before.odd(marks | controls, seams)),
+                None => (marks, controls),
+            };
+            words.strings.push(strings.to_le_bytes());
+            let mut list = words.events.list();
+            list.add(chunk, events);
+            words.events.count = list.count;
+        }
+        words.strings.extend([[0; WORD]; MORE]);
+        words
+    }
+
     proptest! {
         #[test]
         fn every_byte_has_its_bits_whatever_the_processor(
-            chunks in prop::collection::vec(prop::array::uniform32(any::<[u8; 2]>()), 0..5),
+            pieces in prop::collection::vec(
+                prop_oneof![
+                    prop::sample::select(&["\": \"", "\", \"", "\"}\n", "\"", "a", "\\"][..])
+                        .prop_map(|seam| seam.as_bytes().to_vec()),
+                    prop::collection::vec(any::<u8>(), 0..9),
+                ],
+                0..90,
+            ),
+            with_seams: bool,
         ) {
-            let chunks: Vec<[u8; CHUNK]> = chunks
-                .iter()
-                .map(|pairs| pairs.concat().try_into().unwrap())
-                .collect();
-            let bits = |chunk: &[u8; CHUNK], is_marked: fn(u8) -> bool| {
-                (0..CHUNK).fold(0, |bits, at| bits | u64::from(is_marked(chunk[at])) << at)
-            };
-            let expected = Words {
-                strings: chunks
-                    .iter()
-                    .map(|chunk| bits(chunk, |byte| matches!(byte, b'"' | b'\\')).to_le_bytes())
-                    .chain([[0; WORD]])
-                    .collect(),
-                controls: chunks
-                    .iter()
-                    .map(|chunk| bits(chunk, |byte| byte < 0x20))
-                    .collect(),
-            };
+            let mut bytes = pieces.concat();
+            bytes.truncate(bytes.len() / CHUNK * CHUNK);
+            bytes.extend([b' '; AFTER]);
+            let expected = marked(&bytes, with_seams);
             let best = Marker::detect().level;
             for level in [Level::Sse2, Level::Avx2, Level::Avx512] {
                 // Who has the best one has those before it.
                 let marker = Marker { level };
-                let mut words = Words::default();
-                marker.mark(&chunks, &mut words);
+                let mut words = Words::new(with_seams);
+                marker.mark(&bytes, &mut words);
                 prop_assert_eq!(&words, &expected);
                 if level == best {
                     break;

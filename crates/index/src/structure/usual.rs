@@ -1,0 +1,59 @@
+//! Recognises usual objects by bits: members that are all strings without escapes, separated as nearly
+//! all tools separate them, `{"name": "value", "name": "value"}`.
+//!
+//! Every quote of such an object is part of a seam, `": "` or `", "` or `"}` and a newline, except the
+//! first; and the two kinds of seams alternate. Both is seen for 64 bytes at once, without finding
+//! a single member. A quote or a backslash that breaks these rules is *odd*: so an object that ends with its
+//! line is usual if its first quote is the only odd byte there.
+
+/// The first quotes of the seams in a chunk, one bit for each byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Seams {
+    /// `": "`
+    pub(super) colons: u64,
+    /// `", "`
+    pub(super) commas: u64,
+    /// `"}` and a newline.
+    pub(super) ends: u64,
+}
+
+/// How long a seam is, without its last byte: so many bytes after a chunk decide about its seams.
+pub(super) const AFTER: usize = 3;
+
+/// What the chunks before say about the next one.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Before {
+    /// Which of its first bytes are the last quotes of seams.
+    closed: u64,
+    /// Whether there is a colon that no comma and no end has followed.
+    is_value: bool,
+}
+
+impl Before {
+    /// The odd bytes and control characters of the next chunk, from these and its quotes and backslashes, and
+    /// its seams.
+    #[inline(always)]
+    pub(super) fn odd(&mut self, special: u64, seams: Seams) -> u64 {
+        let Seams {
+            colons,
+            commas,
+            ends,
+        } = seams;
+        let two_quotes = colons | commas;
+        let last_quotes = two_quotes << AFTER | self.closed;
+        let first_quotes = two_quotes | ends;
+        self.closed = two_quotes >> (64 - AFTER);
+        // In one seam, not in none and not in two.
+        let strange = special & !(first_quotes ^ last_quotes);
+        // Adding a colon to ones carries through them to the next zero, which is a comma or an end. The
+        // bits that this changes are those of values, with the zero behind. A second colon changes nothing
+        // where it is, and a zero that no colon precedes remains one. Newlines are zeros, too: every line
+        // starts anew.
+        let ones = !(commas | ends | strange);
+        let (sum, carried) = ones.overflowing_add(colons);
+        let (sum, carried_on) = sum.overflowing_add(u64::from(self.is_value));
+        self.is_value = carried | carried_on;
+        let changed = sum ^ ones;
+        strange | first_quotes & !changed
+    }
+}
