@@ -104,6 +104,32 @@ proptest! {
     }
 
     #[test]
+    fn matching_does_not_depend_on_the_uris_before(
+        dialect in dialect(),
+        pairs in prop::collection::vec(
+            (
+                "https?://(www\\.)?(a|ab|a.b|A)\\.com(/[a-cB]{0,20}[.;(%#:]?){0,3}/{0,2}(\\?([a-c=]|id|sid=|&|nid){0,30})?",
+                any::<prop::sample::Index>(),
+                prop::sample::select(&b"abA/.?&)c"[..]),
+                any::<bool>(),
+            ),
+            1..12,
+        ),
+    ) {
+        let mut reused = Canonicalizer::new(dialect);
+        for (uri, at, byte, changed) in pairs {
+            let Some(surt) = canonical(dialect, uri.as_bytes()) else {
+                continue;
+            };
+            let mut other = surt.clone();
+            if changed {
+                other[at.index(surt.len())] = byte;
+            }
+            prop_assert_eq!(reused.matches(uri.as_bytes(), &other), surt == other, "{} {}", dialect, uri);
+        }
+    }
+
+    #[test]
     fn surts_of_the_web_are_printable_lower_case_ascii(uri in uri()) {
         let uri = [&b"http://a"[..], &uri].concat();
         if let Some(surt) = canonical(Dialect::Ia, &uri) {

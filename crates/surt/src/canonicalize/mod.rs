@@ -35,6 +35,7 @@ pub(crate) use host::without_www;
 pub struct Canonicalizer {
     dialect: Dialect,
     scratch: Scratch,
+    plain: plain::Plain,
 }
 
 /// Buffers that are reused.
@@ -64,6 +65,7 @@ impl Canonicalizer {
         Canonicalizer {
             dialect,
             scratch: Scratch::default(),
+            plain: plain::Plain::new(dialect),
         }
     }
 
@@ -79,7 +81,7 @@ impl Canonicalizer {
     /// assert!(!canonicalizer.matches(b"http://www.example.com/A%41", b"com,example)/a%41"));
     /// ```
     pub fn matches(&mut self, uri: &[u8], surt: &[u8]) -> bool {
-        if let Some(verdict) = plain::matches(uri, surt, self.dialect) {
+        if let Some(verdict) = self.plain.matches(uri, surt) {
             return verdict;
         }
         let mut computed = std::mem::take(&mut self.scratch.compared);

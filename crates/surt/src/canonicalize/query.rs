@@ -113,19 +113,26 @@ fn sort(out: &mut Vec<u8>, start: usize, ranges: &mut Vec<(usize, usize)>) {
         from = at + 1;
     }
     let text = &out[start..];
-    let parameter = |range: &(usize, usize)| {
-        let parameter = &text[range.0..range.1];
-        match memchr::memchr(b'=', parameter) {
-            Some(equals) => (&parameter[..equals], Some(&parameter[equals + 1..])),
-            None => (parameter, None),
-        }
-    };
+    let parameter = |range: &(usize, usize)| split(&text[range.0..range.1]);
     if ranges.is_sorted_by_key(parameter) {
         return;
     }
     // Equal parameters are equal bytes, so an unstable sort, which needs no memory, is enough.
     ranges.sort_unstable_by_key(parameter);
     reorder(out, start, ranges);
+}
+
+/// The name and the value of a parameter, which is what it is sorted by.
+fn split(parameter: &[u8]) -> (&[u8], Option<&[u8]>) {
+    match memchr::memchr(b'=', parameter) {
+        Some(equals) => (&parameter[..equals], Some(&parameter[equals + 1..])),
+        None => (parameter, None),
+    }
+}
+
+/// Whether the parameters of a query are sorted.
+pub(super) fn is_sorted(query: &[u8]) -> bool {
+    query.split(|byte| *byte == b'&').is_sorted_by_key(split)
 }
 
 /// Puts the parameters of `out[start..]` in the order of `ranges`, which are relative to `start`.
