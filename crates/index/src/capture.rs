@@ -421,6 +421,12 @@ impl<'a> Capture<'a> {
             .then(|| self.values[field as usize])
     }
 
+    /// The text of a field, unless it has JSON escapes.
+    #[inline]
+    pub(crate) fn plain(&self, field: Field) -> Option<&'a [u8]> {
+        self.raw(field).filter(|_| !self.escaped.contains(field))
+    }
+
     /// The text of a field, with JSON escapes decoded.
     pub fn text(&self, field: Field) -> Option<Cow<'a, [u8]>> {
         let bytes = self.raw(field)?;

@@ -55,6 +55,27 @@ impl Rekeyer {
     /// form. So does a capture of a request other than GET, whose key contains the request.
     #[inline]
     pub fn surt<'b>(&'b mut self, capture: &'b Capture<'_>) -> &'b [u8] {
+        match self.has_plain_key(capture) {
+            true => capture.key(),
+            false => self.other_surt(capture),
+        }
+    }
+
+    /// Whether the key of a capture is the SURT of its URL and plain, as most are: graphic ASCII, in the usual
+    /// form. If keys are trusted, they are not compared.
+    #[inline]
+    pub fn has_plain_key(&mut self, capture: &Capture<'_>) -> bool {
+        let is_plain = !self.trusting
+            && capture
+                .plain(Field::Url)
+                .is_some_and(|url| self.canonicalizer.matches_plainly(url, capture.key()));
+        self.check.compared += u64::from(is_plain);
+        is_plain
+    }
+
+    /// The [SURT](Rekeyer::surt) of a capture whose key is not [plain](Rekeyer::has_plain_key).
+    #[inline]
+    pub fn other_surt<'b>(&'b mut self, capture: &'b Capture<'_>) -> &'b [u8] {
         let key = capture.key();
         match KeyForm::of(key) {
             KeyForm::Surt if self.trusting => key,

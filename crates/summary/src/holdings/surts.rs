@@ -28,7 +28,10 @@ impl Surts {
     /// The SURT of a capture.
     #[inline]
     pub fn of<'a>(&'a mut self, capture: &'a Capture<'_>) -> Cow<'a, [u8]> {
-        spelled(self.rekeyer.surt(capture))
+        match self.rekeyer.has_plain_key(capture) {
+            true => Cow::Borrowed(capture.key()),
+            false => spelled(self.rekeyer.other_surt(capture)),
+        }
     }
 
     /// The SURT of a line of a list; `None` if it does not pass the filters.

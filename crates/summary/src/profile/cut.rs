@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 
 use waypost_io::pipeline::Pool;
-use waypost_surt::{Detail, Kind, Policy, Surt};
+use waypost_surt::{Detail, Policy, Surt};
 
 use super::order::Piece;
 use super::records::{Count, Counts};
@@ -31,8 +31,9 @@ pub(crate) struct Cut<'a> {
     /// The forms of SURTs that divide no share any more.
     known: Forms,
     used: &'a Used,
-    /// The previous URI-R.
+    /// The previous URI-R and its shape.
     before: Vec<u8>,
+    shape: Shape,
     has_domain: bool,
     domain: Domain,
     buffer: Vec<u8>,
@@ -80,6 +81,8 @@ impl Share {
 #[derive(Default)]
 struct Domain {
     name: Vec<u8>,
+    /// The number of labels below it that the last host has.
+    subdomains: u32,
     places: HashMap<DomainSuffix, Counts>,
     /// The counts of the last URI-Rs, which often have the same place.
     last: Option<(DomainSuffix, Counts)>,
@@ -122,6 +125,7 @@ impl<'a> Cut<'a> {
             known: Forms::default(),
             used,
             before: Vec::new(),
+            shape: Shape::default(),
             has_domain: policies
                 .iter()
                 .any(|policy| matches!(policy, Policy::Domain(_))),
@@ -184,43 +188,42 @@ impl<'a> Cut<'a> {
     /// Counts a URI-R, which must differ from the previous one.
     pub(crate) fn add(&mut self, surt: &[u8], counts: Counts) {
         let common = common_prefix(&self.before, surt);
-        let parsed = Surt::new(surt);
-        let shape = Shape::of(&parsed);
-        if !self.known.contains(&shape) {
-            self.divide(&shape);
-            self.known.insert(&shape);
+        self.shape.advance(surt, common);
+        if !self.known.contains(&self.shape) {
+            self.divide();
+            self.known.insert(&self.shape);
         }
         for share in &mut self.shares {
             let policy = &self.policies[share.policy];
-            match shape.end_under(policy) {
+            match self.shape.end_under(policy) {
                 _ if matches!(policy, Policy::Domain(_)) => {}
                 End::Other => {
                     share.end = End::Other;
                     self.buffer.clear();
-                    policy.cut(&parsed, &mut self.buffer);
+                    policy.cut(&Surt::new(surt), &mut self.buffer);
                     share.piece.records.push(&self.buffer, counts);
                 }
                 end => share.add(end, surt, &self.before, common, counts),
             }
         }
         if self.has_domain {
-            self.add_to_domain(&parsed, common, counts);
+            self.add_to_domain(surt, common, counts);
         }
         self.before.truncate(common);
         self.before.extend_from_slice(&surt[common..]);
     }
 
-    /// Divides all shares whose policies do not have the same key of a SURT.
-    fn divide(&mut self, shape: &Shape) {
+    /// Divides all shares whose policies do not have the same key of the SURT.
+    fn divide(&mut self) {
         let divided = self.shares.len();
         for (index, policy) in self.policies.iter().enumerate() {
             let old = self.share_of[index];
             if self.shares[old].policy == index {
                 continue;
             }
-            let end = shape.end_under(policy);
+            let end = self.shape.end_under(policy);
             let has_end = |share: &Share| {
-                end != End::Other && shape.end_under(&self.policies[share.policy]) == end
+                end != End::Other && self.shape.end_under(&self.policies[share.policy]) == end
             };
             if has_end(&self.shares[old]) {
                 continue;
@@ -241,38 +244,37 @@ impl<'a> Cut<'a> {
         }
     }
 
-    fn add_to_domain(&mut self, surt: &Surt<'_>, common: usize, counts: Counts) {
-        if surt.kind() != Kind::Host {
+    fn add_to_domain(&mut self, surt: &[u8], common: usize, counts: Counts) {
+        if !self.shape.plain {
             // Addresses and bare schemes are rare.
             for (&share, policy) in self.share_of.iter().zip(self.policies) {
                 if matches!(policy, Policy::Domain(_)) {
                     self.buffer.clear();
-                    policy.cut(surt, &mut self.buffer);
+                    policy.cut(&Surt::new(surt), &mut self.buffer);
                     (self.shares[share].piece.records).push(&self.buffer, counts);
                 }
             }
             return;
         }
         // As long as the host is the same, so is its domain: no need to consult the list.
-        let host = surt.host();
+        let host = &surt[..self.shape.host];
         let same_host = !self.domain.name.is_empty()
             && common > host.len()
             && host.starts_with(&self.domain.name);
-        let length = if same_host {
-            self.domain.name.len()
-        } else {
-            surt.registered_domain().len()
-        };
-        if host[..length] != self.domain.name {
-            self.end_domain();
-            self.domain.name.extend_from_slice(&host[..length]);
+        if !same_host {
+            let length = Surt::new(surt).registered_domain().len();
+            if host[..length] != self.domain.name {
+                self.end_domain();
+                self.domain.name.extend_from_slice(&host[..length]);
+            }
+            self.domain.subdomains = memchr::memchr_iter(b',', &host[length..]).count() as u32;
         }
-        let path = surt.path();
+        let (path, query) = self.shape.path_and_query(surt);
         let first = path.strip_prefix(b"/").unwrap_or(path).first();
         let place = DomainSuffix {
-            subdomains: memchr::memchr_iter(b',', &host[length..]).count() as u32,
-            segments: surt.segments().count() as u32,
-            parameters: parameters(surt.query().unwrap_or_default()),
+            subdomains: self.domain.subdomains,
+            segments: self.shape.segments(surt) as u32,
+            parameters: parameters(query),
             initial: first
                 .filter(|byte| byte.is_ascii_alphanumeric())
                 .map_or(b'-', |&byte| byte),

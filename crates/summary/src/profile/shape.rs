@@ -31,19 +31,26 @@ impl End {
 }
 
 /// Where the labels and segments of a SURT end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shape {
     /// Whether its keys are prefixes of it.
-    plain: bool,
+    pub(super) plain: bool,
     /// Where the commas of the host are.
     commas: [usize; MOST],
     comma_count: usize,
-    /// Where the host ends.
+    /// Where the host ends, without its port.
+    pub(super) host: usize,
+    /// Where the parenthesis is.
     close: usize,
     /// Where the first, second, … segment ends, without trailing slashes; 0 if nothing is left.
     segments: [usize; MOST],
     segment_count: usize,
     /// Where the path ends, without trailing slashes; 0 if nothing is left.
     path: usize,
+    /// The number of slashes in the path.
+    slashes: usize,
+    /// Where the path ends.
+    query: usize,
     /// Where the SURT ends.
     whole: usize,
 }
@@ -52,35 +59,77 @@ impl Shape {
     pub(super) fn of(surt: &Surt<'_>) -> Shape {
         let mut shape = Shape {
             plain: surt.kind() == Kind::Host,
-            commas: [0; MOST],
-            comma_count: 0,
             close: surt.authority().len(),
-            segments: [0; MOST],
-            segment_count: 0,
-            path: 0,
             whole: surt.as_bytes().len(),
+            ..Shape::default()
         };
         if !shape.plain {
             return shape;
         }
+        shape.host = surt.host().len();
         for at in memchr::memchr_iter(b',', surt.host()).take(MOST) {
             shape.commas[shape.comma_count] = at;
             shape.comma_count += 1;
         }
-        let start = shape.close + 1;
-        let trimmed = |path: &[u8]| {
-            let end = path.iter().rposition(|&byte| byte != b'/');
-            end.map_or(0, |end| start + end + 1)
-        };
-        let path = surt.path();
-        shape.path = trimmed(path);
-        let path = &path[..shape.path.saturating_sub(start)];
-        // The first slash is that of the root: the first segment ends at the second.
-        for at in memchr::memchr_iter(b'/', path).skip(1).take(MOST) {
-            shape.segments[shape.segment_count] = trimmed(&path[..at]);
-            shape.segment_count += 1;
-        }
+        shape.read_path(surt.as_bytes());
         shape
+    }
+
+    /// Advances to the shape of a SURT that has so many bytes in common with the last one.
+    pub(super) fn advance(&mut self, surt: &[u8], common: usize) {
+        match self.plain && common > self.close {
+            true => self.read_path(surt),
+            false => *self = Shape::of(&Surt::new(surt)),
+        }
+    }
+
+    /// Reads what follows the host.
+    fn read_path(&mut self, surt: &[u8]) {
+        let start = self.close + 1;
+        (self.segment_count, self.path, self.slashes) = (0, 0, 0);
+        (self.query, self.whole) = (surt.len(), surt.len());
+        // Slashes that may be at the end. The first slash is that of the root: the first segment ends at
+        // the second.
+        let mut waiting = 0;
+        for (at, &byte) in surt.iter().enumerate().skip(start) {
+            match byte {
+                b'?' => {
+                    self.query = at;
+                    break;
+                }
+                b'/' => {
+                    waiting += usize::from(self.slashes > 0);
+                    self.slashes += 1;
+                }
+                _ => {
+                    for _ in 0..waiting {
+                        if let Some(end) = self.segments.get_mut(self.segment_count) {
+                            *end = self.path;
+                            self.segment_count += 1;
+                        }
+                    }
+                    waiting = 0;
+                    self.path = at + 1;
+                }
+            }
+        }
+    }
+
+    /// The path and the query of a plain SURT.
+    pub(super) fn path_and_query<'a>(&self, surt: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+        let query = surt.get(self.query + 1..).unwrap_or_default();
+        (&surt[self.close + 1..self.query], query)
+    }
+
+    /// The number of segments of a plain SURT, as [`Surt::segments`] has them.
+    pub(super) fn segments(&self, surt: &[u8]) -> usize {
+        let (path, _) = self.path_and_query(surt);
+        let rest = path.strip_prefix(b"/").unwrap_or(path);
+        let trimmed = rest.strip_suffix(b"/").unwrap_or(rest);
+        match trimmed.is_empty() {
+            true => 0,
+            false => self.slashes + 1 - (path.len() - trimmed.len()),
+        }
     }
 
     /// How the key under a policy is made.

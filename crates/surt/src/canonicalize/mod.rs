@@ -91,6 +91,21 @@ impl Canonicalizer {
         matches
     }
 
+    /// Whether `surt` is the SURT of `uri` and both are plain, as most are: a host by name without a port, and
+    /// graphic ASCII with nothing to escape. `false` if they are not, even if they match.
+    ///
+    /// ```
+    /// use waypost_surt::{Canonicalizer, Dialect};
+    ///
+    /// let mut canonicalizer = Canonicalizer::new(Dialect::Ia);
+    /// assert!(canonicalizer.matches_plainly(b"http://www.example.com/A", b"com,example)/a"));
+    /// assert!(!canonicalizer.matches_plainly(b"http://example.com/%41", b"com,example)/a"));
+    /// ```
+    #[inline]
+    pub fn matches_plainly(&mut self, uri: &[u8], surt: &[u8]) -> bool {
+        self.plain.matches(uri, surt) == Some(true)
+    }
+
     /// The dialect.
     pub fn dialect(&self) -> Dialect {
         self.dialect
