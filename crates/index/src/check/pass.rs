@@ -320,10 +320,8 @@ impl Job for Checking {
         }
         part.lines.count(line, step);
         part.shared = (shared, step);
-        part.key_before = match before {
-            Some(_) => std::mem::replace(&mut part.key, Known::NOTHING),
-            None => Known::NOTHING,
-        };
+        let key = std::mem::replace(&mut part.key, Known::NOTHING);
+        part.key_before = before.map_or(Known::NOTHING, |_| key);
         if self.hashed && step != Step::Same {
             part.line_hashes.add(xxh3_128(line));
         }

@@ -10,9 +10,7 @@ use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use waypost_io::members::LARGEST;
-use waypost_io::{
-    Compression, Error, ErrorKind, FileReader, FileSection, Result, Source, Stream, members,
-};
+use waypost_io::{Compression, Error, ErrorKind, FileSection, Result, Source, Stream, members};
 
 use crate::kind::{FileKind, Sample};
 use crate::layout::FileLayout;
@@ -25,6 +23,8 @@ const GROUP: usize = 1024 * 1024;
 const CHUNK: usize = 1024 * 1024;
 /// Room before it for a member that starts in what was read before.
 const ROOM: usize = 512 * 1024;
+/// How many threads read a gzip file: one is too slow for many workers.
+const READERS: usize = 2;
 /// How much is read at most to find the end of a member: two of the largest.
 const LARGEST_CHUNK: usize = 2 * LARGEST;
 
@@ -176,7 +176,7 @@ impl Feed<'_> {
             (Compression::Gzip, Some(section))
                 if !stream.had_byte_order_mark() && error.is_none() =>
             {
-                self.members(number, source, section.reader(0))
+                self.members(number, source, &section)
             }
             (_, Some(section)) => {
                 let file = Box::new(section.reader(0));
@@ -254,18 +254,23 @@ impl Feed<'_> {
         &self,
         number: usize,
         source: &Source,
-        file: FileReader,
+        section: &FileSection,
     ) -> Result<Result<(), Hung>> {
         thread::scope(|threads| {
-            let (sender, chunks) = bounded(1);
-            threads.spawn(move || self.read_ahead(file, &sender));
-            self.group_members(number, source, chunks)
+            let readers = std::array::from_fn(|first| {
+                let (sender, chunks) = bounded(1);
+                threads.spawn(move || self.read_ahead(section, first, &sender));
+                chunks
+            });
+            self.group_members(number, source, Chunks { readers, next: 0 })
         })
     }
 
-    /// Reads a file to its end, or until nobody wants more of it.
-    fn read_ahead(&self, mut file: FileReader, sender: &Sender<Chunk>) {
-        loop {
+    /// Reads the chunk with the number `first` and every one that is for the same reader, to the end of the
+    /// file or until nobody wants more of it.
+    fn read_ahead(&self, section: &FileSection, first: usize, sender: &Sender<Chunk>) {
+        for number in (first as u64..).step_by(READERS) {
+            let mut file = section.reader(number * CHUNK as u64);
             let mut buffer = self.pool.take(ROOM + CHUNK);
             let (filled, error) = file.read_full(&mut buffer[ROOM..ROOM + CHUNK]);
             let ended = filled < CHUNK;
@@ -284,7 +289,7 @@ impl Feed<'_> {
         &self,
         number: usize,
         source: &Source,
-        chunks: Receiver<Chunk>,
+        mut chunks: Chunks,
     ) -> Result<Result<(), Hung>> {
         let group = self.block.unwrap_or(GROUP);
         let mut chunk = Arc::new(Vec::new());
@@ -298,7 +303,7 @@ impl Feed<'_> {
             while !ended
                 && end - start < LARGEST_CHUNK
                 && (pieces.is_empty() || members::is_doubtful(&chunk[start..end], &pieces))
-                && let Ok(next) = chunks.recv()
+                && let Some(next) = chunks.next()
             {
                 let left = end - start;
                 if let Some(error) = next.error {
@@ -341,6 +346,20 @@ impl Feed<'_> {
         }
         self.pool.give_shared(chunk);
         Ok(self.send(Fed::End { damage: None }))
+    }
+}
+
+/// The chunks of a gzip file, in their order.
+struct Chunks {
+    readers: [Receiver<Chunk>; READERS],
+    next: usize,
+}
+
+impl Chunks {
+    fn next(&mut self) -> Option<Chunk> {
+        let reader = &self.readers[self.next % READERS];
+        self.next += 1;
+        reader.recv().ok()
     }
 }
 
