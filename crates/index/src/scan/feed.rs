@@ -15,8 +15,9 @@ use waypost_io::{Compression, Error, ErrorKind, FileSection, Result, Source, Str
 use crate::kind::{FileKind, Sample};
 use crate::layout::FileLayout;
 
-/// Blocks of plain files: small enough to stay in a core's cache between reading and parsing.
-const BLOCK: usize = 256 * 1024;
+/// Blocks of plain files: small enough to stay in a core's cache between reading and parsing, and large
+/// enough that handing them over and merging their results is little work for one thread.
+const BLOCK: usize = 512 * 1024;
 /// Groups of gzip members: about this much inflated, so that it is parsed while still in the cache.
 const GROUP: usize = 1024 * 1024;
 /// How much of a gzip file is read at a time: so little that it is inflated while still in the cache.
