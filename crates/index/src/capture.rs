@@ -9,7 +9,7 @@ use std::ops::BitOr;
 use memchr::memchr2;
 
 use crate::json;
-use crate::timestamp::{Time, are_digits, are_plausible};
+use crate::timestamp::{Time, are_digits, is_plausible_timestamp};
 
 /// A field of a capture besides its key and its timestamp, which every capture has.
 #[derive(
@@ -396,7 +396,7 @@ impl<'a> Capture<'a> {
     /// Whether every part of the timestamp is in range, which is remembered.
     #[inline]
     pub(crate) fn check_time(&mut self) -> bool {
-        let plausible = are_plausible(&self.timestamp);
+        let plausible = is_plausible_timestamp(&self.timestamp);
         self.plausible = Some(plausible);
         plausible
     }
@@ -405,7 +405,7 @@ impl<'a> Capture<'a> {
     #[inline]
     pub fn is_plausible(&self) -> bool {
         self.plausible
-            .unwrap_or_else(|| are_plausible(&self.timestamp))
+            .unwrap_or_else(|| is_plausible_timestamp(&self.timestamp))
     }
 
     /// The parsed timestamp.

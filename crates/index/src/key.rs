@@ -74,7 +74,7 @@ impl KeyForm {
     }
 
     /// How many of the first bytes of a key decide that it is a SURT: keys that have them in common have
-    /// the same form. `None` if they are not enough, or the key is no SURT.
+    /// the same form. `None` if they are not enough, or the key is not a SURT.
     pub(crate) fn decided_by(key: &[u8]) -> Option<usize> {
         let place = memchr3(b')', b'/', b'(', key).filter(|place| key[*place] == b')')?;
         // The host, its parenthesis, and what follows it, which may be a colon.

@@ -2,9 +2,9 @@
 //! JSON.
 //!
 //! There are two ways, with the same results. [`Scalar`] searches for one end after the other and
-//! needs nothing from the processor. [`Marks`] looks at every byte once, 64 at a time, and keeps two
-//! bits for each; lines and strings are then found by counting zeros. It is used where vector
-//! instructions make that the faster way.
+//! needs nothing from the processor. [`Marks`] looks at every byte once, 64 at a time, and keeps a bit
+//! for each, by which strings are found by counting zeros, and a list of the bytes that need a closer
+//! look, such as the ends of lines. It is used where vector instructions make that the faster way.
 
 #[cfg(target_arch = "x86_64")]
 mod marks;
@@ -23,14 +23,14 @@ pub(crate) use marks::Marks as Best;
 
 /// Compares texts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Comparer {
+pub(crate) struct PrefixComparer {
     #[cfg(target_arch = "x86_64")]
     marker: simd::Marker,
 }
 
-impl Comparer {
-    pub(crate) fn new() -> Comparer {
-        Comparer {
+impl PrefixComparer {
+    pub(crate) fn new() -> PrefixComparer {
+        PrefixComparer {
             #[cfg(target_arch = "x86_64")]
             marker: simd::Marker::detect(),
         }
@@ -75,7 +75,7 @@ pub(crate) struct LineAt {
 
 /// Finds the lines of a block.
 pub(crate) trait Lines<'a> {
-    /// With `whole`, [usual](Strings::is_usual) objects are recognised.
+    /// With `whole`, [usual](Strings::usual_object) objects are recognised.
     fn new(block: &'a [u8], whole: bool) -> Self;
 
     /// The next line.
@@ -310,7 +310,7 @@ mod tests {
         prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat().into_bytes())
     }
 
-    /// Members that separate as most tools do it, and whole lines of them.
+    /// Lines with members that are separated as most tools separate them.
     fn usual_lines() -> impl Strategy<Value = Vec<u8>> {
         let text = "([a-z][a-z:,{} ]{0,9})?|[a-z]{50,80}";
         let members = prop::collection::vec((text, text), 1..6);
@@ -434,7 +434,7 @@ mod tests {
 
     #[test]
     fn the_common_start_of_texts_is_found_wherever_it_ends() {
-        let comparer = Comparer::new();
+        let comparer = PrefixComparer::new();
         for length in 0..200 {
             let text = vec![b'a'; length];
             assert_eq!(comparer.common(&text, &text), length);

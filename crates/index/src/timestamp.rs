@@ -16,22 +16,22 @@ const DIGITS: std::ops::RangeInclusive<usize> = 4..=17;
 pub fn is_timestamp(raw: &[u8]) -> bool {
     // Nearly all of them: two words that overlap.
     if let (14, Some(start), Some(end)) = (raw.len(), raw.first_chunk(), raw.last_chunk()) {
-        return (not_digits(*start) | not_digits(*end)) == 0;
+        return (non_digit_bits(*start) | non_digit_bits(*end)) == 0;
     }
     DIGITS.contains(&raw.len()) && raw.iter().all(u8::is_ascii_digit)
 }
 
 #[inline]
 pub(crate) fn are_digits(bytes: [u8; 8]) -> bool {
-    not_digits(bytes) == 0
+    non_digit_bits(bytes) == 0
 }
 
 /// Some bits of bytes that are not digits; 0 if all are.
 #[inline(always)]
-fn not_digits(bytes: [u8; 8]) -> u64 {
+fn non_digit_bits(bytes: [u8; 8]) -> u64 {
     const EACH: u64 = 0x0101_0101_0101_0101;
-    // The upper half of a byte is 3, also after adding 6: so its lower half is at most 9. Bytes before one that
-    // is not a digit cannot carry into the next.
+    // The upper half of a byte is 3, also after adding 6: so its lower half is at most 9. Only a byte that has
+    // such bits can carry into the next.
     let word = u64::from_le_bytes(bytes) ^ (0x30 * EACH);
     (word | word.wrapping_add(6 * EACH)) & (0xf0 * EACH)
 }
@@ -216,14 +216,15 @@ const fn days(year: u64, month: u64) -> u64 {
 #[inline]
 pub fn is_plausible(raw: &[u8]) -> bool {
     match is_timestamp(raw) {
-        true => are_plausible(raw),
+        true => is_plausible_timestamp(raw),
         false => is_exact(raw),
     }
 }
 
-/// The same for a timestamp.
+/// The same for what [is a timestamp](is_timestamp).
 #[inline]
-pub(crate) fn are_plausible(digits: &[u8]) -> bool {
+pub(crate) fn is_plausible_timestamp(digits: &[u8]) -> bool {
+    debug_assert!(is_timestamp(digits));
     // Nearly all of them: two words that overlap.
     if let (14, Some(date), Some(clock)) = (digits.len(), digits.first_chunk(), digits.last_chunk())
     {
@@ -240,7 +241,7 @@ pub(crate) fn are_plausible(digits: &[u8]) -> bool {
     is_exact(digits)
 }
 
-/// The days of each month in any year, and none of what is no month.
+/// The days of each month in any year, and 0 for numbers that are not months.
 static DAYS: [u8; 128] = {
     let mut all = [0; 128];
     let mut month = 1;

@@ -28,20 +28,20 @@ pub struct Checking {
     hashed: bool,
     share: usize,
     spill: Arc<Spill>,
-    lines: structure::Comparer,
+    lines: structure::PrefixComparer,
 }
 
 /// The result for some consecutive lines.
 pub struct Part {
     tools: Option<Tools>,
-    /// Whole lines, compared by their bytes. The last one is kept only between blocks.
+    /// Whole lines, compared by their bytes. The last one is kept only at headers and at the end of a block.
     lines: Order,
     /// How many bytes of this line are those of the line before, and how the two compare.
     shared: (usize, Step),
     /// The key of this line, once it is known.
-    key: Known,
+    key: KnownKey,
     /// The key of the line before.
-    key_before: Known,
+    key_before: KnownKey,
     /// Whether the line before was a header.
     after_header: bool,
     /// Number of lines other than headers.
@@ -68,15 +68,15 @@ pub struct Part {
 
 /// What is known about the key of a line.
 #[derive(Clone, Copy)]
-struct Known {
+struct KnownKey {
     /// Its length if it is a SURT and starts its line, else 0.
     length: usize,
     /// How many of its bytes show that it is a SURT; never reached if it is not.
     decided_by: usize,
 }
 
-impl Known {
-    const NOTHING: Known = Known {
+impl KnownKey {
+    const NOTHING: KnownKey = KnownKey {
         length: 0,
         decided_by: usize::MAX,
     };
@@ -185,7 +185,7 @@ impl Checking {
             hashed: true,
             share: resources.memory / 4,
             spill: Spill::new(&resources.temporary),
-            lines: structure::Comparer::new(),
+            lines: structure::PrefixComparer::new(),
         }
     }
 
@@ -267,8 +267,8 @@ impl Job for Checking {
             counted: 0,
             violation: None,
             shared: (0, Step::First),
-            key: Known::NOTHING,
-            key_before: Known::NOTHING,
+            key: KnownKey::NOTHING,
+            key_before: KnownKey::NOTHING,
             after_header: false,
             starts: None,
             header: None,
@@ -320,8 +320,8 @@ impl Job for Checking {
         }
         part.lines.count(line, step);
         part.shared = (shared, step);
-        let key = std::mem::replace(&mut part.key, Known::NOTHING);
-        part.key_before = before.map_or(Known::NOTHING, |_| key);
+        let key = std::mem::replace(&mut part.key, KnownKey::NOTHING);
+        part.key_before = before.map_or(KnownKey::NOTHING, |_| key);
         if self.hashed && step != Step::Same {
             part.line_hashes.add(xxh3_128(line));
         }
@@ -357,7 +357,7 @@ impl Job for Checking {
             part.key.length = surt.len();
             part.key.decided_by = before.decided_by;
         } else if surt.as_ptr() == capture.line().as_ptr() {
-            part.key = Known {
+            part.key = KnownKey {
                 length: surt.len(),
                 decided_by: KeyForm::decided_by(surt).unwrap_or(usize::MAX),
             };

@@ -267,8 +267,8 @@ impl Feed<'_> {
         })
     }
 
-    /// Reads the chunk with the number `first` and every one that is for the same reader, to the end of the
-    /// file or until nobody wants more of it.
+    /// Reads every second chunk from the number `first` on, or as many as there are readers, until the end of
+    /// the file or until the receiver is dropped.
     fn read_ahead(&self, section: &FileSection, first: usize, sender: &Sender<Chunk>) {
         for number in (first as u64..).step_by(READERS) {
             let mut file = section.reader(number * CHUNK as u64);

@@ -1,7 +1,7 @@
 //! The structure of a block as bits.
 
 use super::simd::{CHUNK, Marker, WORD};
-use super::usual::{AFTER, Before};
+use super::usual::{AFTER, SeamState};
 use super::{LineAt, Lines, Strings};
 
 /// How many chunks are marked at once: few enough to be in the fastest cache when they are read.
@@ -17,24 +17,24 @@ pub(super) struct Words {
     /// because they are read from any byte on, two at a time, and two more that are zero.
     pub(super) strings: Vec<[u8; WORD]>,
     pub(super) events: Events,
-    /// Whether odd bytes are events, and what the next ones depend on.
-    pub(super) seams: Option<Before>,
+    /// Only if odd bytes are events.
+    pub(super) seams: Option<SeamState>,
 }
 
 /// What has to be looked at in the chunks that were marked last: control characters, of which newlines
 /// are the most frequent, and odd bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Events {
-    at: Box<Room>,
+    at: Box<EventOffsets>,
     pub(super) count: usize,
 }
 
 /// Offsets from the first of these chunks, with room for one more.
-type Room = [u16; AHEAD * CHUNK + 1];
+type EventOffsets = [u16; AHEAD * CHUNK + 1];
 
 /// A list of events that is being filled.
 pub(super) struct List<'a> {
-    at: &'a mut Room,
+    at: &'a mut EventOffsets,
     pub(super) count: usize,
 }
 
@@ -46,7 +46,7 @@ impl Words {
                 at: Box::new([0; AHEAD * CHUNK + 1]),
                 count: 0,
             },
-            seams: with_seams.then(Before::default),
+            seams: with_seams.then(SeamState::default),
         }
     }
 }
@@ -61,7 +61,7 @@ impl Events {
 
     /// An event and the next one.
     #[inline(always)]
-    fn two(&self, number: usize) -> Option<(usize, usize)> {
+    fn next_two(&self, number: usize) -> Option<(usize, usize)> {
         let [first, second] = self.at.get(number..self.count)?.first_chunk()?;
         Some((usize::from(*first), usize::from(*second)))
     }
@@ -224,7 +224,7 @@ impl<'a> Lines<'a> for Marks<'a> {
     fn next_line(&mut self) -> Option<LineAt> {
         let start = self.next;
         // Nearly all lines have two events.
-        if let Some((odd, end)) = self.words.events.two(self.read)
+        if let Some((odd, end)) = self.words.events.next_two(self.read)
             && self.block.get(self.from + end) == Some(&b'\n')
             && self.block.get(self.from + odd) >= Some(&b' ')
         {

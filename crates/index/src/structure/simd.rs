@@ -13,7 +13,7 @@ use std::arch::x86_64::*;
 use memchr::memchr;
 
 use super::marks::{AHEAD, Events, MORE, Words};
-use super::usual::{AFTER, Before, Seams};
+use super::usual::{AFTER, SeamState, Seams};
 
 /// How many bytes have their bits in one word.
 pub(super) const CHUNK: usize = 64;
@@ -102,7 +102,7 @@ struct Unmarked<'a> {
     bytes: &'a [u8],
     strings: &'a mut [[u8; WORD]],
     events: &'a mut Events,
-    seams: &'a mut Option<Before>,
+    seams: &'a mut Option<SeamState>,
 }
 
 impl Unmarked<'_> {
@@ -156,8 +156,8 @@ fn by_avx512(unmarked: Unmarked<'_>) {
         // SAFETY: 64 bytes are read, of which there are as many after `after`, and they need not be aligned.
         unsafe { _mm512_loadu_si512(window.as_ptr().add(after).cast()) }
     };
-    // Comparisons give mask registers, of which the processor can handle only one at a time, so as much as
-    // possible is done before: zero is where all bytes are as expected.
+    // Instructions with masks are the slowest of these, so vectors are combined before they are compared: zero
+    // is where all bytes are as expected.
     let differs = |bytes, byte| _mm512_xor_si512(bytes, byte);
     // `so_far | bytes ^ byte`
     let or_differs = |so_far, bytes, byte| _mm512_ternarylogic_epi64(so_far, bytes, byte, 0xf6);

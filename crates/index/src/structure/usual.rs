@@ -2,7 +2,7 @@
 //! all tools separate them, `{"name": "value", "name": "value"}`.
 //!
 //! Every quote of such an object is part of a seam, `": "` or `", "` or `"}` and a newline, except the
-//! first; and the two kinds of seams alternate. Both is seen for 64 bytes at once, without finding
+//! first; and the first two kinds of seams alternate. Both are seen for 64 bytes at once, without finding
 //! a single member. A quote or a backslash that breaks these rules is *odd*: so an object that ends with its
 //! line is usual if its first quote is the only odd byte there.
 
@@ -17,21 +17,21 @@ pub(super) struct Seams {
     pub(super) ends: u64,
 }
 
-/// How long a seam is, without its last byte: so many bytes after a chunk decide about its seams.
+/// How many bytes after a chunk are needed to recognise a seam that starts with its last byte.
 pub(super) const AFTER: usize = 3;
 
 /// What the chunks before say about the next one.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Before {
+pub(super) struct SeamState {
     /// Which of its first bytes are the last quotes of seams.
     closed: u64,
     /// Whether there is a colon that no comma and no end has followed.
     is_value: bool,
 }
 
-impl Before {
-    /// The odd bytes and control characters of the next chunk, from these and its quotes and backslashes, and
-    /// its seams.
+impl SeamState {
+    /// The odd bytes and control characters of the next chunk. `special` are its quotes, backslashes and
+    /// control characters.
     #[inline(always)]
     pub(super) fn odd(&mut self, special: u64, seams: Seams) -> u64 {
         let Seams {

@@ -31,7 +31,7 @@ impl End {
 }
 
 /// Where the labels and segments of a SURT end.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub(super) struct Shape {
     /// Whether its keys are prefixes of it.
     pub(super) plain: bool,
@@ -75,12 +75,15 @@ impl Shape {
         shape
     }
 
-    /// Advances to the shape of a SURT that has so many bytes in common with the last one.
-    pub(super) fn advance(&mut self, surt: &[u8], common: usize) {
-        match self.plain && common > self.close {
+    /// Advances to the shape of a SURT that has so many bytes in common with the last one. Returns whether
+    /// it has the same host and port.
+    pub(super) fn advance(&mut self, surt: &[u8], common: usize) -> bool {
+        let same_host = self.plain && common > self.close;
+        match same_host {
             true => self.read_path(surt),
             false => *self = Shape::of(&Surt::new(surt)),
         }
+        same_host
     }
 
     /// Reads what follows the host.

@@ -70,7 +70,7 @@ impl Plain {
         let labels = surt.get(..=host.len());
         match labels.and_then(<[u8]>::split_last) {
             Some((b')', labels)) if is_reversed(host, labels) => {}
-            // It may still be equal if the path has anything to be changed.
+            // Another host is no match, if the rest is plain, too.
             _ => return self.matches_behind_host(path, b"").map(|_| false),
         }
         self.host.clear();
@@ -143,7 +143,7 @@ fn is_usual_path(uri: &[u8], path: usize, surt: &[u8], rest: usize) -> bool {
         let ignored = WIDTH.saturating_sub(left) as u8;
         for at in 0..WIDTH {
             let (before, byte) = (shifted[at], bytes[at]);
-            // Lower case, or what would have to be escaped, unescaped, resolved or stripped.
+            // Differs from the SURT, or would have to be escaped, unescaped, resolved or stripped.
             let is_odd = !is_graphic(byte)
                 | (byte == b'#')
                 | (byte == b'%')
@@ -218,7 +218,8 @@ fn is_plain_for_webrecorder(path: &[u8], query: &[u8]) -> bool {
         })
 }
 
-/// No query, or `?` and parameters that are sorted and no sessions: nothing to sort, strip or escape.
+/// No query, or `?` and sorted parameters without sessions: nothing to sort, strip or escape. More than one
+/// parameter only in the default dialect.
 fn is_plain_query(query: &[u8], dialect: Dialect) -> bool {
     let Some(parameters) = query.get(1..) else {
         return true;
