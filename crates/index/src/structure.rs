@@ -14,6 +14,8 @@ mod simd;
 mod usual;
 
 use memchr::{memchr, memchr2};
+#[cfg(any(test, not(target_arch = "x86_64")))]
+use waypost_io::lines::common_prefix;
 
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) use Scalar as Best;
@@ -42,26 +44,8 @@ impl PrefixComparer {
         #[cfg(target_arch = "x86_64")]
         return self.marker.common(a, b);
         #[cfg(not(target_arch = "x86_64"))]
-        common_by_words(a, b)
+        common_prefix(a, b)
     }
-}
-
-/// How many bytes two texts have in common at their starts, eight at a time.
-fn common_by_words(a: &[u8], b: &[u8]) -> usize {
-    let words = a.as_chunks().0.iter().zip(b.as_chunks().0);
-    let mut at = 0;
-    for (a, b) in words {
-        let different = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
-        if different != 0 {
-            return at + different.trailing_zeros() as usize / 8;
-        }
-        at += 8;
-    }
-    at + a[at..]
-        .iter()
-        .zip(&b[at..])
-        .take_while(|(a, b)| a == b)
-        .count()
 }
 
 /// A line of a block.
@@ -444,7 +428,7 @@ mod tests {
                 other[at] = b'b';
                 assert_eq!(comparer.common(&text, &other), at);
                 assert_eq!(comparer.common(&other, &text[..=at]), at);
-                assert_eq!(common_by_words(&other, &text), at);
+                assert_eq!(common_prefix(&other, &text), at);
             }
         }
     }

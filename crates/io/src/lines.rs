@@ -207,6 +207,25 @@ impl<R: Read> SortedLines for Lines<R> {
     }
 }
 
+/// How many bytes two texts have in common at their starts.
+///
+/// ```
+/// assert_eq!(waypost_io::lines::common_prefix(b"com,example)/a", b"com,example)/b"), 13);
+/// ```
+#[inline]
+pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let mut at = 0;
+    for (a, b) in a.as_chunks().0.iter().zip(b.as_chunks().0) {
+        let different = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
+        if different != 0 {
+            return at + different.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    let rest = a[at..].iter().zip(&b[at..]);
+    at + rest.take_while(|(a, b)| a == b).count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,6 +256,18 @@ mod tests {
             }
             prop_assert_eq!(&lines(&bytes, size), &expected);
             prop_assert_eq!(all(Lines::of_text(bytes)), expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn common_prefixes_are_found(
+            a in prop::collection::vec(0..2u8, 0..40),
+            b in prop::collection::vec(0..2u8, 0..40),
+        ) {
+            let expected = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
+            prop_assert_eq!(common_prefix(&a, &b), expected);
+            prop_assert_eq!(common_prefix(&a, &a), a.len());
         }
     }
 

@@ -344,6 +344,12 @@ fn read_json(
         Next::More
     });
     read.map_err(|_| Bad::Json)?;
+    check_url(capture)
+}
+
+/// Whether the URL that was read can be one.
+#[inline(always)]
+fn check_url(capture: &Capture<'_>) -> Result<(), Bad> {
     match capture.raw(Field::Url) {
         Some(url) if !web::can_be_url(url) => Err(Bad::Url),
         _ => Ok(()),
@@ -372,10 +378,7 @@ fn read_usual<'a>(
             false => Next::More,
         }
     });
-    match capture.raw(Field::Url) {
-        Some(url) if !web::can_be_url(url) => Err(Bad::Url),
-        _ => Ok(()),
-    }
+    check_url(capture)
 }
 
 fn read_ndjson<'a>(line: &'a [u8], wanted: Fields, whole: bool, capture: &mut Capture<'a>) -> Read {
@@ -408,11 +411,8 @@ fn read_ndjson<'a>(line: &'a [u8], wanted: Fields, whole: bool, capture: &mut Ca
     let Some(timestamp) = timestamp.filter(|timestamp| is_timestamp(timestamp)) else {
         return Read::Bad(Bad::Timestamp);
     };
-    if capture
-        .raw(Field::Url)
-        .is_some_and(|url| !web::can_be_url(url))
-    {
-        return Read::Bad(Bad::Url);
+    if let Err(kind) = check_url(capture) {
+        return Read::Bad(kind);
     }
     capture.set_key(key);
     capture.set_timestamp(timestamp);

@@ -11,6 +11,7 @@
 use std::arch::x86_64::*;
 
 use memchr::memchr;
+use waypost_io::lines::common_prefix;
 
 use super::marks::{AHEAD, Events, MORE, Words};
 use super::usual::{AFTER, SeamState, Seams};
@@ -80,7 +81,7 @@ impl Marker {
     #[inline]
     pub(super) fn common(self, a: &[u8], b: &[u8]) -> usize {
         match self.level {
-            Level::Sse2 | Level::Avx2 => super::common_by_words(a, b),
+            Level::Sse2 | Level::Avx2 => common_prefix(a, b),
             // SAFETY: `detect` checked that the processor has AVX-512BW.
             Level::Avx512 => unsafe { common_by_avx512(a, b) },
         }
@@ -214,7 +215,7 @@ fn common_by_avx512(a: &[u8], b: &[u8]) -> usize {
         }
         at += CHUNK;
     }
-    at + super::common_by_words(&a[at..], &b[at..])
+    at + common_prefix(&a[at..], &b[at..])
 }
 
 #[target_feature(enable = "avx2,bmi1,popcnt")]

@@ -11,6 +11,7 @@
 
 use std::collections::HashMap;
 
+use waypost_io::lines::common_prefix;
 use waypost_io::pipeline::Pool;
 use waypost_surt::{Detail, Policy, Surt};
 
@@ -359,24 +360,6 @@ fn parameters(query: &[u8]) -> u32 {
     }
 }
 
-fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    let length = a.len().min(b.len());
-    let words = length / 8;
-    for i in 0..words {
-        let at = i * 8;
-        let (x, y) = (&a[at..at + 8], &b[at..at + 8]);
-        if x != y {
-            return at + x.iter().zip(y).take_while(|(x, y)| x == y).count();
-        }
-    }
-    let at = words * 8;
-    at + a[at..length]
-        .iter()
-        .zip(&b[at..length])
-        .take_while(|(x, y)| x == y)
-        .count()
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -418,12 +401,6 @@ pub(crate) mod tests {
                 let found: Vec<_> = records.iter().map(|(key, c)| (key.to_vec(), (c.captures, c.urirs))).collect();
                 prop_assert_eq!(found, expected.into_iter().collect::<Vec<_>>(), "{}", policy);
             }
-        }
-
-        #[test]
-        fn common_prefixes_are_found(a in prop::collection::vec(0..2u8, 0..40), b in prop::collection::vec(0..2u8, 0..40)) {
-            let expected = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
-            prop_assert_eq!(common_prefix(&a, &b), expected);
         }
     }
 

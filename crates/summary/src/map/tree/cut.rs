@@ -15,10 +15,11 @@
 //!
 //! Cuts depend on the text alone, so the results are the same for any number of threads.
 
+use waypost_io::lines::common_prefix;
 use waypost_io::{Progress, Source};
 
 use super::text::{Cutting, Sizes, Text, Texts};
-use super::{Part, TreeNode, common_prefix, is_border};
+use super::{Part, TreeNode, is_border};
 use crate::error::{Error, Result};
 
 /// Pieces have about this many bytes.

@@ -9,6 +9,7 @@
 //! Nodes are numbered in the order in which they are opened. A second walk over the same keys gives
 //! the same numbers.
 
+use waypost_io::lines::common_prefix;
 use waypost_surt::{Key, Reach};
 
 pub(crate) mod cut;
@@ -380,29 +381,6 @@ fn border_of_host(rest: &[u8], skip: usize) -> usize {
 fn part_length(rest: &[u8], skip: usize, is_border: impl Fn(&u8) -> bool) -> usize {
     let length = rest.iter().skip(skip).position(is_border);
     length.map_or(rest.len(), |at| at + skip)
-}
-
-/// The length of the common prefix of two texts.
-#[inline]
-pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    let length = a.len().min(b.len());
-    let mut at = 0;
-    while at + 8 <= length {
-        let word = |text: &[u8]| {
-            let mut bytes = [0; 8];
-            bytes.copy_from_slice(&text[at..at + 8]);
-            u64::from_le_bytes(bytes)
-        };
-        let differing = word(a) ^ word(b);
-        if differing != 0 {
-            return at + differing.trailing_zeros() as usize / 8;
-        }
-        at += 8;
-    }
-    while at < length && a[at] == b[at] {
-        at += 1;
-    }
-    at
 }
 
 #[cfg(test)]

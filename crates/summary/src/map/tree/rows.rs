@@ -8,10 +8,10 @@ use std::cmp::Ordering;
 use std::io::Read;
 
 use waypost_index::kind::{self, FileKind};
+use waypost_io::lines::common_prefix;
 use waypost_io::{Lines, Progress, Source, Stream};
 use waypost_surt::Key;
 
-use super::common_prefix;
 use super::row::{Row, tidy_key};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ukvs::{Headers, Line, Value};
