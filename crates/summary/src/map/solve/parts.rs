@@ -1,7 +1,7 @@
 //! Data of a whole map, or of each of its pieces. Pieces are packed on a tape, so that they take no
 //! more memory for a larger map, and are read one by one, on all cores.
 
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 
 use waypost_io::pipeline::{self, Width};
 
@@ -76,6 +76,10 @@ pub(crate) fn changed() -> Error {
     Error::invalid("a temporary file was changed")
 }
 
+/// How many pieces a thread gets at a time, at most: so many that handing them over takes little time,
+/// and so few that their results take little memory.
+const MOST_AT_ONCE: usize = 8;
+
 /// Works on each of `count` pieces, and takes the results in their order.
 pub(crate) fn each<T: Send>(
     count: usize,
@@ -87,18 +91,29 @@ pub(crate) fn each<T: Send>(
     if threads < 2 {
         return (0..count).try_for_each(|number| take(number, work(number)?));
     }
-    let mut numbers = 0..count;
+    let mut given = 0;
+    let give = || {
+        // Fewer at the end, so that all threads end at the same time.
+        let left = count - given;
+        let length = (left / (4 * threads)).clamp(1, MOST_AT_ONCE).min(left);
+        let batch = given..given + length;
+        given += length;
+        Ok((length > 0).then_some(batch))
+    };
+    let work_on_all = |batch: Range<usize>| batch.map(&work).collect::<Result<Vec<T>>>();
     let mut taken = 0..count;
+    let width = Width {
+        threads,
+        pieces: 2 * threads,
+    };
     pipeline::run(
-        Width {
-            threads,
-            pieces: 4 * threads,
-        },
-        || Ok(numbers.next()),
-        || &work,
-        |result| match taken.next() {
-            Some(number) => take(number, result),
-            None => Ok(()),
+        width,
+        give,
+        || &work_on_all,
+        |results| {
+            // Results first: a number that is taken for none of them would be lost.
+            let mut results = results.into_iter().zip(taken.by_ref());
+            results.try_for_each(|(result, number)| take(number, result))
         },
     )
 }
