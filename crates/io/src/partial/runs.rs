@@ -66,7 +66,8 @@ impl Run {
             self.distinct = 1;
         } else if common < key.len() || common < self.last.len() {
             self.distinct += 1;
-            self.disorder |= key[common..] < self.last[common..];
+            // The first byte that differs decides; what has none is the shorter one.
+            self.disorder |= key.get(common) < self.last.get(common);
         }
         let shared = if fits {
             common

@@ -134,7 +134,7 @@ impl Sink<Row> for Writer {
         written
     }
 
-    fn text(&mut self, text: &[u8], _: &[TextRow]) -> Result<()> {
+    fn text(&mut self, text: &[u8], _: &[TextRow], _: usize) -> Result<()> {
         self.write(text)
     }
 }

@@ -20,8 +20,8 @@ pub(crate) trait Sink<C> {
     /// A row.
     fn row(&mut self, key: &[u8], counts: &C) -> Result<()>;
 
-    /// Rows as text, each with its end. The text starts at the end of the row before the first.
-    fn text(&mut self, text: &[u8], rows: &[TextRow]) -> Result<()>;
+    /// Rows as text, each with its end, counted from `before` bytes before the text.
+    fn text(&mut self, text: &[u8], rows: &[TextRow], before: usize) -> Result<()>;
 }
 
 /// Where a row ends in a text.
@@ -85,12 +85,11 @@ impl<C: Count> Piece<C> {
         }
         let start = match rows.start {
             0 => 0,
-            row => self.rows[row - 1],
+            row => self.rows[row - 1] as usize,
         };
-        let ends: Vec<TextRow> = self.rows[rows].iter().map(|end| end - start).collect();
-        let length = ends.last().copied().unwrap_or(0);
-        let text = &self.text[start as usize..(start + length) as usize];
-        sink.text(text, &ends)
+        let rows = &self.rows[rows];
+        let end = rows.last().map_or(start, |&end| end as usize);
+        sink.text(&self.text[start..end], rows, start)
     }
 }
 
@@ -283,8 +282,9 @@ mod tests {
             Ok(())
         }
 
-        fn text(&mut self, text: &[u8], rows: &[TextRow]) -> Result<()> {
-            assert_eq!(rows.last().copied().unwrap_or(0) as usize, text.len());
+        fn text(&mut self, text: &[u8], rows: &[TextRow], before: usize) -> Result<()> {
+            let end = rows.last().map_or(0, |&end| end as usize - before);
+            assert_eq!(end, text.len());
             assert_eq!(
                 memchr::memchr_iter(b'\n', text).count(),
                 rows.len(),

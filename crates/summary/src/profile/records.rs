@@ -171,16 +171,28 @@ impl<C: Count> Records<C> {
         self.ascending = true;
     }
 
-    /// The number of keys below `low`. Must be settled.
+    /// The number of keys below `low`, which are mostly nearly all. Must be settled.
     pub(crate) fn below(&self, low: &[u8]) -> usize {
-        self.entries
-            .partition_point(|entry| &self.bytes[entry.start..entry.end] < low)
+        let is_below = |entry: &Entry<C>| &self.bytes[entry.start..entry.end] < low;
+        // From the end, in steps that double.
+        let (mut from, mut to) = (self.entries.len(), self.entries.len());
+        while from > 0 && !is_below(&self.entries[from - 1]) {
+            to = from - 1;
+            from = from.saturating_sub(self.entries.len() - to);
+        }
+        from + self.entries[from..to].partition_point(is_below)
     }
 
-    /// The number of keys up to `high` and including it. Must be settled.
+    /// The number of keys up to `high` and including it, which are mostly few. Must be settled.
     pub(crate) fn up_to(&self, high: &[u8]) -> usize {
-        self.entries
-            .partition_point(|entry| &self.bytes[entry.start..entry.end] <= high)
+        let is_up_to = |entry: &Entry<C>| &self.bytes[entry.start..entry.end] <= high;
+        // From the start, in steps that double.
+        let (mut from, mut to) = (0, 0);
+        while to < self.entries.len() && is_up_to(&self.entries[to]) {
+            from = to + 1;
+            to = (to + from).min(self.entries.len());
+        }
+        from + self.entries[from..to].partition_point(is_up_to)
     }
 
     /// Removes all keys, and keeps the memory.
@@ -262,6 +274,21 @@ mod tests {
     use std::collections::BTreeMap;
 
     proptest! {
+        #[test]
+        fn keys_are_counted_up_to_any_bound(
+            keys in prop::collection::btree_set("[a-c]{0,4}", 0..60),
+            bound in "[a-c]{0,4}",
+        ) {
+            let mut records = Records::default();
+            for key in &keys {
+                records.push(key.as_bytes(), Counts::of_captures(1));
+            }
+            let below = keys.iter().filter(|key| **key < bound).count();
+            let up_to = below + usize::from(keys.contains(&bound));
+            prop_assert_eq!(records.below(bound.as_bytes()), below);
+            prop_assert_eq!(records.up_to(bound.as_bytes()), up_to);
+        }
+
         #[test]
         fn records_are_a_sorted_map_however_they_come(
             batches in prop::collection::vec(prop::collection::vec(("[ab]{0,3}", 1..9u64), 0..8), 0..6),

@@ -179,7 +179,7 @@ impl Sink<Counts> for Rows {
         self.pushed(before)
     }
 
-    fn text(&mut self, text: &[u8], rows: &[TextRow]) -> Result<()> {
+    fn text(&mut self, text: &[u8], rows: &[TextRow], before: usize) -> Result<()> {
         self.keys += rows.len() as u64;
         self.bytes += text.len() as u64;
         if self.mode == Mode::Count {
@@ -187,18 +187,21 @@ impl Sink<Counts> for Rows {
         }
         // Blocks end where they would if the rows came one by one.
         let (mut start, mut rows) = (0, rows);
-        while !rows.is_empty() {
+        loop {
             let room = BLOCK.saturating_sub(self.block());
-            let full = rows.partition_point(|&end| (end as usize) < start + room);
+            if text.len() < start + room {
+                return self.append(&text[start..]);
+            }
+            let full = rows.partition_point(|&end| (end as usize - before) < start + room);
             let Some(&end) = rows.get(full) else {
-                break;
+                return self.append(&text[start..]);
             };
-            self.append(&text[start..end as usize])?;
+            let end = end as usize - before;
+            self.append(&text[start..end])?;
             self.flush()?;
-            start = end as usize;
+            start = end;
             rows = &rows[full + 1..];
         }
-        self.append(&text[start..])
     }
 }
 
