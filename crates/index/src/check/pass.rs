@@ -16,7 +16,7 @@ use crate::capture::{Capture, Field, Fields};
 use crate::key::{KeyForm, Rekeyer};
 use crate::scan::{At, Job, Outcome};
 use crate::structure;
-use crate::timestamp::Time;
+use crate::timestamp::{Time, Words, words};
 
 /// How many bytes of a line a violation keeps.
 const KEPT: usize = 200;
@@ -60,7 +60,7 @@ pub struct Part {
     first: Option<Time>,
     last: Option<Time>,
     /// The digits of the two if there are fourteen, which decides most comparisons.
-    digits: Option<(Digits, Digits)>,
+    digits: Option<(Words, Words)>,
     keys: Option<KeysReport>,
     /// The source of the last line.
     source: usize,
@@ -80,15 +80,6 @@ impl KnownKey {
         length: 0,
         decided_by: usize::MAX,
     };
-}
-
-/// Fourteen digits as two words that overlap, which are compared like the text.
-type Digits = (u64, u64);
-
-fn digits(raw: &[u8]) -> Option<Digits> {
-    let word = |bytes: &[u8; 8]| u64::from_be_bytes(*bytes);
-    let is_usual = raw.len() == 14;
-    is_usual.then_some((word(raw.first_chunk()?), word(raw.last_chunk()?)))
 }
 
 thread_local! {
@@ -524,7 +515,7 @@ impl Part {
     #[inline]
     fn see_time(&mut self, capture: &Capture<'_>) {
         let raw = capture.timestamp();
-        if let (Some(digits), Some((first, last))) = (digits(raw), self.digits)
+        if let (Some(digits), Some((first, last))) = (words(raw), self.digits)
             && digits >= first
             && digits <= last
             && capture.is_plausible()
@@ -536,7 +527,7 @@ impl Part {
         };
         self.first = min(self.first, Some(time));
         self.last = self.last.max(Some(time));
-        let digits = |time: Option<Time>| digits(format!("{:014}", time?.digits14()).as_bytes());
+        let digits = |time: Option<Time>| words(format!("{:014}", time?.digits14()).as_bytes());
         self.digits = digits(self.first).zip(digits(self.last));
     }
 }

@@ -60,23 +60,6 @@ impl<'a> RowRef<'a> {
     }
 }
 
-/// The length of the common prefix of two keys.
-#[inline]
-pub(super) fn shared(a: &[u8], b: &[u8]) -> usize {
-    let length = a.len().min(b.len());
-    let (x, y) = (
-        a[..length].as_chunks::<8>().0,
-        b[..length].as_chunks::<8>().0,
-    );
-    let words = x.iter().zip(y).take_while(|(x, y)| x == y).count();
-    let at = 8 * words;
-    at + a[at..length]
-        .iter()
-        .zip(&b[at..length])
-        .take_while(|(x, y)| x == y)
-        .count()
-}
-
 /// Consecutive rows.
 #[derive(Clone, Debug, Default)]
 pub struct RowBlock {

@@ -15,10 +15,11 @@
 
 use std::sync::Arc;
 
-use super::block::{Block, RowBlock, RowRef, shared};
+use super::block::{Block, RowBlock, RowRef};
 use super::bytes::{damaged, push_number};
 use super::{Decoder, Encoder, Spill};
 use crate::error::Result;
+use crate::lines::common_prefix;
 use crate::sort::{SortedLines, Tournament};
 
 /// The size at which a block is full.
@@ -60,7 +61,7 @@ impl Run {
             Some(Block::Held(held)) => held.len() < BLOCK,
             _ => false,
         };
-        let common = shared(&self.last, key);
+        let common = common_prefix(&self.last, key);
         if self.blocks.is_empty() {
             self.first.extend_from_slice(key);
             self.distinct = 1;
@@ -102,7 +103,7 @@ impl Run {
             && last.len() + next.len() <= BLOCK
         {
             let (row, rest) = RowRef::read(next).ok_or_else(damaged)?;
-            let shared = shared(&self.last, row.rest);
+            let shared = common_prefix(&self.last, row.rest);
             push_number(last, shared as u64);
             push_number(last, (row.rest.len() - shared) as u64);
             last.extend_from_slice(&row.rest[shared..]);

@@ -1,6 +1,6 @@
 //! The captures of one URI-R.
 
-use waypost_index::timestamp::{Time, is_plausible};
+use waypost_index::timestamp::{Time, Words, is_plausible, words};
 use waypost_index::{Capture, Field, Fields};
 
 use super::{escaped, once};
@@ -69,24 +69,20 @@ pub struct Span {
     pub first: Option<Time>,
     /// The newest capture.
     pub last: Option<Time>,
-    /// The same as digits, so that few timestamps have to be parsed.
-    low: [u8; 14],
-    high: [u8; 14],
+    /// The smallest and the largest timestamp of the usual form, between which nothing is news.
+    usual: Option<(Words, Words)>,
 }
 
 impl Span {
     /// Adds a capture.
     #[inline]
     pub fn add(&mut self, capture: &Capture<'_>) {
-        if let Ok(digits) = <&[u8; 14]>::try_from(capture.timestamp()) {
-            if self.first.is_some() && *digits >= self.low && *digits <= self.high {
-                return;
-            }
-            if self.first.is_none() || *digits < self.low {
-                self.low = *digits;
-            }
-            if *digits > self.high {
-                self.high = *digits;
+        // Parts out of range are changed when a timestamp is parsed, so its digits decide nothing.
+        if let Some(digits) = words(capture.timestamp()).filter(|_| capture.is_plausible()) {
+            match &mut self.usual {
+                Some((low, high)) if *low <= digits && digits <= *high => return,
+                Some((low, high)) => (*low, *high) = (digits.min(*low), digits.max(*high)),
+                None => self.usual = Some((digits, digits)),
             }
         }
         self.extend(capture.time(), capture.time());
@@ -165,4 +161,33 @@ pub(crate) fn second_key(by: Option<By>, capture: &Capture<'_>, out: &mut Vec<u8
         out.push(b'-');
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use waypost_index::layout::{FileLayout, Line};
+
+    proptest! {
+        #[test]
+        fn a_span_reaches_from_the_oldest_to_the_newest_capture(
+            // Usual timestamps, shorter ones, and some with parts out of range.
+            timestamps in prop::collection::vec("20[01][0-9](0[1-9][012][0-9]{7}|[019][0-9]){0,1}", 1..20),
+        ) {
+            let mut span = Span::default();
+            let mut times = Vec::new();
+            for timestamp in &timestamps {
+                let line = format!("com,example)/ {timestamp} {{}}");
+                let read = FileLayout::detect(line.as_bytes()).read(line.as_bytes(), Fields::NONE, false);
+                let Line::Capture(capture, _) = read else {
+                    panic!("{line}");
+                };
+                span.add(&capture);
+                times.extend(capture.time());
+            }
+            prop_assert_eq!(span.first, times.iter().min().copied());
+            prop_assert_eq!(span.last, times.iter().max().copied());
+        }
+    }
 }
