@@ -403,7 +403,7 @@ impl<'a> Capture<'a> {
 
     /// Whether every part of the timestamp is in range: no month 00, no hour 24.
     #[inline]
-    pub fn is_plausible(&self) -> bool {
+    pub(crate) fn is_plausible(&self) -> bool {
         self.plausible
             .unwrap_or_else(|| is_plausible_timestamp(&self.timestamp))
     }

@@ -61,6 +61,7 @@ mod rewrite;
 pub mod scan;
 mod search;
 pub mod select;
+mod span;
 mod structure;
 pub mod timestamp;
 pub mod wacz;
@@ -70,3 +71,4 @@ pub mod zipnum;
 
 pub use capture::{Capture, Field, Fields};
 pub use select::Select;
+pub use span::Span;

@@ -21,24 +21,6 @@ pub fn is_timestamp(raw: &[u8]) -> bool {
     DIGITS.contains(&raw.len()) && raw.iter().all(u8::is_ascii_digit)
 }
 
-/// Fourteen digits as two numbers, which compare as the digits do, and faster.
-pub type Words = (u64, u64);
-
-/// The [`Words`] of a timestamp; `None` if it does not have fourteen digits.
-///
-/// ```
-/// use waypost_index::timestamp::words;
-///
-/// assert!(words(b"20040102030405") < words(b"20040102030406"));
-/// assert_eq!(words(b"2004"), None);
-/// ```
-#[inline]
-pub fn words(raw: &[u8]) -> Option<Words> {
-    let word = |bytes: &[u8; 8]| u64::from_be_bytes(*bytes);
-    let is_usual = raw.len() == 14;
-    is_usual.then_some((word(raw.first_chunk()?), word(raw.last_chunk()?)))
-}
-
 #[inline]
 pub(crate) fn are_digits(bytes: [u8; 8]) -> bool {
     non_digit_bits(bytes) == 0

@@ -15,8 +15,9 @@ use super::{Report, Violation};
 use crate::capture::{Capture, Field, Fields};
 use crate::key::{KeyForm, Rekeyer};
 use crate::scan::{At, Job, Outcome};
+use crate::span::Span;
 use crate::structure;
-use crate::timestamp::{Time, Words, words};
+use crate::timestamp::Time;
 
 /// How many bytes of a line a violation keeps.
 const KEPT: usize = 200;
@@ -57,10 +58,7 @@ pub struct Part {
     surts: Order,
     key_hashes: Hashes,
     line_hashes: Hashes,
-    first: Option<Time>,
-    last: Option<Time>,
-    /// The digits of the two if there are fourteen, which decides most comparisons.
-    digits: Option<(Words, Words)>,
+    span: Span,
     keys: Option<KeysReport>,
     /// The source of the last line.
     source: usize,
@@ -205,8 +203,8 @@ impl Checking {
             uri_rs,
             duplicates: part.counted.saturating_sub(lines),
             files_in_order: !part.lines.broken,
-            first: part.first,
-            last: part.last,
+            first: part.span.first,
+            last: part.span.last,
             keys: part.keys,
             violation: part.violation,
         })
@@ -267,9 +265,7 @@ impl Job for Checking {
             surts: Order::default(),
             key_hashes: Hashes::new(self.share, &self.spill),
             line_hashes: Hashes::new(self.share, &self.spill),
-            first: None,
-            last: None,
-            digits: None,
+            span: Span::default(),
             keys: self.keys.then(KeysReport::default),
             source: 0,
         }
@@ -326,7 +322,7 @@ impl Job for Checking {
 
     #[inline(always)]
     fn add(&self, part: &mut Part, capture: &Capture<'_>, _: At) {
-        part.see_time(capture);
+        part.span.add(capture);
         let tools = part.tools.get_or_insert_with(|| {
             let waiting = TOOLS.with_borrow_mut(Vec::pop);
             let fits = |tools: &Tools| tools.comparer.is_some() == self.keys;
@@ -399,8 +395,7 @@ impl Job for Checking {
             }));
         }
         earlier.surts.merge(later.surts);
-        earlier.first = min(earlier.first, later.first);
-        earlier.last = later.last.max(earlier.last);
+        earlier.span.merge(&later.span);
         if let (Some(report), Some(more)) = (&mut earlier.keys, later.keys) {
             report.merge(more);
         }
@@ -419,8 +414,8 @@ impl Job for Checking {
             header: part.header.clone(),
             first_at: part.first_at,
             times: (
-                part.first.map(Time::digits14),
-                part.last.map(Time::digits14),
+                part.span.first.map(Time::digits14),
+                part.span.last.map(Time::digits14),
             ),
             keys: part.keys.clone(),
             source: part.source,
@@ -437,9 +432,6 @@ impl Job for Checking {
         let mut from = Decoder::new(bytes, "check", 1)?;
         let state: State = serde_json::from_slice(from.text()?)
             .map_err(|error| Error::new(ErrorKind::Format(error.to_string())))?;
-        let time = |digits: Option<u64>| {
-            digits.and_then(|digits| Time::parse(format!("{digits:014}").as_bytes()))
-        };
         let empty = self.empty();
         let part = Part {
             lines: state.lines,
@@ -449,8 +441,7 @@ impl Job for Checking {
             starts: state.starts,
             header: state.header,
             first_at: state.first_at,
-            first: time(state.times.0),
-            last: time(state.times.1),
+            span: Span::of(state.times.0, state.times.1),
             keys: state.keys,
             source: state.source,
             key_hashes: empty.key_hashes.decode(&mut from)?,
@@ -460,7 +451,6 @@ impl Job for Checking {
             key: empty.key,
             key_before: empty.key_before,
             after_header: empty.after_header,
-            digits: None,
         };
         from.finish()?;
         Ok(part)
@@ -510,32 +500,6 @@ impl Part {
             before: cut(before.unwrap_or(&self.lines.last)),
             here: cut(line),
         });
-    }
-
-    #[inline]
-    fn see_time(&mut self, capture: &Capture<'_>) {
-        let raw = capture.timestamp();
-        if let (Some(digits), Some((first, last))) = (words(raw), self.digits)
-            && digits >= first
-            && digits <= last
-            && capture.is_plausible()
-        {
-            return;
-        }
-        let Some(time) = Time::parse(raw) else {
-            return;
-        };
-        self.first = min(self.first, Some(time));
-        self.last = self.last.max(Some(time));
-        let digits = |time: Option<Time>| words(format!("{:014}", time?.digits14()).as_bytes());
-        self.digits = digits(self.first).zip(digits(self.last));
-    }
-}
-
-fn min(a: Option<Time>, b: Option<Time>) -> Option<Time> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
     }
 }
 

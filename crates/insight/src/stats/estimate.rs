@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use waypost_index::key::KeyCheck;
 use waypost_index::scan::{At, Job};
 use waypost_index::timestamp::Time;
-use waypost_index::{Capture, Fields, Select};
+use waypost_index::{Capture, Fields, Select, Span};
 use waypost_io::partial::{Decoder, Encoder, Spill};
 use waypost_io::{Resources, Result};
-use waypost_summary::holdings::{Reading, Span, Surts};
+use waypost_summary::holdings::{Reading, Surts};
 use waypost_surt::{Dialect, Kind, Surt};
 use xxhash_rust::xxh3::xxh3_64;
 

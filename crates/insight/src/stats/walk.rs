@@ -12,6 +12,7 @@
 //! The query is not part of the tree: it is below the key of its path (`HxPx`). Ports are not labels
 //! of hosts. SURTs without a host are not in the tree.
 
+use waypost_io::lines::common_prefix;
 use waypost_surt::{Kind, Surt};
 
 /// The deepest host or path: what is below it counts as one segment.
@@ -84,7 +85,7 @@ impl Walk {
         if surt.kind() == Kind::Bare {
             return false;
         }
-        let shared = shared(&self.text, bytes);
+        let shared = common_prefix(&self.text, bytes);
         while let Some(top) = self.stack.pop_if(|top| top.end > shared) {
             self.close(top, visit);
         }
@@ -209,11 +210,6 @@ impl Node {
             address: false,
         }
     }
-}
-
-/// The length of the common prefix.
-fn shared(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
 #[cfg(test)]

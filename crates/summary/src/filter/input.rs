@@ -8,7 +8,7 @@ use waypost_index::key::{KeyCheck, Rekeyer};
 use waypost_index::rejects::{Rejects, RejectsFile};
 use waypost_index::scan::{self, At, Job, Tally};
 use waypost_index::timestamp::Time;
-use waypost_index::{Capture, Field, Fields, Select};
+use waypost_index::{Capture, Field, Fields, Select, Span};
 use waypost_io::partial::{Decoder, Encoder};
 use waypost_io::progress::{Phase, Progress};
 use waypost_io::{Resources, Source};
@@ -19,7 +19,7 @@ use super::partition::Partitions;
 use super::run::Run;
 use super::summary::Keyer;
 use crate::error::{Error, ErrorKind, Result};
-use crate::holdings::{BadUri, Content, Counts, Span, check_filters, tell};
+use crate::holdings::{BadUri, Content, Counts, check_filters, tell};
 
 /// What to read, and how.
 pub struct Input<'a> {

@@ -39,7 +39,7 @@ pub use list::BadUri;
 pub(crate) use list::check_filters;
 pub use partial::{Gather, Held};
 pub use reduce::{Pass, Reduce, reduce};
-pub use run::{Run, Span};
+pub use run::Run;
 pub use sniff::Content;
 pub(crate) use sniff::{content_of, tell};
 pub use surts::Surts;

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use waypost_index::key::KeyCheck;
 use waypost_index::scan::{At, Job};
 use waypost_index::timestamp::Time;
-use waypost_index::{Capture, Fields, Select};
+use waypost_index::{Capture, Fields, Select, Span};
 use waypost_io::Resources;
 use waypost_io::partial::{Decoder, Encoder, Runs, Spill, push_number, take_number};
 use waypost_surt::{Dialect, Surt};
 
-use super::run::{Span, fields_of, second_key};
+use super::run::{fields_of, second_key};
 use super::surts::Surts;
 use crate::about::By;
 use crate::classes::Classes;

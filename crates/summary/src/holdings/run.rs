@@ -1,6 +1,6 @@
 //! The captures of one URI-R.
 
-use waypost_index::timestamp::{Time, Words, is_plausible, words};
+use waypost_index::timestamp::is_plausible;
 use waypost_index::{Capture, Field, Fields};
 
 use super::{escaped, once};
@@ -62,55 +62,6 @@ impl Run {
     }
 }
 
-/// The oldest and the newest capture.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Span {
-    /// The oldest capture.
-    pub first: Option<Time>,
-    /// The newest capture.
-    pub last: Option<Time>,
-    /// The smallest and the largest timestamp of the usual form, between which nothing is news.
-    usual: Option<(Words, Words)>,
-}
-
-impl Span {
-    /// Adds a capture.
-    #[inline]
-    pub fn add(&mut self, capture: &Capture<'_>) {
-        // Parts out of range are changed when a timestamp is parsed, so its digits decide nothing.
-        if let Some(digits) = words(capture.timestamp()).filter(|_| capture.is_plausible()) {
-            match &mut self.usual {
-                Some((low, high)) if *low <= digits && digits <= *high => return,
-                Some((low, high)) => (*low, *high) = (digits.min(*low), digits.max(*high)),
-                None => self.usual = Some((digits, digits)),
-            }
-        }
-        self.extend(capture.time(), capture.time());
-    }
-
-    /// The span between two 14-digit timestamps.
-    pub fn of(first: Option<u64>, last: Option<u64>) -> Span {
-        let time = |digits: Option<u64>| {
-            digits.and_then(|digits| Time::parse(format!("{digits:014}").as_bytes()))
-        };
-        Span {
-            first: time(first),
-            last: time(last),
-            ..Span::default()
-        }
-    }
-
-    fn extend(&mut self, first: Option<Time>, last: Option<Time>) {
-        self.first = [self.first, first].into_iter().flatten().min();
-        self.last = [self.last, last].into_iter().flatten().max();
-    }
-
-    /// Adds the captures of another span.
-    pub fn merge(&mut self, other: &Span) {
-        self.extend(other.first, other.last);
-    }
-}
-
 /// The fields that a second key needs.
 pub(crate) fn fields_of(by: Option<By>) -> Fields {
     match by {
@@ -161,33 +112,4 @@ pub(crate) fn second_key(by: Option<By>, capture: &Capture<'_>, out: &mut Vec<u8
         out.push(b'-');
     }
     true
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use waypost_index::layout::{FileLayout, Line};
-
-    proptest! {
-        #[test]
-        fn a_span_reaches_from_the_oldest_to_the_newest_capture(
-            // Usual timestamps, shorter ones, and some with parts out of range.
-            timestamps in prop::collection::vec("20[01][0-9](0[1-9][012][0-9]{7}|[019][0-9]){0,1}", 1..20),
-        ) {
-            let mut span = Span::default();
-            let mut times = Vec::new();
-            for timestamp in &timestamps {
-                let line = format!("com,example)/ {timestamp} {{}}");
-                let read = FileLayout::detect(line.as_bytes()).read(line.as_bytes(), Fields::NONE, false);
-                let Line::Capture(capture, _) = read else {
-                    panic!("{line}");
-                };
-                span.add(&capture);
-                times.extend(capture.time());
-            }
-            prop_assert_eq!(span.first, times.iter().min().copied());
-            prop_assert_eq!(span.last, times.iter().max().copied());
-        }
-    }
 }
