@@ -67,7 +67,7 @@ impl Run {
             self.distinct = 1;
         } else if common < key.len() || common < self.last.len() {
             self.distinct += 1;
-            // The first byte that differs decides; what has none is the shorter one.
+            // The first differing byte decides. `None` is less than any byte, as a prefix is less than a longer key.
             self.disorder |= key.get(common) < self.last.get(common);
         }
         let shared = if fits {

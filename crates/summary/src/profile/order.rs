@@ -20,8 +20,9 @@ pub(crate) trait Sink<C> {
     /// A row.
     fn row(&mut self, key: &[u8], counts: &C) -> Result<()>;
 
-    /// Rows as text, each with its end, counted from `before` bytes before the text.
-    fn text(&mut self, text: &[u8], rows: &[TextRow], before: usize) -> Result<()>;
+    /// Rows as text. `rows` has the end of each, as an offset into a larger text in which `text` begins at
+    /// `start`.
+    fn text(&mut self, text: &[u8], rows: &[TextRow], start: usize) -> Result<()>;
 }
 
 /// Where a row ends in a text.
@@ -282,8 +283,8 @@ mod tests {
             Ok(())
         }
 
-        fn text(&mut self, text: &[u8], rows: &[TextRow], before: usize) -> Result<()> {
-            let end = rows.last().map_or(0, |&end| end as usize - before);
+        fn text(&mut self, text: &[u8], rows: &[TextRow], start: usize) -> Result<()> {
+            let end = rows.last().map_or(0, |&end| end as usize - start);
             assert_eq!(end, text.len());
             assert_eq!(
                 memchr::memchr_iter(b'\n', text).count(),

@@ -171,10 +171,10 @@ impl<C: Count> Records<C> {
         self.ascending = true;
     }
 
-    /// The number of keys below `low`, which are mostly nearly all. Must be settled.
+    /// The number of keys below `low`. Searches from the end, because usually nearly all are. Must be settled.
     pub(crate) fn below(&self, low: &[u8]) -> usize {
         let is_below = |entry: &Entry<C>| &self.bytes[entry.start..entry.end] < low;
-        // From the end, in steps that double.
+        // A galloping search: the steps double.
         let (mut from, mut to) = (self.entries.len(), self.entries.len());
         while from > 0 && !is_below(&self.entries[from - 1]) {
             to = from - 1;
@@ -183,10 +183,11 @@ impl<C: Count> Records<C> {
         from + self.entries[from..to].partition_point(is_below)
     }
 
-    /// The number of keys up to `high` and including it, which are mostly few. Must be settled.
+    /// The number of keys up to `high` and including it. Searches from the start, because usually few are.
+    /// Must be settled.
     pub(crate) fn up_to(&self, high: &[u8]) -> usize {
         let is_up_to = |entry: &Entry<C>| &self.bytes[entry.start..entry.end] <= high;
-        // From the start, in steps that double.
+        // A galloping search: the steps double.
         let (mut from, mut to) = (0, 0);
         while to < self.entries.len() && is_up_to(&self.entries[to]) {
             from = to + 1;

@@ -115,6 +115,11 @@ impl Rows {
         self.passed + self.buffer.len()
     }
 
+    /// How many bytes are missing from the current block.
+    fn room(&self) -> usize {
+        BLOCK.saturating_sub(self.block())
+    }
+
     /// Adds text to the current block.
     fn append(&mut self, text: &[u8]) -> Result<()> {
         match &mut self.file {
@@ -179,29 +184,28 @@ impl Sink<Counts> for Rows {
         self.pushed(before)
     }
 
-    fn text(&mut self, text: &[u8], rows: &[TextRow], before: usize) -> Result<()> {
+    fn text(&mut self, text: &[u8], rows: &[TextRow], start: usize) -> Result<()> {
         self.keys += rows.len() as u64;
         self.bytes += text.len() as u64;
         if self.mode == Mode::Count {
             return Ok(());
         }
         // Blocks end where they would if the rows came one by one.
-        let (mut start, mut rows) = (0, rows);
-        loop {
-            let room = BLOCK.saturating_sub(self.block());
-            if text.len() < start + room {
-                return self.append(&text[start..]);
-            }
-            let full = rows.partition_point(|&end| (end as usize - before) < start + room);
+        let (mut from, mut rows) = (0, rows);
+        // Usually everything fits, and no end has to be found.
+        while text.len() >= from + self.room() {
+            let full = from + self.room();
+            let full = rows.partition_point(|&end| (end as usize - start) < full);
             let Some(&end) = rows.get(full) else {
-                return self.append(&text[start..]);
+                break;
             };
-            let end = end as usize - before;
-            self.append(&text[start..end])?;
+            let end = end as usize - start;
+            self.append(&text[from..end])?;
             self.flush()?;
-            start = end;
+            from = end;
             rows = &rows[full + 1..];
         }
+        self.append(&text[from..])
     }
 }
 
@@ -232,5 +236,58 @@ fn row_of(counts: &Counts) -> Row {
     Row {
         frequency: Frequency::new(counts.captures, counts.urirs),
         spread: u64::from(counts.sources.count_ones()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Writes rows, and returns the bytes of the file and what was counted.
+    fn written(gzip: bool, write: impl FnOnce(&mut Rows) -> Result<()>) -> (Vec<u8>, Written) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("profile");
+        let writers = Arc::new(Writers::start(1).unwrap());
+        let mut rows = Rows::create(Some(&path), gzip, b"!header\n", &writers).unwrap();
+        write(&mut rows).unwrap();
+        let written = rows.finish().unwrap();
+        (std::fs::read(path).unwrap(), written)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        #[test]
+        fn rows_as_text_give_the_same_blocks_as_rows_one_by_one(
+            keys in prop::collection::vec("[a-z]{1,200}", 4000..6000),
+            steps in prop::collection::vec(prop_oneof![Just(1usize), 2usize..50, 50usize..3000], 1..20),
+            gzip: bool,
+        ) {
+            let counts = |key: &str| Counts::of_captures(key.len() as u64);
+            let (mut text, mut ends) = (Vec::new(), vec![0]);
+            for key in &keys {
+                RowText::default().write(key.as_bytes(), &counts(key), &mut text);
+                ends.push(text.len() as TextRow);
+            }
+            let one_by_one = written(gzip, |rows| {
+                keys.iter().try_for_each(|key| rows.row(key.as_bytes(), &counts(key)))
+            });
+            let by_steps = written(gzip, |rows| {
+                let (mut from, mut steps) = (0, steps.iter().cycle());
+                while from < keys.len() {
+                    let to = (from + steps.next().unwrap()).min(keys.len());
+                    if to == from + 1 {
+                        rows.row(keys[from].as_bytes(), &counts(&keys[from]))?;
+                    } else {
+                        let (start, end) = (ends[from] as usize, ends[to] as usize);
+                        rows.text(&text[start..end], &ends[from + 1..=to], start)?;
+                    }
+                    from = to;
+                }
+                Ok(())
+            });
+            prop_assert!(by_steps == one_by_one);
+        }
     }
 }

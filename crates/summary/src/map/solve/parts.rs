@@ -76,9 +76,9 @@ pub(crate) fn changed() -> Error {
     Error::invalid("a temporary file was changed")
 }
 
-/// How many pieces a thread gets at a time, at most: so many that handing them over takes little time,
-/// and so few that their results take little memory.
-const MOST_AT_ONCE: usize = 8;
+/// The maximum number of pieces in a batch: large enough to make hand-overs cheap, small enough to bound
+/// the results in memory. At most 16 results per thread are in flight, each of about a megabyte of a map.
+const MAX_BATCH: usize = 4;
 
 /// Works on each of `count` pieces, and takes the results in their order.
 pub(crate) fn each<T: Send>(
@@ -93,27 +93,64 @@ pub(crate) fn each<T: Send>(
     }
     let mut given = 0;
     let give = || {
-        // Fewer at the end, so that all threads end at the same time.
+        // Smaller batches towards the end, so that all threads finish at about the same time.
         let left = count - given;
-        let length = (left / (4 * threads)).clamp(1, MOST_AT_ONCE).min(left);
+        let length = (left / (4 * threads)).clamp(1, MAX_BATCH).min(left);
         let batch = given..given + length;
         given += length;
         Ok((length > 0).then_some(batch))
     };
-    let work_on_all = |batch: Range<usize>| batch.map(&work).collect::<Result<Vec<T>>>();
-    let mut taken = 0..count;
+    let work_on_batch = |batch: Range<usize>| -> Result<Vec<(usize, T)>> {
+        batch.map(|number| Ok((number, work(number)?))).collect()
+    };
     let width = Width {
         threads,
-        pieces: 2 * threads,
+        pieces: 4 * threads,
     };
     pipeline::run(
         width,
         give,
-        || &work_on_all,
+        || &work_on_batch,
         |results| {
-            // Results first: a number that is taken for none of them would be lost.
-            let mut results = results.into_iter().zip(taken.by_ref());
-            results.try_for_each(|(result, number)| take(number, result))
+            let mut results = results.into_iter();
+            results.try_for_each(|(number, result)| take(number, result))
         },
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_piece_is_taken_once_and_in_order() {
+        for count in (0..20).chain([99, 300]) {
+            for threads in 1..9 {
+                let mut taken = Vec::new();
+                let work = |number: usize| Ok(7 * number);
+                let take = |number, result| {
+                    taken.push((number, result));
+                    Ok(())
+                };
+                each(count, threads, work, take).unwrap();
+                let expected: Vec<_> = (0..count).map(|number| (number, 7 * number)).collect();
+                assert_eq!(taken, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_in_a_batch_ends_the_work() {
+        let work = |number: usize| match number {
+            101 => Err(changed()),
+            _ => Ok(()),
+        };
+        let mut taken = 0;
+        let take = |_, ()| {
+            taken += 1;
+            Ok(())
+        };
+        assert!(each(300, 4, work, take).is_err());
+        assert!(taken <= 101);
+    }
 }
