@@ -19,13 +19,14 @@ impl Block {
         }
     }
 
+    /// Appends the rows to `bytes`.
     pub(super) fn load(&self, spill: &Spill, bytes: &mut Vec<u8>) -> Result<()> {
-        bytes.clear();
         match self {
             Block::Held(held) => bytes.extend_from_slice(held),
             Block::Spilled { at, length } => {
-                bytes.resize(*length as usize, 0);
-                spill.read(*at, bytes)?;
+                let start = bytes.len();
+                bytes.resize(start + *length as usize, 0);
+                spill.read(*at, &mut bytes[start..])?;
             }
         }
         Ok(())
@@ -82,7 +83,7 @@ impl RowBlock {
         self.rows.clear();
     }
 
-    /// Appends the rows of a block.
+    /// Appends the rows of one or more blocks.
     pub(super) fn decode(&mut self, mut encoded: &[u8]) -> Result<()> {
         let mut last = (0, 0);
         while !encoded.is_empty() {

@@ -25,6 +25,10 @@ use crate::sort::{SortedLines, Tournament};
 /// The size at which a block is full.
 const BLOCK: usize = 64 << 10;
 
+/// A block of up to this size is joined with its neighbour. Larger ones are not: one thread appends the
+/// runs of all others, and copying blocks would keep them waiting.
+const SMALL: usize = BLOCK / 8;
+
 /// The maximum number of runs merged at once, each with a block in memory.
 const MOST_RUNS: usize = 64;
 
@@ -94,14 +98,17 @@ impl Run {
         !earlier.disorder && !self.disorder && self.first >= earlier.last
     }
 
-    /// Appends the next run. Small blocks are joined.
-    fn append(&mut self, later: Run) -> Result<()> {
+    /// Appends the next run. Small blocks are joined. Returns how many bytes that has saved.
+    fn append(&mut self, later: Run) -> Result<usize> {
+        let mut saved = 0;
         self.distinct += later.distinct - u64::from(later.first == self.last);
         let mut blocks = later.blocks.into_iter();
         if let (Some(Block::Held(last)), Some(Block::Held(next))) =
             (self.blocks.last_mut(), blocks.as_slice().first())
+            && last.len().min(next.len()) <= SMALL
             && last.len() + next.len() <= BLOCK
         {
+            let before = last.len();
             let (row, rest) = RowRef::read(next).ok_or_else(damaged)?;
             let shared = common_prefix(&self.last, row.rest);
             push_number(last, shared as u64);
@@ -110,6 +117,7 @@ impl Run {
             push_number(last, row.payload.len() as u64);
             last.extend_from_slice(row.payload);
             last.extend_from_slice(rest);
+            saved = before + next.len() - last.len();
             blocks.next();
         }
         if later.spilled > 0 && self.spilled == self.blocks.len() {
@@ -117,7 +125,7 @@ impl Run {
         }
         self.blocks.extend(blocks);
         self.last = later.last;
-        Ok(())
+        Ok(saved)
     }
 
     /// Copies spilled blocks to another file.
@@ -133,17 +141,19 @@ impl Run {
         Ok(())
     }
 
-    /// Spills the blocks that are in memory. Returns how many bytes were freed.
-    fn spill(&mut self, spill: &Spill) -> Result<usize> {
+    /// Spills blocks that are in memory, the first ones first, until so many bytes are freed. Returns how
+    /// many were.
+    fn spill(&mut self, least: usize, spill: &Spill) -> Result<usize> {
         let mut freed = 0;
-        for block in &mut self.blocks[self.spilled..] {
+        while freed < least && self.spilled < self.blocks.len() {
+            let block = &mut self.blocks[self.spilled];
             if let Block::Held(held) = block {
                 freed += held.len();
                 let (at, length) = (spill.append(held)?, held.len() as u32);
                 *block = Block::Spilled { at, length };
             }
+            self.spilled += 1;
         }
-        self.spilled = self.blocks.len();
         Ok(freed)
     }
 }
@@ -192,6 +202,7 @@ impl Runs {
         let mut block = RowBlock::default();
         let mut bytes = Vec::new();
         for part in &run.blocks {
+            bytes.clear();
             part.load(&self.spill, &mut bytes)?;
             block.decode(&bytes)?;
         }
@@ -211,18 +222,22 @@ impl Runs {
     /// If rows cannot be spilled.
     pub fn merge(&mut self, later: Runs) -> Result<()> {
         let foreign = !Arc::ptr_eq(&self.spill, &later.spill);
+        self.held += later.held;
         for mut run in later.runs {
             if foreign {
                 run.move_spilled(&later.spill, &self.spill)?;
             }
             match self.runs.last_mut() {
-                Some(last) if run.follows(last) => last.append(run)?,
+                Some(last) if run.follows(last) => self.held -= last.append(run)?,
                 _ => self.runs.push(run),
             }
         }
-        self.held += later.held;
-        if self.held > self.share {
-            self.spill_all()?;
+        let excess = self.held.saturating_sub(self.share);
+        match &mut self.runs[..] {
+            _ if excess == 0 => {}
+            // Little by little: to write everything would keep the threads waiting that make partials.
+            [run] => self.held -= run.spill(excess, &self.spill)?,
+            _ => self.spill_all()?,
         }
         Ok(())
     }
@@ -242,7 +257,7 @@ impl Runs {
             self.runs = others;
         }
         for run in &mut self.runs {
-            run.spill(&self.spill)?;
+            run.spill(usize::MAX, &self.spill)?;
         }
         self.held = 0;
         Ok(())
@@ -258,7 +273,7 @@ impl Runs {
             let (key, payload) = rows.sources()[winner].row();
             merged.push(key, payload);
             if merged.blocks.len() > merged.spilled + 1 {
-                merged.spill(&self.spill)?;
+                merged.spill(usize::MAX, &self.spill)?;
             }
         }
         Ok(merged)
@@ -308,6 +323,7 @@ impl Runs {
         for run in &self.runs {
             out.number(run.blocks.len() as u64);
             for block in &run.blocks {
+                bytes.clear();
                 block.load(&self.spill, &mut bytes)?;
                 out.text(&bytes);
             }
@@ -347,7 +363,7 @@ impl Runs {
                 run.blocks.push(Block::Held(bytes.to_vec()));
                 self.held += bytes.len();
                 if self.held > self.share {
-                    self.held -= run.spill(&self.spill)?;
+                    self.held -= run.spill(usize::MAX, &self.spill)?;
                 }
             }
             if !run.blocks.is_empty() {
@@ -387,12 +403,13 @@ impl RunsReader<'_> {
     /// If spilled rows cannot be read.
     pub fn next(&mut self, rows: &mut RowBlock) -> Result<bool> {
         rows.clear();
-        let Some((block, rest)) = self.blocks.split_first() else {
-            return Ok(false);
-        };
-        block.load(self.spill, &mut rows.encoded)?;
-        self.blocks = rest;
-        Ok(true)
+        while let Some((block, rest)) = self.blocks.split_first()
+            && (rows.encoded.is_empty() || rows.encoded.len() + block.size() as usize <= BLOCK)
+        {
+            block.load(self.spill, &mut rows.encoded)?;
+            self.blocks = rest;
+        }
+        Ok(!rows.encoded.is_empty())
     }
 }
 
@@ -434,6 +451,7 @@ impl SortedLines for RunReader<'_> {
             let Some(block) = self.blocks.next() else {
                 return Ok(false);
             };
+            self.bytes.clear();
             block.load(self.spill, &mut self.bytes)?;
             self.at = 0;
             self.key.clear();
@@ -529,6 +547,8 @@ mod tests {
             if sorted {
                 prop_assert!(total.in_order());
             }
+            prop_assert!(total.held <= share);
+            prop_assert_eq!(total.held, total.runs.iter().map(held).sum::<usize>());
             let mut expected: Vec<_> = rows.iter().map(|(key, n)| (key.clone().into_bytes(), vec![b'x'; *n])).collect();
             expected.sort();
             let mut found = all(&mut total);

@@ -64,6 +64,8 @@ pub fn build(
         };
         let (mut held, reading) = holdings::gather(&input, rejects)?;
         state.take(&mut held, &input)?;
+        // Giving back a large file takes long. It has no name, so nothing is left of it in any case.
+        rayon::spawn(|| drop(held));
         reading
     };
     let keys = 1 + usize::from(input.by.is_some());

@@ -104,8 +104,10 @@ impl Spool {
                 ..sort::Options::default()
             };
             sort::sort(&[Source::new(written.to_path_buf())], &options, &mut out)?;
-            out.finish()?;
-            written = sorted;
+            // Removing a large file takes as long as syncing one.
+            let unsorted = std::mem::replace(&mut written, sorted);
+            let ((), finished) = rayon::join(|| drop(unsorted), || out.finish());
+            finished?;
         }
         Spooled::open(written)
     }
