@@ -72,6 +72,23 @@ pub(crate) fn start_writing(file: &File, at: u64, length: u64) {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn start_writing(_: &File, _: u64, _: u64) {}
 
+/// Frees the blocks within a part of a file. They read as zeros from then on. Failing is harmless.
+#[cfg(target_os = "linux")]
+fn free_space(file: &File, part: Range<usize>) {
+    use std::os::fd::AsRawFd;
+    /// The size in most file systems. Parts of blocks are not freed but overwritten with zeros.
+    const BLOCK: usize = 1 << 12;
+    let (start, end) = (part.start.next_multiple_of(BLOCK), part.end / BLOCK * BLOCK);
+    if start < end {
+        let how = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        // SAFETY: the file is open, and the call takes nothing but numbers.
+        unsafe { libc::fallocate(file.as_raw_fd(), how, start as i64, (end - start) as i64) };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn free_space(_: &File, _: Range<usize>) {}
+
 /// Memory of which all bytes are zero, on large pages if the system has them: they take less time to
 /// get, to find and to give back.
 pub(crate) fn zeroed(length: usize) -> io::Result<MmapMut> {
@@ -248,6 +265,13 @@ impl Mapped {
                 mapped.unchecked_advise_range(UncheckedAdvice::DontNeed, part.start, part.len())
             };
         }
+    }
+
+    /// Releases the memory of a part that nobody reads again, and its space on disk, where the system
+    /// can do that. `file` is the mapped file, open for writing.
+    pub fn discard(&self, part: Range<usize>, file: &File) {
+        self.release(part.clone());
+        free_space(file, part);
     }
 }
 
@@ -443,6 +467,30 @@ pub fn prefetch(bytes: &[u8], index: usize) {
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_is_discarded_frees_its_disk_space_and_leaves_the_rest_alone() {
+        use std::os::unix::fs::MetadataExt;
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let bytes: Vec<u8> = (0..1_000_000u32).map(|n| (n % 251) as u8).collect();
+        io::Write::write_all(&mut file, &bytes).unwrap();
+        let map = Mapped::open(file.path()).unwrap();
+        let before = file.as_file().metadata().unwrap().blocks() * 512;
+        for part in [10..20, 5_000..500_000, 900_000..1_000_000] {
+            map.discard(part, file.as_file());
+        }
+        assert_eq!(map[..4096], bytes[..4096]);
+        assert_eq!(map[500_000..900_000], bytes[500_000..900_000]);
+        assert!(map.check().is_ok());
+        let about = file.as_file().metadata().unwrap();
+        assert_eq!(about.len(), 1_000_000);
+        assert!(
+            about.blocks() * 512 <= before - 580_000,
+            "{} of {before}",
+            about.blocks() * 512
+        );
+    }
 
     #[test]
     fn truncating_a_mapped_file_gives_an_error_and_no_signal() {

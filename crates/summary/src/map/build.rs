@@ -126,7 +126,7 @@ pub fn write_to(
     out.write_all(&head).map_err(fail)?;
     let (room, progress) = (&input.resources, &input.progress);
     let spools = state.finish(progress)?;
-    let rows = spooled::merge(&spools, keys, room, progress, |lines, _| {
+    let rows = spooled::merge(spools, keys, room, progress, |lines, _| {
         bytes += lines.len() as u64;
         out.write_all(lines).map_err(fail)?;
         lines.clear();

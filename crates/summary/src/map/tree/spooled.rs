@@ -9,12 +9,13 @@
 //! Files are cut between keys, at the same key in all of them. So pieces have no key in common, and
 //! what becomes of them is written in order.
 
+use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 
 use tempfile::TempPath;
 use waypost_io::pipeline::{self, Pool, Width};
-use waypost_io::{Format, LineWriter, Mapped, Progress, Resources};
+use waypost_io::{Format, IoContext, LineWriter, Mapped, Progress, Resources};
 
 use super::row;
 use super::spool::{Said, changed, keys_in, said, split};
@@ -30,14 +31,17 @@ const LEAST_PIECE: usize = 1 << 16;
 /// The sorted lines of a [spool](super::spool).
 pub(crate) struct Spooled {
     text: Mapped,
-    _file: TempPath,
+    file: File,
+    _path: TempPath,
 }
 
 impl Spooled {
-    pub(super) fn open(file: TempPath) -> Result<Spooled> {
+    pub(super) fn open(path: TempPath) -> Result<Spooled> {
+        let file = File::options().write(true).open(&path);
         Ok(Spooled {
-            text: Mapped::open(&file)?,
-            _file: file,
+            text: Mapped::open(&path)?,
+            file: file.doing("open", &path)?,
+            _path: path,
         })
     }
 
@@ -59,18 +63,18 @@ pub(crate) fn write(
 ) -> Result<(u64, u64)> {
     let mut out = LineWriter::create(path, &Format::of_name(path), room.threads)?;
     out.push_lines(head)?;
-    let rows = merge(&spools, keys, room, progress, |lines, rows| {
+    let rows = merge(spools, keys, room, progress, |lines, rows| {
         Ok(out.push_buffer(lines, rows)?)
     })?;
-    // Removing large files takes as long as syncing one.
-    let ((), written) = rayon::join(|| drop(spools), || out.finish());
-    Ok((rows, written?.bytes_out))
+    Ok((rows, out.finish()?.bytes_out))
 }
 
 /// Adds up the rows of the same key and passes them to `push` in order: many lines at a time, with
-/// their number. `push` empties the lines. Returns the number of rows.
+/// their number. `push` empties the lines. Returns the number of rows. What has been read is removed
+/// from the files: they need less disk beside what is written, and removing a large file at the end
+/// would keep one thread busy.
 pub(crate) fn merge(
-    spools: &[Spooled],
+    spools: Vec<Spooled>,
     keys: usize,
     room: &Resources,
     progress: &Progress,
@@ -81,7 +85,7 @@ pub(crate) fn merge(
     let share = 2 * spools.len().max(1);
     let size = (memory / (share * Width::full().pieces)).clamp(LEAST_PIECE, PIECE);
     let width = Width::within(memory, 0, share * size);
-    merge_in_pieces(spools, keys, size, width, progress, push)
+    merge_in_pieces(&spools, keys, size, width, progress, push)
 }
 
 fn merge_in_pieces(
@@ -243,7 +247,7 @@ fn merged(spools: &[Spooled], piece: &Piece, keys: usize, mut lines: Vec<u8>) ->
     }
     for (spool, range) in ranges() {
         spool.text.check()?;
-        spool.text.release(range.clone());
+        spool.text.discard(range.clone(), &spool.file);
     }
     Ok(Merged {
         lines,
