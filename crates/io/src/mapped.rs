@@ -75,14 +75,13 @@ pub(crate) fn start_writing(_: &File, _: u64, _: u64) {}
 /// Frees the blocks within a part of a file. They read as zeros from then on. Failing is harmless.
 #[cfg(target_os = "linux")]
 fn free_space(file: &File, part: Range<usize>) {
-    use std::os::fd::AsRawFd;
+    use rustix::fs::{FallocateFlags, fallocate};
     /// The size in most file systems. Parts of blocks are not freed but overwritten with zeros.
     const BLOCK: usize = 1 << 12;
     let (start, end) = (part.start.next_multiple_of(BLOCK), part.end / BLOCK * BLOCK);
     if start < end {
-        let how = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        // SAFETY: the file is open, and the call takes nothing but numbers.
-        unsafe { libc::fallocate(file.as_raw_fd(), how, start as i64, (end - start) as i64) };
+        let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let _ = fallocate(file, how, start as u64, (end - start) as u64);
     }
 }
 
