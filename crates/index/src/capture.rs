@@ -277,7 +277,7 @@ impl<'a> Capture<'a> {
 
     /// Starts a new line. Old values are not cleared, which would cost as much as parsing the line;
     /// without their bits in the sets they are ignored.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn begin(&mut self, line: &'a [u8], key: &'a [u8], timestamp: &'a [u8]) {
         self.line = line;
         self.key = Cow::Borrowed(key);

@@ -2,9 +2,9 @@
 //! JSON.
 //!
 //! There are two ways, with the same results. [`Scalar`] searches for one end after the other and
-//! needs nothing from the processor. [`Marks`] looks at every byte once, 64 at a time, and keeps a bit
-//! for each, by which strings are found by counting zeros, and a list of the bytes that need a closer
-//! look, such as the ends of lines. It is used where vector instructions make that the faster way.
+//! needs nothing from the processor. [`Marks`] looks at every byte once, 64 at a time, and keeps two bits
+//! for each: one by which strings are found by counting zeros, and one for bytes that need a closer look,
+//! such as the ends of lines. It is used where vector instructions make that the faster way.
 
 #[cfg(target_arch = "x86_64")]
 mod marks;

@@ -162,8 +162,35 @@ impl FileLayout {
     }
 
     /// Parses a line, in which `strings` finds strings, into a capture that is reused for many lines.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn read_into<'a>(
+        &self,
+        line: &'a [u8],
+        strings: impl Strings,
+        wanted: Fields,
+        whole: bool,
+        capture: &mut Capture<'a>,
+    ) -> Read {
+        // Nearly all lines of CDXJ.
+        if !matches!(line.first(), None | Some(b' ' | b'!' | b'@' | b'{'))
+            && let Some(at) = strings.usual_object(line)
+            && let Some((head, object)) = line.split_at_checked(at)
+            && let Some((key, [b' ', timestamp @ .., b' '])) =
+                head.split_last_chunk::<TIMESTAMP_COLUMN>()
+            && is_timestamp(timestamp)
+            && strings.first_space(line) == Some(key.len())
+        {
+            capture.begin(line, key, timestamp);
+            capture.set_json(at);
+            return read_usual(capture, object, strings.from(at), wanted)
+                .map(|()| Shape::Cdxj)
+                .into();
+        }
+        self.read_other(line, strings, wanted, whole, capture)
+    }
+
+    /// The same for any line.
+    fn read_other<'a>(
         &self,
         line: &'a [u8],
         strings: impl Strings,
@@ -186,20 +213,6 @@ impl FileLayout {
             Some(b'@') if line.starts_with(b"@alias ") => return Read::Header,
             Some(b'{') => return read_ndjson(line, wanted, whole, capture),
             Some(_) => {}
-        }
-        // Nearly all lines of CDXJ.
-        if let Some(at) = strings.usual_object(line)
-            && let Some((head, object)) = line.split_at_checked(at)
-            && let Some((key, [b' ', timestamp @ .., b' '])) =
-                head.split_last_chunk::<TIMESTAMP_COLUMN>()
-            && is_timestamp(timestamp)
-            && strings.first_space(line) == Some(key.len())
-        {
-            capture.begin(line, key, timestamp);
-            capture.set_json(at);
-            return read_usual(capture, object, strings.from(at), wanted)
-                .map(|()| Shape::Cdxj)
-                .into();
         }
         let Some(first) = strings.first_space(line) else {
             return Read::Bad(Bad::Text);

@@ -5,7 +5,7 @@ use super::usual::{AFTER, SeamState};
 use super::{LineAt, Lines, Strings};
 
 /// How many chunks are marked at once: few enough to be in the fastest cache when they are read.
-pub(super) const AHEAD: usize = 128;
+pub(super) const AHEAD: usize = 64;
 
 /// How many words are there that are not those of a chunk.
 pub(super) const MORE: usize = 2;
@@ -25,17 +25,10 @@ pub(super) struct Words {
 /// are the most frequent, and odd bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Events {
-    at: Box<EventOffsets>,
-    pub(super) count: usize,
-}
-
-/// Offsets from the first of these chunks, with room for one more.
-type EventOffsets = [u16; AHEAD * CHUNK + 1];
-
-/// A list of events that is being filled.
-pub(super) struct List<'a> {
-    at: &'a mut EventOffsets,
-    pub(super) count: usize,
+    /// One bit for each byte of a chunk.
+    pub(super) words: [u64; AHEAD],
+    /// The chunks whose events were not looked at, one bit for each.
+    pub(super) unread: u64,
 }
 
 impl Words {
@@ -43,8 +36,8 @@ impl Words {
         Words {
             strings: vec![[0; WORD]; MORE],
             events: Events {
-                at: Box::new([0; AHEAD * CHUNK + 1]),
-                count: 0,
+                words: [0; AHEAD],
+                unread: 0,
             },
             seams: with_seams.then(SeamState::default),
         }
@@ -52,49 +45,15 @@ impl Words {
 }
 
 impl Events {
-    pub(super) fn list(&mut self) -> List<'_> {
-        List {
-            at: &mut self.at,
-            count: self.count,
-        }
-    }
-
-    /// An event and the next one.
+    /// The next chunk that has any, and its events.
     #[inline(always)]
-    fn next_two(&self, number: usize) -> Option<(usize, usize)> {
-        let [first, second] = self.at.get(number..self.count)?.first_chunk()?;
-        Some((usize::from(*first), usize::from(*second)))
-    }
-
-    #[inline]
-    fn get(&self, number: usize) -> Option<usize> {
-        (number < self.count).then(|| usize::from(self.at[number]))
-    }
-}
-
-impl List<'_> {
-    /// Adds the events of a chunk.
-    #[inline(always)]
-    pub(super) fn add(&mut self, chunk: usize, mut bits: u64) {
-        let count = bits.count_ones() as usize;
-        let mut from = self.count;
-        self.count += count;
-        // There are seldom more than two, and whether there are any is hard to predict.
-        loop {
-            let mut first = || {
-                let at = chunk * CHUNK + bits.trailing_zeros() as usize;
-                bits &= bits.wrapping_sub(1);
-                at as u16
-            };
-            let two = [first(), first()];
-            if let Some(room) = self.at.get_mut(from..from + 2) {
-                room.copy_from_slice(&two);
-            }
-            if bits == 0 {
-                break;
-            }
-            from += 2;
+    fn next_chunk(&mut self) -> Option<(usize, u64)> {
+        if self.unread == 0 {
+            return None;
         }
+        let chunk = self.unread.trailing_zeros() as usize;
+        self.unread &= self.unread - 1;
+        Some((chunk, self.words[chunk]))
     }
 }
 
@@ -106,10 +65,11 @@ pub(crate) struct Marks<'a> {
     words: Words,
     /// The offset in the block of the first word.
     base: usize,
-    /// The offset in the block of the chunks that were marked last, and the number of their events that
-    /// were read.
+    /// The offset in the block of the chunks that were marked last.
     from: usize,
-    read: usize,
+    /// The events of a chunk that were not looked at yet, and its offset in the block.
+    events: u64,
+    events_from: usize,
     /// The start of the next line.
     next: usize,
     /// The start of the last line, and whether it has control characters.
@@ -132,7 +92,6 @@ impl Marks<'_> {
         let parsed = (start - self.base) / CHUNK;
         self.words.strings.drain(..parsed);
         self.base += parsed * CHUNK;
-        self.read = 0;
         match rest.len().saturating_sub(AFTER) / CHUNK {
             0 => {
                 // Spaces are neither events nor part of a seam's end.
@@ -151,56 +110,21 @@ impl Marks<'_> {
         true
     }
 
-    /// The next line, whatever its events are.
-    fn next_odd_line(&mut self) -> Option<LineAt> {
-        let start = self.next;
-        let mut has_nul = false;
-        self.has_control = false;
-        let mut odd = 0;
-        let end = loop {
-            match self.next_event(start) {
-                Some(at) => match self.block[at] {
-                    b'\n' => break at,
-                    byte @ 0..b' ' => {
-                        has_nul |= byte == 0;
-                        self.has_control = true;
-                    }
-                    _ => {
-                        self.odd = Some(at);
-                        odd += 1;
-                    }
-                },
-                None if start >= self.block.len() => return None,
-                None => {
-                    // The seam at the end of an object has a newline.
-                    odd = 0;
-                    break self.block.len();
-                }
-            }
-        };
-        if odd != 1 {
-            self.odd = None;
-        }
-        (self.start, self.next) = (start, end + 1);
-        Some(LineAt {
-            start,
-            end,
-            has_nul,
-        })
-    }
-
     /// The offset of the next event, for a line that starts at `start`.
-    #[inline]
+    #[inline(always)]
     fn next_event(&mut self, start: usize) -> Option<usize> {
-        loop {
-            if let Some(at) = self.words.events.get(self.read) {
-                self.read += 1;
-                return Some(self.from + at);
-            }
-            if !self.mark_more(start) {
-                return None;
+        while self.events == 0 {
+            match self.words.events.next_chunk() {
+                Some((chunk, events)) => {
+                    (self.events, self.events_from) = (events, self.from + chunk * CHUNK);
+                }
+                None if self.mark_more(start) => {}
+                None => return None,
             }
         }
+        let at = self.events_from + self.events.trailing_zeros() as usize;
+        self.events &= self.events - 1;
+        Some(at)
     }
 }
 
@@ -212,7 +136,8 @@ impl<'a> Lines<'a> for Marks<'a> {
             words: Words::new(whole),
             base: 0,
             from: 0,
-            read: 0,
+            events: 0,
+            events_from: 0,
             next: 0,
             start: 0,
             has_control: false,
@@ -220,25 +145,41 @@ impl<'a> Lines<'a> for Marks<'a> {
         }
     }
 
+    /// Nearly all lines have two events: an odd byte and the newline.
     #[inline(always)]
     fn next_line(&mut self) -> Option<LineAt> {
         let start = self.next;
-        // Nearly all lines have two events.
-        if let Some((odd, end)) = self.words.events.next_two(self.read)
-            && self.block.get(self.from + end) == Some(&b'\n')
-            && self.block.get(self.from + odd) >= Some(&b' ')
-        {
-            self.read += 2;
-            let end = self.from + end;
-            (self.start, self.next) = (start, end + 1);
-            (self.has_control, self.odd) = (false, Some(self.from + odd));
-            return Some(LineAt {
-                start,
-                end,
-                has_nul: false,
-            });
-        }
-        self.next_odd_line()
+        let (mut has_nul, mut has_control) = (false, false);
+        let (mut odd, mut odd_count) = (0, 0);
+        let end = loop {
+            match self.next_event(start) {
+                Some(at) => match self.block[at] {
+                    b'\n' => break at,
+                    byte @ 0..b' ' => {
+                        has_nul |= byte == 0;
+                        has_control = true;
+                    }
+                    _ => {
+                        odd = at;
+                        odd_count += 1;
+                    }
+                },
+                None if start >= self.block.len() => return None,
+                None => {
+                    // The seam at the end of an object has a newline.
+                    odd_count = 0;
+                    break self.block.len();
+                }
+            }
+        };
+        (self.start, self.next) = (start, end + 1);
+        self.has_control = has_control;
+        self.odd = (odd_count == 1).then_some(odd);
+        Some(LineAt {
+            start,
+            end,
+            has_nul,
+        })
     }
 
     #[inline]

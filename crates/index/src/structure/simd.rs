@@ -42,10 +42,10 @@ enum Level {
 impl Marker {
     /// The fastest one.
     pub(super) fn detect() -> Marker {
-        let counts = is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("popcnt");
-        let level = if counts && is_x86_feature_detected!("avx512bw") {
+        let has_bmi = is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2");
+        let level = if has_bmi && is_x86_feature_detected!("avx512bw") {
             Level::Avx512
-        } else if counts && is_x86_feature_detected!("avx2") {
+        } else if has_bmi && is_x86_feature_detected!("avx2") {
             Level::Avx2
         } else {
             Level::Sse2
@@ -60,7 +60,6 @@ impl Marker {
         debug_assert!(chunks <= AHEAD);
         let before = words.strings.len() - MORE;
         words.strings.resize(before + chunks + MORE, [0; WORD]);
-        words.events.count = 0;
         let unmarked = Unmarked {
             bytes,
             strings: &mut words.strings[before..],
@@ -70,9 +69,9 @@ impl Marker {
         match self.level {
             // SAFETY: every processor of this architecture has SSE2.
             Level::Sse2 => unsafe { by_sse2(unmarked) },
-            // SAFETY: `detect` checked that the processor has AVX2 and counts bits.
+            // SAFETY: `detect` checked that the processor has AVX2 and BMI.
             Level::Avx2 => unsafe { by_avx2(unmarked) },
-            // SAFETY: `detect` checked that it has AVX-512BW, of which F is a part, and counts bits.
+            // SAFETY: `detect` checked that it has AVX-512BW, of which F is a part, and BMI.
             Level::Avx512 => unsafe { by_avx512(unmarked) },
         }
     }
@@ -116,37 +115,57 @@ impl Unmarked<'_> {
         special: impl Fn(&[u8; WINDOW]) -> u64,
         seams: impl Fn(&[u8; WINDOW]) -> Seams,
     ) {
-        let mut list = self.events.list();
-        let chunks = self.strings.iter_mut().enumerate();
-        let chunks = chunks.map_while(|(number, strings)| {
-            let window = self.bytes.get(number * CHUNK..)?.first_chunk()?;
-            Some((number, window, strings))
+        let chunks = (self.bytes.len() - AFTER) / CHUNK;
+        let words = self.strings.iter_mut().zip(&mut self.events.words);
+        let windows = (0..chunks).map(|number| {
+            debug_assert!(number * CHUNK + WINDOW <= self.bytes.len());
+            // SAFETY: these are the chunks of which there are so many, with the bytes after each.
+            unsafe {
+                &*self
+                    .bytes
+                    .as_ptr()
+                    .add(number * CHUNK)
+                    .cast::<[u8; WINDOW]>()
+            }
         });
+        let mut unread = 0;
+        let found = words.zip(windows).enumerate();
         match self.seams {
             Some(before) => {
                 // Not in memory while it changes with every chunk.
                 let mut now = std::mem::take(before);
-                for (number, window, strings) in chunks {
+                for (number, ((strings, events), window)) in found {
                     let special = special(window);
                     *strings = special.to_le_bytes();
-                    list.add(number, now.odd(special, seams(window)));
+                    *events = now.odd(special, seams(window));
+                    unread |= u64::from(*events != 0) << number;
                 }
                 *before = now;
             }
             None => {
-                for (number, window, strings) in chunks {
+                for (number, ((strings, events), window)) in found {
                     let (marks, controls) = marked(window);
                     *strings = marks.to_le_bytes();
-                    list.add(number, controls);
+                    *events = controls;
+                    unread |= u64::from(controls != 0) << number;
                 }
             }
         }
-        let count = list.count;
-        self.events.count = count;
+        self.events.unread = unread;
     }
 }
 
-#[target_feature(enable = "avx512f,avx512bw,bmi1,popcnt")]
+/// Keeps the compiler from computing with masks before they are words, which takes longer.
+#[inline(always)]
+fn in_register(mut bits: u64) -> u64 {
+    // SAFETY: it contains no instruction.
+    unsafe {
+        std::arch::asm!("/* {0} */", inout(reg) bits, options(pure, nomem, nostack, preserves_flags));
+    }
+    bits
+}
+
+#[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2")]
 fn by_avx512(unmarked: Unmarked<'_>) {
     let each = |byte: u8| _mm512_set1_epi8(byte as i8);
     let (quote, backslash, space) = (each(b'"'), each(b'\\'), each(b' '));
@@ -162,7 +181,7 @@ fn by_avx512(unmarked: Unmarked<'_>) {
     let differs = |bytes, byte| _mm512_xor_si512(bytes, byte);
     // `so_far | bytes ^ byte`
     let or_differs = |so_far, bytes, byte| _mm512_ternarylogic_epi64(so_far, bytes, byte, 0xf6);
-    let zeros = |bytes| _mm512_testn_epi8_mask(bytes, bytes);
+    let zeros = |bytes| in_register(_mm512_testn_epi8_mask(bytes, bytes));
     let marked = |window: &[u8; WINDOW]| {
         let bytes = load(window, 0);
         let marks = _mm512_min_epu8(differs(bytes, quote), differs(bytes, backslash));
@@ -178,10 +197,10 @@ fn by_avx512(unmarked: Unmarked<'_>) {
         let first = differs(load(window, 0), quote);
         let spaced = or_differs(or_differs(first, load(window, 3), quote), third, space);
         let ended = or_differs(or_differs(first, second, brace), third, newline);
+        let or_ended = |seam| zeros(_mm512_min_epu8(seam, ended));
         Seams {
-            colons: zeros(or_differs(spaced, second, colon)),
-            commas: zeros(or_differs(spaced, second, comma)),
-            ends: zeros(ended),
+            colons_and_ends: or_ended(or_differs(spaced, second, colon)),
+            commas_and_ends: or_ended(or_differs(spaced, second, comma)),
         }
     };
     unmarked.fill(marked, special, seams);
@@ -218,7 +237,7 @@ fn common_by_avx512(a: &[u8], b: &[u8]) -> usize {
     at + common_prefix(&a[at..], &b[at..])
 }
 
-#[target_feature(enable = "avx2,bmi1,popcnt")]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
 fn by_avx2(unmarked: Unmarked<'_>) {
     let each = |byte: u8| _mm256_set1_epi8(byte as i8);
     let (quote, backslash, last_control) = (each(b'"'), each(b'\\'), each(0x1f));
@@ -258,10 +277,15 @@ fn by_avx2(unmarked: Unmarked<'_>) {
         let [low, high] = spaced;
         let ended =
             halves.map(|at| and(and(is(at, 0, quote), is(at, 1, brace)), is(at, 2, newline)));
+        let or_ended = |kind| {
+            let [low_end, high_end] = ended;
+            let low = _mm256_or_si256(and(low, is(0, 1, kind)), low_end);
+            let high = _mm256_or_si256(and(high, is(32, 1, kind)), high_end);
+            bits([low, high])
+        };
         Seams {
-            colons: bits([and(low, is(0, 1, colon)), and(high, is(32, 1, colon))]),
-            commas: bits([and(low, is(0, 1, comma)), and(high, is(32, 1, comma))]),
-            ends: bits(ended),
+            colons_and_ends: or_ended(colon),
+            commas_and_ends: or_ended(comma),
         }
     };
     unmarked.fill(marked, special, seams);
@@ -304,14 +328,14 @@ fn by_sse2(unmarked: Unmarked<'_>) {
     let seams = |window: &[u8; WINDOW]| {
         let is = |at, after, byte| _mm_cmpeq_epi8(load(window, at + after), byte);
         let and = |a, b| _mm_and_si128(a, b);
-        let seam = |at, kind| {
-            let quotes = and(is(at, 0, quote), is(at, 3, quote));
-            and(and(quotes, is(at, 1, kind)), is(at, 2, space))
+        let seam_or_end = |at, kind| {
+            let spaced = and(is(at, 1, kind), and(is(at, 2, space), is(at, 3, quote)));
+            let ended = and(is(at, 1, brace), is(at, 2, newline));
+            and(is(at, 0, quote), _mm_or_si128(spaced, ended))
         };
         Seams {
-            colons: quarters(&|at| seam(at, colon)),
-            commas: quarters(&|at| seam(at, comma)),
-            ends: quarters(&|at| and(and(is(at, 0, quote), is(at, 1, brace)), is(at, 2, newline))),
+            colons_and_ends: quarters(&|at| seam_or_end(at, colon)),
+            commas_and_ends: quarters(&|at| seam_or_end(at, comma)),
         }
     };
     unmarked.fill(marked, special, seams);
@@ -334,19 +358,18 @@ mod tests {
         for chunk in 0..(bytes.len() - AFTER) / CHUNK {
             let marks = bits(chunk, &|place| matches!(bytes[place], b'"' | b'\\'));
             let controls = bits(chunk, &|place| bytes[place] < 0x20);
+            let ends = bits(chunk, &|place| at(place, b"\"}\n"));
             let seams = Seams {
-                colons: bits(chunk, &|place| at(place, b"\": \"")),
-                commas: bits(chunk, &|place| at(place, b"\", \"")),
-                ends: bits(chunk, &|place| at(place, b"\"}\n")),
+                colons_and_ends: bits(chunk, &|place| at(place, b"\": \"")) | ends,
+                commas_and_ends: bits(chunk, &|place| at(place, b"\", \"")) | ends,
             };
             let (strings, events) = match &mut words.seams {
                 Some(before) => (marks | controls, before.odd(marks | controls, seams)),
                 None => (marks, controls),
             };
             words.strings.push(strings.to_le_bytes());
-            let mut list = words.events.list();
-            list.add(chunk, events);
-            words.events.count = list.count;
+            words.events.words[chunk] = events;
+            words.events.unread |= u64::from(events != 0) << chunk;
         }
         words.strings.extend([[0; WORD]; MORE]);
         words
