@@ -26,6 +26,8 @@ const CHUNK: usize = 1024 * 1024;
 const ROOM: usize = 512 * 1024;
 /// How many threads read a gzip file: one is too slow for many workers.
 const READERS: usize = 2;
+/// How many parts of a plain file are sent at a time.
+const PARTS: usize = 64;
 /// How much is read at most to find the end of a member: two of the largest.
 const LARGEST_CHUNK: usize = 2 * LARGEST;
 
@@ -74,8 +76,8 @@ pub(super) enum Fed {
         layout: FileLayout,
         compression: Compression,
     },
-    /// Some of its bytes.
-    Work(Work),
+    /// Some of its bytes: as much work as is known, because every message may have to wake a thread.
+    Work(Vec<Work>),
     /// The source ends, possibly because of damage.
     End { damage: Option<Error> },
     /// The feed stops because of an error.
@@ -141,6 +143,14 @@ impl Feed<'_> {
         self.sender.send(fed).map_err(|_| Hung)
     }
 
+    /// Sends what was found, if anything.
+    fn send_found(&self, found: &mut Vec<Work>) -> Result<(), Hung> {
+        match found.is_empty() {
+            true => Ok(()),
+            false => self.send(Fed::Work(std::mem::take(found))),
+        }
+    }
+
     fn source(&self, number: usize, source: &Source) -> Result<Result<(), Hung>> {
         let regular = source.file()?;
         let mut stream = match &regular {
@@ -194,19 +204,21 @@ impl Feed<'_> {
 
     /// Ranges of a plain file.
     fn parts(&self, section: &FileSection, start: u64) -> Result<(), Hung> {
-        let block = self.block.unwrap_or(BLOCK);
-        let mut offset = section.start + start;
+        let block = self.block.unwrap_or(BLOCK) as u64;
         let end = section.start + section.length;
-        while offset < end {
-            let len = (end - offset).min(block as u64) as usize;
-            self.send(Fed::Work(Work::Part {
+        let mut offsets = (section.start + start..end).step_by(block as usize);
+        loop {
+            let parts = offsets.by_ref().take(PARTS).map(|offset| Work::Part {
                 file: Arc::clone(&section.file),
                 offset,
-                len,
-            }))?;
-            offset += len as u64;
+                len: (end - offset).min(block) as usize,
+            });
+            let parts: Vec<Work> = parts.collect();
+            if parts.is_empty() {
+                return self.send(Fed::End { damage: None });
+            }
+            self.send(Fed::Work(parts))?;
         }
-        self.send(Fed::End { damage: None })
     }
 
     /// The rest of a stream, of which `len` bytes were read already.
@@ -229,7 +241,7 @@ impl Feed<'_> {
                     len,
                     stored: stored - before,
                 };
-                if self.send(Fed::Work(work)).is_err() {
+                if self.send(Fed::Work(vec![work])).is_err() {
                     return Ok(Err(Hung));
                 }
             } else {
@@ -298,14 +310,21 @@ impl Feed<'_> {
         // The offset of `start` in the file: always the start of a member, or of what should be one.
         let mut offset = 0u64;
         let mut ended = false;
+        // The groups of a chunk are sent together.
+        let mut found = Vec::new();
         while self.given_up.load(Ordering::Relaxed) != number {
             let mut pieces = members::group(&chunk[start..end], ended, group);
             // A doubtful member is read again with what follows it.
             while !ended
                 && end - start < LARGEST_CHUNK
                 && (pieces.is_empty() || members::is_doubtful(&chunk[start..end], &pieces))
-                && let Some(next) = chunks.next()
             {
+                if self.send_found(&mut found).is_err() {
+                    return Ok(Err(Hung));
+                }
+                let Some(next) = chunks.next() else {
+                    break;
+                };
                 let left = end - start;
                 if let Some(error) = next.error {
                     let kind = ErrorKind::Io {
@@ -330,23 +349,24 @@ impl Feed<'_> {
             let Some(used) = pieces.last().map(|piece| piece.end) else {
                 // One huge member, or invalid data: inflate it here while others parse.
                 self.pool.give_shared(chunk);
+                if self.send_found(&mut found).is_err() {
+                    return Ok(Err(Hung));
+                }
                 let stream = source.gzip_at(offset)?.text();
                 return self.stream(stream, Vec::new(), 0, None, offset);
             };
-            let work = Work::Members {
+            found.push(Work::Members {
                 chunk: Arc::clone(&chunk),
                 start,
                 pieces,
                 offset,
-            };
-            if self.send(Fed::Work(work)).is_err() {
-                return Ok(Err(Hung));
-            }
+            });
             start += used;
             offset += used as u64;
         }
         self.pool.give_shared(chunk);
-        Ok(self.send(Fed::End { damage: None }))
+        let sent = self.send_found(&mut found);
+        Ok(sent.and_then(|()| self.send(Fed::End { damage: None })))
     }
 }
 

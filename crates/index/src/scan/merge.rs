@@ -64,7 +64,7 @@ pub(super) fn run<J: Job>(
     };
     let pool = Pool::default();
     let given_up = AtomicUsize::new(usize::MAX);
-    let (sender, fed) = bounded(4);
+    let (sender, fed) = bounded(2);
     let feed = Feed {
         sources,
         pool: &pool,
@@ -119,15 +119,17 @@ impl<'a, J: Job> Merger<'a, J> {
     /// Runs on this thread only.
     fn alone(&mut self, fed: Receiver<Fed>) -> Result<()> {
         for fed in fed {
-            let slot = match self.take(fed) {
-                Ok(slot) => slot,
-                Err((work, layout)) => {
-                    // A resolver needs captures in order, so they are parsed here.
-                    let layout = self.resolver.is_none().then_some(layout);
-                    Slot::Ready(Box::new(Ok(perform(self.reading, self.pool, work, layout))))
+            match self.take(fed) {
+                Ok(slot) => self.merge(slot)?,
+                Err(all) => {
+                    for work in all {
+                        // A resolver needs captures in order, so they are parsed here.
+                        let layout = self.resolver.is_none().then(|| self.layout());
+                        let answer = Ok(perform(self.reading, self.pool, work, layout));
+                        self.merge(Slot::Ready(Box::new(answer)))?;
+                    }
                 }
-            };
-            self.merge(slot)?;
+            }
         }
         Ok(())
     }
@@ -143,6 +145,7 @@ impl<'a, J: Job> Merger<'a, J> {
             let mut fed_ended = false;
             let mut slots: VecDeque<Slot<J::Partial>> = VecDeque::new();
             let mut first = 0u64;
+            let mut unassigned = Vec::new().into_iter();
             let idle = never();
             loop {
                 while slots.front().is_some_and(Slot::is_there) {
@@ -150,6 +153,21 @@ impl<'a, J: Job> Merger<'a, J> {
                         first += 1;
                         self.merge(slot)?;
                     }
+                }
+                if slots.len() < most
+                    && let Some(work) = unassigned.next()
+                {
+                    let number = first + slots.len() as u64;
+                    slots.push_back(Slot::Waiting);
+                    let (sender, layout) = (sender.clone(), self.layout());
+                    scope.spawn(move |_| {
+                        let answer = catch_unwind(AssertUnwindSafe(|| {
+                            perform(reading, pool, work, Some(layout))
+                        }));
+                        // The receiver is gone after an error.
+                        let _ = sender.send((number, answer));
+                    });
+                    continue;
                 }
                 if fed_ended && slots.is_empty() {
                     return Ok(());
@@ -168,26 +186,15 @@ impl<'a, J: Job> Merger<'a, J> {
                     recv(more) -> fed => match fed.map(|fed| self.take(fed)) {
                         Err(_) => fed_ended = true,
                         Ok(Ok(slot)) => slots.push_back(slot),
-                        Ok(Err((work, layout))) => {
-                            let number = first + slots.len() as u64;
-                            slots.push_back(Slot::Waiting);
-                            let sender = sender.clone();
-                            scope.spawn(move |_| {
-                                let answer = catch_unwind(AssertUnwindSafe(|| {
-                                    perform(reading, pool, work, Some(layout))
-                                }));
-                                // The receiver is gone after an error.
-                                let _ = sender.send((number, answer));
-                            });
-                        }
+                        Ok(Err(all)) => unassigned = all.into_iter(),
                     },
                 }
             }
         })
     }
 
-    /// Assigns work with the layout to use; everything else is merged in its turn.
-    fn take(&mut self, fed: Fed) -> Result<Slot<J::Partial>, (Work, Arc<FileLayout>)> {
+    /// What is merged in its turn, or work to be assigned.
+    fn take(&mut self, fed: Fed) -> Result<Slot<J::Partial>, Vec<Work>> {
         Ok(match fed {
             Fed::Begin {
                 layout,
@@ -198,17 +205,18 @@ impl<'a, J: Job> Merger<'a, J> {
                 self.dispatched = Some((number, Arc::clone(&layout)));
                 Slot::Begin(layout, compression)
             }
-            Fed::Work(work) => {
-                let layout = self
-                    .dispatched
-                    .as_ref()
-                    .map(|(_, layout)| Arc::clone(layout))
-                    .unwrap_or_default();
-                return Err((work, layout));
-            }
+            Fed::Work(all) => return Err(all),
             Fed::End { damage } => Slot::End(damage),
             Fed::Failed(error) => Slot::Failed(error),
         })
+    }
+
+    /// The layout for work that is assigned now.
+    fn layout(&self) -> Arc<FileLayout> {
+        let dispatched = self.dispatched.as_ref();
+        dispatched
+            .map(|(_, layout)| Arc::clone(layout))
+            .unwrap_or_default()
     }
 
     fn merge(&mut self, slot: Slot<J::Partial>) -> Result<()> {
