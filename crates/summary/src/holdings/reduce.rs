@@ -13,6 +13,9 @@ use super::partial::{Held, payload};
 use super::run::Run;
 use crate::error::{Error, Result};
 
+/// How many blocks are handed over to a thread at once, at most.
+const MOST_TOGETHER: usize = 4;
+
 /// What to compute from URI-Rs: a part for each sequence of consecutive ones.
 pub trait Reduce: Sync {
     /// The result for consecutive URI-Rs.
@@ -78,22 +81,34 @@ pub fn reduce<R: Reduce>(
     let mut reader = held.runs().reader()?;
     pass.progress.begin(pass.phase, Some(reader.size()));
     let blocks: Pool<RowBlock> = Pool::new();
+    // Handing over takes time, so several blocks are handed over at once where there is memory for it.
+    let piece = pass.piece.max(1 << 18);
+    let together = (pass.memory / piece / Width::full().pieces).clamp(1, MOST_TOGETHER);
     let give = || {
-        let mut rows = blocks.get();
-        let more = reader.next(&mut rows)?;
-        pass.progress.add(rows.size());
-        Ok::<_, Error>(more.then_some(rows))
+        let mut all = Vec::new();
+        while all.len() < together {
+            let mut rows = blocks.get();
+            if !reader.next(&mut rows)? {
+                break;
+            }
+            pass.progress.add(rows.size());
+            all.push(rows);
+        }
+        Ok::<_, Error>((!all.is_empty()).then_some(all))
     };
     let worker = || {
-        |mut rows: RowBlock| {
-            let block = block(reduce, &mut rows);
-            blocks.put(rows);
-            block
+        |all: Vec<RowBlock>| {
+            let each = all.into_iter().map(|mut rows| {
+                let block = block(reduce, &mut rows);
+                blocks.put(rows);
+                block
+            });
+            each.collect::<Result<Vec<Block<R::Part>>>>()
         }
     };
     let mut carry: Option<Run> = None;
-    let width = Width::within(pass.memory, 0, pass.piece.max(1 << 18));
-    pipeline::run(width, give, worker, |block: Block<R::Part>| {
+    let width = Width::within(pass.memory, 0, together * piece);
+    let mut take_block = |block: Block<R::Part>| {
         let (first, rest) = match block.head {
             Some(head) => (head, Some((block.part, block.tail))),
             None => (block.tail, None),
@@ -113,6 +128,9 @@ pub fn reduce<R: Reduce>(
             carry = Some(tail);
         }
         Ok(())
+    };
+    pipeline::run(width, give, worker, |all| {
+        all.into_iter().try_for_each(&mut take_block)
     })?;
     complete(reduce, &mut carry, &mut take)
 }
