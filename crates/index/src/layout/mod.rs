@@ -171,8 +171,8 @@ impl FileLayout {
         whole: bool,
         capture: &mut Capture<'a>,
     ) -> Read {
-        // Nearly all lines of CDXJ.
-        if !matches!(line.first(), None | Some(b' ' | b'!' | b'@' | b'{'))
+        // Nearly all lines of CDXJ. Those that start with one of these bytes are headers, NDJSON or bad.
+        if !matches!(line.first(), Some(b' ' | b'!' | b'@' | b'{'))
             && let Some(at) = strings.usual_object(line)
             && let Some((head, object)) = line.split_at_checked(at)
             && let Some((key, [b' ', timestamp @ .., b' '])) =
@@ -189,7 +189,8 @@ impl FileLayout {
         self.read_other(line, strings, wanted, whole, capture)
     }
 
-    /// The same for any line.
+    /// Parses a line of any form.
+    #[inline(never)]
     fn read_other<'a>(
         &self,
         line: &'a [u8],

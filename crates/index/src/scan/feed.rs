@@ -34,6 +34,9 @@ const LARGEST_CHUNK: usize = 2 * LARGEST;
 /// A reusable buffer. Its length never shrinks, so that it need not be cleared.
 pub(super) type Buffer = Vec<u8>;
 
+/// How many unused buffers are kept: as many as 64 threads use at a time. Getting memory again takes longer.
+const MOST_UNUSED: usize = 256;
+
 /// Unused buffers.
 #[derive(Default)]
 pub(super) struct Pool(Mutex<Vec<Buffer>>);
@@ -55,7 +58,7 @@ impl Pool {
         // One huge member should not keep its memory for the rest of the run.
         if buffer.len() <= 4 * GROUP
             && let Ok(mut pool) = self.0.lock()
-            && pool.len() < 64
+            && pool.len() < MOST_UNUSED
         {
             pool.push(buffer);
         }
@@ -76,7 +79,7 @@ pub(super) enum Fed {
         layout: FileLayout,
         compression: Compression,
     },
-    /// Some of its bytes: as much work as is known, because every message may have to wake a thread.
+    /// Some of its bytes, in batches: every message may have to wake the merger.
     Work(Vec<Work>),
     /// The source ends, possibly because of damage.
     End { damage: Option<Error> },
@@ -204,14 +207,14 @@ impl Feed<'_> {
 
     /// Ranges of a plain file.
     fn parts(&self, section: &FileSection, start: u64) -> Result<(), Hung> {
-        let block = self.block.unwrap_or(BLOCK) as u64;
+        let block = self.block.unwrap_or(BLOCK);
         let end = section.start + section.length;
-        let mut offsets = (section.start + start..end).step_by(block as usize);
+        let mut offsets = (section.start + start..end).step_by(block);
         loop {
             let parts = offsets.by_ref().take(PARTS).map(|offset| Work::Part {
                 file: Arc::clone(&section.file),
                 offset,
-                len: (end - offset).min(block) as usize,
+                len: (end - offset).min(block as u64) as usize,
             });
             let parts: Vec<Work> = parts.collect();
             if parts.is_empty() {
@@ -310,7 +313,7 @@ impl Feed<'_> {
         // The offset of `start` in the file: always the start of a member, or of what should be one.
         let mut offset = 0u64;
         let mut ended = false;
-        // The groups of a chunk are sent together.
+        // The groups of a chunk are sent together, before the next chunk is waited for.
         let mut found = Vec::new();
         while self.given_up.load(Ordering::Relaxed) != number {
             let mut pieces = members::group(&chunk[start..end], ended, group);

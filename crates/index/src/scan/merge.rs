@@ -64,7 +64,7 @@ pub(super) fn run<J: Job>(
     };
     let pool = Pool::default();
     let given_up = AtomicUsize::new(usize::MAX);
-    let (sender, fed) = bounded(2);
+    let (sender, fed) = bounded(4);
     let feed = Feed {
         sources,
         pool: &pool,
@@ -121,8 +121,11 @@ impl<'a, J: Job> Merger<'a, J> {
         for fed in fed {
             match self.take(fed) {
                 Ok(slot) => self.merge(slot)?,
-                Err(all) => {
-                    for work in all {
+                Err(batch) => {
+                    for work in batch {
+                        if self.is_given_up() {
+                            break;
+                        }
                         // A resolver needs captures in order, so they are parsed here.
                         let layout = self.resolver.is_none().then(|| self.layout());
                         let answer = Ok(perform(self.reading, self.pool, work, layout));
@@ -137,7 +140,8 @@ impl<'a, J: Job> Merger<'a, J> {
     /// Runs with the workers of the thread pool.
     fn together(&mut self, fed: Receiver<Fed>) -> Result<()> {
         let (reading, pool) = (self.reading, self.pool);
-        let (sender, done) = unbounded::<(u64, Answer<J::Partial>)>();
+        // In boxes, because what is sent is copied several times on the way, here by one thread for all.
+        let (sender, done) = unbounded::<(u64, Box<Answer<J::Partial>>)>();
         let most = 2 * rayon::current_num_threads() + 2;
         rayon::in_place_scope(|scope| {
             // Dropped when this function returns for any reason, so that the feed ends, too.
@@ -154,6 +158,9 @@ impl<'a, J: Job> Merger<'a, J> {
                         self.merge(slot)?;
                     }
                 }
+                if self.is_given_up() {
+                    unassigned = Vec::new().into_iter();
+                }
                 if slots.len() < most
                     && let Some(work) = unassigned.next()
                 {
@@ -165,7 +172,7 @@ impl<'a, J: Job> Merger<'a, J> {
                             perform(reading, pool, work, Some(layout))
                         }));
                         // The receiver is gone after an error.
-                        let _ = sender.send((number, answer));
+                        let _ = sender.send((number, Box::new(answer)));
                     });
                     continue;
                 }
@@ -180,20 +187,20 @@ impl<'a, J: Job> Merger<'a, J> {
                 select! {
                     recv(done) -> answer => {
                         if let Ok((number, answer)) = answer {
-                            slots[(number - first) as usize] = Slot::Ready(Box::new(answer));
+                            slots[(number - first) as usize] = Slot::Ready(answer);
                         }
                     }
                     recv(more) -> fed => match fed.map(|fed| self.take(fed)) {
                         Err(_) => fed_ended = true,
                         Ok(Ok(slot)) => slots.push_back(slot),
-                        Ok(Err(all)) => unassigned = all.into_iter(),
+                        Ok(Err(batch)) => unassigned = batch.into_iter(),
                     },
                 }
             }
         })
     }
 
-    /// What is merged in its turn, or work to be assigned.
+    /// Returns what is merged in its turn or, as an error, work to be assigned.
     fn take(&mut self, fed: Fed) -> Result<Slot<J::Partial>, Vec<Work>> {
         Ok(match fed {
             Fed::Begin {
@@ -205,10 +212,16 @@ impl<'a, J: Job> Merger<'a, J> {
                 self.dispatched = Some((number, Arc::clone(&layout)));
                 Slot::Begin(layout, compression)
             }
-            Fed::Work(all) => return Err(all),
+            Fed::Work(batch) => return Err(batch),
             Fed::End { damage } => Slot::End(damage),
             Fed::Failed(error) => Slot::Failed(error),
         })
+    }
+
+    /// Whether the rest of the source whose work is being assigned is read as a stream.
+    fn is_given_up(&self) -> bool {
+        let number = self.given_up.load(Ordering::Relaxed);
+        (self.dispatched.as_ref()).is_some_and(|(dispatched, _)| *dispatched == number)
     }
 
     /// The layout for work that is assigned now.
@@ -300,11 +313,11 @@ impl<'a, J: Job> Merger<'a, J> {
 
     /// A block that a worker has parsed.
     fn block(&mut self, done: Done<J::Partial>) -> Result<()> {
-        self.options.progress.add(done.stored);
         if self.streamed.is_some() {
             self.pool.give(done.buffer);
             return Ok(());
         }
+        self.options.progress.add(done.stored);
         let bytes = &done.buffer[..done.len];
         self.bytes(bytes, done.body, done.found)?;
         self.pool.give(done.buffer);

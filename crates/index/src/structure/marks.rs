@@ -4,8 +4,9 @@ use super::simd::{CHUNK, Marker, WORD};
 use super::usual::{AFTER, SeamState};
 use super::{LineAt, Lines, Strings};
 
-/// How many chunks are marked at once: few enough to be in the fastest cache when they are read.
-pub(super) const AHEAD: usize = 64;
+/// How many chunks are marked at once: one for each bit of [`Events::unread`], and few enough to be in the
+/// fastest cache when they are read.
+pub(super) const AHEAD: usize = u64::BITS as usize;
 
 /// How many words are there that are not those of a chunk.
 pub(super) const MORE: usize = 2;
@@ -27,7 +28,7 @@ pub(super) struct Words {
 pub(super) struct Events {
     /// One bit for each byte of a chunk.
     pub(super) words: [u64; AHEAD],
-    /// The chunks whose events were not looked at, one bit for each.
+    /// The chunks with events that were not taken yet, one bit for each.
     pub(super) unread: u64,
 }
 
@@ -45,7 +46,7 @@ impl Words {
 }
 
 impl Events {
-    /// The next chunk that has any, and its events.
+    /// Takes the events of the next chunk that has any, and returns its number, too.
     #[inline(always)]
     fn next_chunk(&mut self) -> Option<(usize, u64)> {
         if self.unread == 0 {
@@ -67,7 +68,7 @@ pub(crate) struct Marks<'a> {
     base: usize,
     /// The offset in the block of the chunks that were marked last.
     from: usize,
-    /// The events of a chunk that were not looked at yet, and its offset in the block.
+    /// The remaining events of the current chunk, and its offset in the block.
     events: u64,
     events_from: usize,
     /// The start of the next line.

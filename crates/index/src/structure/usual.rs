@@ -9,7 +9,7 @@
 use std::arch::x86_64::_addcarry_u64;
 
 /// The first quotes of the seams in a chunk, one bit for each byte: `": "`, `", "`, or `"}` and a newline.
-/// Two words tell the three apart, because making a word takes more time than what is done with it.
+/// Ends are in both words: making a third word costs more than telling the three kinds apart again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seams {
     pub(super) colons_and_ends: u64,
@@ -24,8 +24,8 @@ pub(super) const AFTER: usize = 3;
 pub(super) struct SeamState {
     /// Which of its first bytes are the last quotes of seams.
     closed: u64,
-    /// 1 if there is a colon that no comma and no end has followed, else 0.
-    is_value: u8,
+    /// The carry into the next chunk: 1 if no comma and no end has followed the last colon, else 0.
+    carry: u8,
 }
 
 impl SeamState {
@@ -50,7 +50,7 @@ impl SeamState {
         // starts anew.
         let ones = !(commas_and_ends | strange);
         let mut sum = 0;
-        self.is_value = _addcarry_u64(self.is_value, ones, colons, &mut sum);
+        self.carry = _addcarry_u64(self.carry, ones, colons, &mut sum);
         let changed = sum ^ ones;
         strange | first_quotes & !changed
     }

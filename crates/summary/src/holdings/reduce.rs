@@ -14,7 +14,7 @@ use super::run::Run;
 use crate::error::{Error, Result};
 
 /// How many blocks are handed over to a thread at once, at most.
-const MOST_TOGETHER: usize = 4;
+const MOST_BLOCKS: usize = 4;
 
 /// What to compute from URI-Rs: a part for each sequence of consecutive ones.
 pub trait Reduce: Sync {
@@ -81,12 +81,13 @@ pub fn reduce<R: Reduce>(
     let mut reader = held.runs().reader()?;
     pass.progress.begin(pass.phase, Some(reader.size()));
     let blocks: Pool<RowBlock> = Pool::new();
-    // Handing over takes time, so several blocks are handed over at once where there is memory for it.
+    // Handing over takes time, so several blocks are handed over at once where there is memory for it. Half
+    // of it is left for the rows, which take about as much as the parts.
     let piece = pass.piece.max(1 << 18);
-    let together = (pass.memory / piece / Width::full().pieces).clamp(1, MOST_TOGETHER);
+    let batch = (pass.memory / (2 * piece) / Width::full().pieces).clamp(1, MOST_BLOCKS);
     let give = || {
         let mut all = Vec::new();
-        while all.len() < together {
+        while all.len() < batch {
             let mut rows = blocks.get();
             if !reader.next(&mut rows)? {
                 break;
@@ -107,7 +108,7 @@ pub fn reduce<R: Reduce>(
         }
     };
     let mut carry: Option<Run> = None;
-    let width = Width::within(pass.memory, 0, together * piece);
+    let width = Width::within(pass.memory, 0, batch * piece);
     let mut take_block = |block: Block<R::Part>| {
         let (first, rest) = match block.head {
             Some(head) => (head, Some((block.part, block.tail))),
