@@ -115,6 +115,14 @@ impl AtomicFile {
         }
     }
 
+    /// Replaces the first bytes, which must have been written.
+    pub(crate) fn overwrite_start(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self.file() {
+            Some(file) => file.write_all_at(bytes, 0),
+            None => Err(io::ErrorKind::NotSeekable.into()),
+        }
+    }
+
     /// The name, for errors.
     pub fn path(&self) -> &Path {
         &self.path

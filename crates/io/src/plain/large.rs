@@ -37,8 +37,13 @@ impl Writers {
     /// # Errors
     /// If they cannot be started.
     pub fn start(threads: usize) -> Result<Writers> {
+        Writers::with_queue(threads, 1)
+    }
+
+    /// The same for threads that write much at once and nothing in between: so many parts may wait.
+    pub(super) fn with_queue(threads: usize, waiting: usize) -> Result<Writers> {
         let count = count(threads);
-        let (parts, take) = bounded::<Part>(1);
+        let (parts, take) = bounded::<Part>(waiting);
         let (give_back, empty) = unbounded();
         let mut writers = Writers {
             parts: Some(parts),

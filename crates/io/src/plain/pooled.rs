@@ -16,6 +16,17 @@ const SMALL_BUFFER: usize = 128 << 10;
 /// The same for a large one.
 const LARGE_BUFFER: usize = 512 << 10;
 
+impl Writers {
+    /// Starts them for several files that so many threads write by turns, each much at once. What waits to
+    /// be written takes so many bytes.
+    ///
+    /// # Errors
+    /// If they cannot be started.
+    pub fn for_files(threads: usize, waiting: usize) -> Result<Writers> {
+        Writers::with_queue(threads, (waiting / LARGE_BUFFER).max(1))
+    }
+}
+
 /// A file that [`Writers`] write when it is large. Nothing appears under the final name before
 /// [`PooledFile::commit`].
 pub struct PooledFile {
@@ -118,9 +129,21 @@ impl PooledFile {
     ///
     /// # Errors
     /// If the disk is full, or the file cannot be renamed.
-    pub fn commit(mut self) -> Result<()> {
+    pub fn commit(self) -> Result<()> {
+        self.commit_with_start(b"")
+    }
+
+    /// The same after replacing the first bytes of the file by `start`.
+    ///
+    /// # Errors
+    /// Like [`commit`](PooledFile::commit); or if it is a device or a pipe.
+    pub fn commit_with_start(mut self, start: &[u8]) -> Result<()> {
         self.flush()?;
-        self.end()?.commit()
+        let mut file = self.end()?;
+        if !start.is_empty() {
+            (file.overwrite_start(start)).doing("write the start of", file.path())?;
+        }
+        file.commit()
     }
 }
 
@@ -137,6 +160,7 @@ mod tests {
             writes in prop::collection::vec((0usize..4, prop_oneof![0usize..100, 0usize..900_000]), 0..30),
             large in 0u64..1_000_000,
             threads in 1usize..70,
+            start in prop::option::of(1usize..50),
         ) {
             let folder = tempfile::tempdir().unwrap();
             let writers = Arc::new(Writers::start(threads).unwrap());
@@ -152,7 +176,13 @@ mod tests {
                 expected[number].extend(bytes);
             }
             for (number, file) in files.into_iter().enumerate() {
-                file.commit().unwrap();
+                match start.filter(|start| *start <= expected[number].len()) {
+                    Some(start) => {
+                        expected[number][..start].fill(b'#');
+                        file.commit_with_start(&vec![b'#'; start]).unwrap();
+                    }
+                    None => file.commit().unwrap(),
+                }
                 prop_assert!(std::fs::read(path(number)).unwrap() == expected[number]);
             }
         }
