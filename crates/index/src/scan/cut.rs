@@ -62,7 +62,7 @@ pub fn ranges(path: &Path, size: u64) -> Result<Vec<Range>> {
 }
 
 /// The offset of the first member at `from` or later that can be inflated.
-fn member_after(source: &Source, from: u64, length: u64) -> Result<Option<u64>> {
+pub(super) fn member_after(source: &Source, from: u64, length: u64) -> Result<Option<u64>> {
     let section = |start: u64, end: u64| -> Result<Box<dyn Read + Send>> {
         let reader = source.section(start, end.min(length))?;
         reader.ok_or_else(|| not_seekable(source.path()))

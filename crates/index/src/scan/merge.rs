@@ -143,6 +143,7 @@ impl<'a, J: Job> Merger<'a, J> {
         // In boxes, because what is sent is copied several times on the way, here by one thread for all.
         let (sender, done) = unbounded::<(u64, Box<Answer<J::Partial>>)>();
         let most = 2 * rayon::current_num_threads() + 2;
+        let most = most.min(reading.job.most_partials()).max(1);
         rayon::in_place_scope(|scope| {
             // Dropped when this function returns for any reason, so that the feed ends, too.
             let fed = fed;

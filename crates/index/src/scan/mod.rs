@@ -73,6 +73,7 @@
 
 mod block;
 mod cut;
+mod ends;
 mod feed;
 mod fold;
 mod merge;
@@ -86,6 +87,7 @@ use serde::{Deserialize, Serialize};
 use waypost_io::{Compression, Error, LONGEST_LINE, Progress, Result, Source};
 
 pub use cut::ranges;
+pub use ends::{head, tail};
 pub use pieces::Pieces;
 pub use range::{Piece, Range, Ranges};
 
@@ -109,6 +111,12 @@ pub trait Job: Sync {
     /// Whether to check JSON to its end, and not only up to the requested fields.
     fn whole(&self) -> bool {
         false
+    }
+
+    /// How many partials of blocks there may be at a time. Fewer than two for each thread keep threads
+    /// waiting, so only jobs whose partials take much memory have a limit.
+    fn most_partials(&self) -> usize {
+        usize::MAX
     }
 
     /// The partial of an empty input.
@@ -332,32 +340,4 @@ pub fn scan<J: Job>(
         Some(pieces) => pieces.scan(sources, job, options),
         None => merge::run(sources, job, options),
     }
-}
-
-/// Scans the lines in the first `size` bytes of a file. `None` if the source is damaged or can be read only
-/// once.
-pub(crate) fn head<J: Job>(
-    source: &Source,
-    job: &J,
-    select: &Select,
-    size: usize,
-) -> Option<J::Partial> {
-    source.file().ok()??;
-    let mut bytes = vec![0; size];
-    let (len, error) = source.open().ok()?.read_full(&mut bytes);
-    if error.is_some() {
-        return None;
-    }
-    let end = memchr::memrchr(b'\n', &bytes[..len]).map_or(0, |at| at + 1);
-    let lines = &bytes[..end];
-    let reading = block::Reading {
-        job,
-        select,
-        wanted: job.fields() | select.fields(),
-        whole: false,
-        list: false,
-    };
-    let mut found = block::read(&reading, &FileLayout::detect(lines), lines, None);
-    job.seal(&mut found.partial).ok()?;
-    Some(found.partial)
 }
