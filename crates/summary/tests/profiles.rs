@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 use waypost_io::{Resources, Source};
 use waypost_summary::filter;
-use waypost_summary::holdings::Input;
+use waypost_summary::holdings::{Input, gather};
 use waypost_summary::profile::{self, Options, Profile, Report, Row};
 use waypost_summary::{Answer, Archive, By, Lookup, LookupBuffer, Summary};
 use waypost_surt::{Dialect, Policy, Surt};
@@ -136,6 +136,44 @@ proptest! {
             prop_assert_eq!(&bytes, &fs::read(path(&b, policy)).unwrap());
             prop_assert_eq!(&bytes, &fs::read(path(&c, policy)).unwrap());
         }
+    }
+
+    #[test]
+    fn a_sorted_index_is_written_while_it_is_read_with_the_same_bytes(
+        captures in captures(),
+        copies in prop_oneof![Just(1usize), 40..80usize],
+        block in 1..20_000usize,
+        gzip: bool,
+        by in prop::option::of(Just(By::Year)),
+        late in prop::option::weighted(0.3, captures()),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        // Enough that profiles have more than one block.
+        let many: Vec<(String, u32)> = (0..copies)
+            .flat_map(|n| captures.iter().map(move |(surt, year)| (surt.replace(")/", &format!(",n{n:02})/")), *year)))
+            .collect();
+        let sorted = write(folder.path(), "sorted.cdx", &many, true);
+        // What is out of order at the end of a file is not seen at its start.
+        let late = write(folder.path(), "late.cdx", &late.unwrap_or_default(), false);
+        let mut lines = fs::read(&sorted).unwrap();
+        lines.extend(fs::read(&late).unwrap());
+        fs::write(&sorted, &lines).unwrap();
+        let (a, b) = (folder.path().join("A"), folder.path().join("B"));
+        let mut streamed = Input { block: Some(block), by, ..input(std::slice::from_ref(&sorted)) };
+        let mut to_a = options(Some(&a), &Policy::ALL);
+        to_a.gzip = gzip;
+        profile::build(&streamed, &to_a, None).unwrap();
+        let to_b = profile::Options { folder: Some(b.clone()), ..to_a };
+        streamed.block = None;
+        let (mut held, reading) = gather(&streamed, None).unwrap();
+        profile::write(&mut held, reading, &streamed, &to_b).unwrap();
+        let mut files = 0;
+        for file in fs::read_dir(&a).unwrap() {
+            let name = file.unwrap().file_name();
+            prop_assert!(fs::read(a.join(&name)).unwrap() == fs::read(b.join(&name)).unwrap(), "{:?}", name);
+            files += 1;
+        }
+        prop_assert_eq!(files, Policy::ALL.len());
     }
 
     #[test]

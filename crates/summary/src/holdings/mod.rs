@@ -13,8 +13,11 @@ mod kept;
 mod list;
 mod partial;
 mod reduce;
+mod row;
 mod run;
 mod sniff;
+mod sorted;
+mod stream;
 mod surts;
 
 use std::sync::Arc;
@@ -42,6 +45,7 @@ pub use reduce::{Pass, Reduce, reduce};
 pub use run::Run;
 pub use sniff::Content;
 pub(crate) use sniff::{content_of, tell};
+pub(crate) use stream::stream;
 pub use surts::Surts;
 
 /// What to read, and how.
@@ -65,6 +69,8 @@ pub struct Input {
     pub strict: bool,
     /// Where to report progress.
     pub progress: Progress,
+    /// How many bytes are read at a time, if not the usual number. Tests need little input with less.
+    pub block: Option<usize>,
     /// What other machines have read, to be merged instead of reading the sources.
     pub pieces: Option<scan::Pieces>,
 }
@@ -82,6 +88,7 @@ impl Input {
             resources: Resources::default(),
             strict: false,
             progress: Progress::default(),
+            block: None,
             pieces: None,
         }
     }
@@ -200,7 +207,7 @@ pub fn scan_input<J: Job>(
             rejects: rejects.as_deref_mut(),
             list,
             progress: input.progress.clone(),
-            block: None,
+            block: input.block,
             pieces: input.pieces.clone(),
         };
         let (more, outcome) = scan::scan(sources, job, options)?;
@@ -224,6 +231,14 @@ pub(crate) fn read<R: Reduce>(
 }
 
 impl Reading {
+    /// What is known of an index before it is read.
+    pub(crate) fn of_index() -> Reading {
+        Reading {
+            contents: vec![(String::new(), Content::Index(String::new()))],
+            ..Reading::default()
+        }
+    }
+
     /// The result of reading in ranges: all pieces of all files, merged. `list` says whether the
     /// files are lists of URIs.
     ///

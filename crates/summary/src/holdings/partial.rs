@@ -5,7 +5,6 @@
 //! other input gives several runs, which are merged when the holdings are read. So nothing is read
 //! twice.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use waypost_index::key::KeyCheck;
@@ -16,11 +15,10 @@ use waypost_io::Resources;
 use waypost_io::partial::{Decoder, Encoder, Runs, Spill, push_number, take_number};
 use waypost_surt::{Dialect, Surt};
 
-use super::run::{fields_of, second_key};
-use super::surts::Surts;
+use super::row::{RowReader, RowTools};
 use crate::about::By;
 use crate::classes::Classes;
-use crate::lookup::{escaped, spelled};
+use crate::lookup::spelled;
 use crate::profile::records::Counts;
 
 /// Gathers holdings: the scan job behind every profile, map and evaluation.
@@ -52,11 +50,7 @@ use crate::profile::records::Counts;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Gather {
-    dialect: Dialect,
-    by: Option<By>,
-    classes: Option<Arc<Classes>>,
-    /// The bit of the source.
-    source: u64,
+    rows: RowReader,
     share: usize,
     spill: Arc<Spill>,
 }
@@ -66,10 +60,7 @@ impl Gather {
     /// the memory are spilled to a temporary file.
     pub fn new(dialect: Dialect, by: Option<By>, resources: &Resources) -> Gather {
         Gather {
-            dialect,
-            by,
-            classes: None,
-            source: 1,
+            rows: RowReader::new(dialect, by),
             // A growing block has twice the capacity that it uses.
             share: resources.memory / 8,
             spill: Spill::new(&resources.temporary),
@@ -103,13 +94,10 @@ impl Gather {
         urirs: impl IntoIterator<Item = (Surt<'s>, Counts)>,
     ) -> waypost_io::Result<Held> {
         let mut held = self.empty();
-        let second: &[u8] = if self.by.is_some() { b"-" } else { b"" };
-        let mut payload = Vec::new();
         for (surt, counts) in urirs {
             let surt = spelled(surt.as_bytes());
-            let class = self.class(&surt);
-            let second = class.as_deref().unwrap_or(second);
-            held.count(&surt, second, counts.captures, self.source, &mut payload);
+            let second = self.rows.second_of_uri(&surt);
+            held.count(&surt, &second, counts.captures, self.rows.source);
         }
         self.seal(&mut held)?;
         Ok(held)
@@ -118,27 +106,15 @@ impl Gather {
     /// The classes that [`By::Class`] counts by.
     #[must_use]
     pub fn with_classes(mut self, classes: Option<Arc<Classes>>) -> Gather {
-        self.classes = classes;
+        self.rows.classes = classes;
         self
-    }
-
-    /// The class of a URI-R, if it is the second key.
-    fn class<'a>(&'a self, surt: &[u8]) -> Option<Cow<'a, [u8]>> {
-        let classes = self
-            .classes
-            .as_ref()
-            .filter(|_| self.by == Some(By::Class))?;
-        Some(escaped(classes.name(&Surt::new(surt)).as_bytes()))
     }
 
     /// The same for captures of the source with this number, which must be below 64.
     #[must_use]
     pub fn of_source(&self, number: usize) -> Gather {
         Gather {
-            dialect: self.dialect,
-            by: self.by,
-            classes: self.classes.clone(),
-            source: 1 << number.min(63),
+            rows: self.rows.of_source(number),
             share: self.share,
             spill: Arc::clone(&self.spill),
         }
@@ -154,7 +130,8 @@ pub struct Held {
     /// How the keys of indexes compare with their URLs.
     keys: KeyCheck,
     tail: Tail,
-    tools: Option<Box<Tools>>,
+    payload: Vec<u8>,
+    tools: Option<Box<RowTools>>,
 }
 
 /// The row that captures are being added to.
@@ -164,22 +141,6 @@ struct Tail {
     second: Vec<u8>,
     captures: u64,
     source: u64,
-}
-
-struct Tools {
-    surts: Surts,
-    second: Vec<u8>,
-    payload: Vec<u8>,
-}
-
-impl Tools {
-    fn new(dialect: Dialect) -> Tools {
-        Tools {
-            surts: Surts::new(dialect),
-            second: Vec::new(),
-            payload: Vec::new(),
-        }
-    }
 }
 
 impl Held {
@@ -221,26 +182,14 @@ impl Held {
     }
 
     #[inline]
-    fn add(&mut self, surt: &[u8], second: &[u8], source: u64, payload: &mut Vec<u8>) {
-        self.count(surt, second, 1, source, payload);
-    }
-
-    #[inline]
-    fn count(
-        &mut self,
-        surt: &[u8],
-        second: &[u8],
-        captures: u64,
-        source: u64,
-        payload: &mut Vec<u8>,
-    ) {
+    fn count(&mut self, surt: &[u8], second: &[u8], captures: u64, source: u64) {
         self.captures += captures;
         let tail = &mut self.tail;
         if tail.captures > 0 && tail.surt == surt && tail.second == second {
             tail.captures += captures;
             return;
         }
-        tail.flush(&mut self.runs, payload);
+        tail.flush(&mut self.runs, &mut self.payload);
         tail.surt.clear();
         tail.surt.extend_from_slice(surt);
         tail.second.clear();
@@ -275,7 +224,7 @@ impl Job for Gather {
     type Partial = Held;
 
     fn fields(&self) -> Fields {
-        fields_of(self.by)
+        self.rows.fields()
     }
 
     fn empty(&self) -> Held {
@@ -285,24 +234,16 @@ impl Job for Gather {
             span: Span::default(),
             keys: KeyCheck::default(),
             tail: Tail::default(),
+            payload: Vec::new(),
             tools: None,
         }
     }
 
     fn add(&self, held: &mut Held, capture: &Capture<'_>, _: At) {
         held.span.add(capture);
-        let mut tools = held
-            .tools
-            .take()
-            .unwrap_or_else(|| Box::new(Tools::new(self.dialect)));
-        tools.second.clear();
-        second_key(self.by, capture, &mut tools.second);
-        let surt = tools.surts.of(capture);
-        if let Some(class) = self.class(&surt) {
-            tools.second.clear();
-            tools.second.extend_from_slice(&class);
-        }
-        held.add(&surt, &tools.second, self.source, &mut tools.payload);
+        let mut tools = (held.tools.take()).unwrap_or_else(|| self.rows.tools());
+        let (surt, second) = self.rows.of_capture(&mut tools, capture);
+        held.count(&surt, second, 1, self.rows.source);
         drop(surt);
         held.tools = Some(tools);
     }
@@ -313,21 +254,11 @@ impl Job for Gather {
         line: &[u8],
         select: &Select,
     ) -> Result<bool, waypost_surt::Error> {
-        let mut tools = held
-            .tools
-            .take()
-            .unwrap_or_else(|| Box::new(Tools::new(self.dialect)));
-        let Tools { surts, payload, .. } = &mut *tools;
-        let wanted = surts.of_uri(line, select).map(|surt| {
+        let mut tools = (held.tools.take()).unwrap_or_else(|| self.rows.tools());
+        let wanted = tools.surts.of_uri(line, select).map(|surt| {
             if let Some(surt) = surt {
-                // A list has neither times nor languages nor types.
-                let class = self.class(surt);
-                let second: &[u8] = match &class {
-                    Some(class) => class,
-                    None if self.by.is_some() => b"-",
-                    None => b"",
-                };
-                held.add(surt, second, self.source, payload);
+                let second = self.rows.second_of_uri(surt);
+                held.count(surt, &second, 1, self.rows.source);
             }
             surt.is_some()
         });
@@ -336,13 +267,10 @@ impl Job for Gather {
     }
 
     fn seal(&self, held: &mut Held) -> waypost_io::Result<()> {
-        let mut tools = held.tools.take();
-        if let Some(tools) = &tools {
+        if let Some(tools) = held.tools.take() {
             held.keys.merge(tools.surts.check());
         }
-        let payload = tools.as_mut().map(|tools| &mut tools.payload);
-        held.tail
-            .flush(&mut held.runs, payload.unwrap_or(&mut Vec::new()));
+        held.tail.flush(&mut held.runs, &mut held.payload);
         held.runs.seal()
     }
 

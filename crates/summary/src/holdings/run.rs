@@ -47,6 +47,11 @@ impl Run {
         }
     }
 
+    /// Whether it has no captures yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.counts.urirs == 0
+    }
+
     pub(super) fn join(&mut self, other: Run) {
         self.counts.add(&other.counts);
         self.counts.urirs = 1;

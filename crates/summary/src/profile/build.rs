@@ -1,27 +1,24 @@
 //! Building profiles of many policies in one pass.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rayon::prelude::*;
 use waypost_index::rejects::RejectsFile;
 use waypost_index::timestamp::Time;
-use waypost_io::Writers;
-use waypost_io::partial::Spill;
 use waypost_io::pipeline::Pool;
 use waypost_io::progress::Phase;
 use waypost_io::temporary::OutputFolder;
 use waypost_surt::Policy;
 
-use super::cut::{Cut, Used};
-use super::order::{Order, Piece, always_waits};
+use super::cutter::Cutter;
+use super::order::{Piece, always_waits};
+use super::outputs::Outputs;
 use super::records::Counts;
-use super::rows::{RowText, Rows};
 use crate::about::{About, Archive, Texts};
 use crate::error::{Error, Result};
 use crate::frequency::Number;
-use crate::holdings::{self, Content, Held, Input, Pass, Reading, Reduce, Run, reduce};
+use crate::holdings::{self, Content, Held, Input, Pass, Reading, reduce};
 use crate::scope::Scopes;
 
 /// Options for profiles.
@@ -77,23 +74,67 @@ pub struct ProfileSize {
     pub gzip_exact: bool,
 }
 
-/// Builds the profiles of all policies in one pass over the input.
+/// Builds the profiles of all policies in one pass over the input. Those of a sorted index are written
+/// while it is read; anything else is gathered first.
 ///
 /// # Errors
-/// If the input can't be read or the files can't be written. No file is written before the whole
+/// If the input can't be read or the files can't be written. No file appears before the whole
 /// input has been read.
 pub fn build(
     input: &Input,
     options: &Options,
-    rejects: Option<&mut RejectsFile>,
+    mut rejects: Option<&mut RejectsFile>,
 ) -> Result<Report> {
     let start = Instant::now();
     // Reports an unwritable folder before hours are spent.
     let _folder = make_folder(options)?;
-    let (mut held, reading) = holdings::gather(input, rejects)?;
-    let mut report = write(&mut held, reading, input, options)?;
+    let mut report = match stream(input, options, rejects.as_deref_mut())? {
+        Some(report) => report,
+        None => {
+            if let Some(rejects) = rejects.as_deref_mut() {
+                rejects.restart()?;
+            }
+            let (mut held, reading) = holdings::gather(input, rejects)?;
+            write(&mut held, reading, input, options)?
+        }
+    };
     report.time = start.elapsed();
     Ok(report)
+}
+
+/// Builds the profiles of a sorted index while it is read. `None` if that is not possible: the input has
+/// to be gathered.
+fn stream(
+    input: &Input,
+    options: &Options,
+    rejects: Option<&mut RejectsFile>,
+) -> Result<Option<Report>> {
+    let waits: Vec<bool> = (options.policies.iter().copied().map(always_waits)).collect();
+    let used = used(options);
+    let cutter = cutter(&waits, &used, input, options);
+    let widest = widest(about(input, options, &Reading::of_index()));
+    let mut outputs = Outputs::create(&waits, &widest, &used, input, options)?;
+    let most_parts = input.resources.memory / 4 / part_size(options);
+    let taken = holdings::stream(input, &cutter, most_parts, rejects, |part, last| {
+        outputs.take(part, last)?;
+        Ok(match outputs.late().any(|late| late) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })
+    })?;
+    let Some(reading) = taken else {
+        return Ok(None);
+    };
+    outputs.flush()?;
+    let about = about(input, options, &reading);
+    if outputs.late().any(|late| late) || !outputs.have_room_for(&about) {
+        return Ok(None);
+    }
+    Ok(Some(Report {
+        reading,
+        profiles: outputs.finish(&about)?,
+        time: Duration::ZERO,
+    }))
 }
 
 /// Builds profiles from gathered holdings.
@@ -111,17 +152,16 @@ pub fn write(
     let about = about(input, options, &reading);
     // Which orders must wait until the end is known only when a key arrives late, as it may for
     // hosts that can't be registered. In that case the holdings are read again.
-    let policies = options.policies.iter();
-    let mut waits: Vec<bool> = policies.map(|policy| always_waits(*policy)).collect();
+    let mut waits: Vec<bool> = (options.policies.iter().copied().map(always_waits)).collect();
     let profiles = loop {
-        let outputs = cut(held, &about, &waits, input, options)?;
-        for (wait, output) in waits.iter_mut().zip(&outputs) {
-            *wait |= output.order.is_late();
+        let used = used(options);
+        let outputs = cut(held, &about, &waits, &used, input, options)?;
+        let late: Vec<bool> = outputs.late().collect();
+        if late.iter().all(|late| !late) {
+            break outputs.finish(&about)?;
         }
-        if outputs.iter().all(|output| !output.order.is_late()) {
-            let finished: Vec<Result<PolicyReport>> =
-                outputs.into_par_iter().map(Output::finish).collect();
-            break finished.into_iter().collect::<Result<Vec<_>>>()?;
+        for (wait, late) in waits.iter_mut().zip(late) {
+            *wait |= late;
         }
     };
     Ok(Report {
@@ -168,155 +208,66 @@ fn make_folder(options: &Options) -> Result<Option<OutputFolder>> {
     Ok(folder.transpose()?)
 }
 
-/// A profile being written.
-struct Output {
-    order: Order<Counts>,
-    rows: Rows,
-    path: Option<PathBuf>,
-}
-
-impl Output {
-    fn new(
-        policy: Policy,
-        about: &About,
-        order: Order<Counts>,
-        input: &Input,
-        options: &Options,
-        writers: &Arc<Writers>,
-    ) -> Result<Output> {
-        let about = About {
-            policy: Some(policy),
-            ..about.clone()
-        };
-        let mut header = Vec::new();
-        about.headers().write(&mut header);
-        let folder = options.folder.as_ref();
-        let path = folder.map(|folder| folder.join(file_name(options, input, policy)));
-        Ok(Output {
-            order,
-            rows: Rows::create(path.as_deref(), options.gzip, &header, writers)?,
-            path,
-        })
-    }
-
-    fn take(&mut self, pieces: &mut Vec<Arc<Waiting>>, used: &Used) -> Result<()> {
-        for waiting in pieces.drain(..) {
-            (self.order).take(&waiting.piece, &waiting.last, &mut self.rows)?;
-            // The last policy that shares it.
-            if let Some(waiting) = Arc::into_inner(waiting)
-                && let Some(used) = used.get(waiting.number)
-            {
-                used.put(waiting.piece.emptied());
-            }
-        }
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<PolicyReport> {
-        let policy = self.order.policy();
-        self.order.finish(&mut self.rows)?;
-        let written = self.rows.finish()?;
-        Ok(PolicyReport {
-            policy,
-            size: ProfileSize {
-                keys: written.keys,
-                bytes: written.bytes,
-                gzip_bytes: written.gzip_bytes,
-                gzip_exact: written.gzip_exact,
-            },
-            path: self.path,
-        })
-    }
-}
-
-/// A piece to be written, for one or several policies.
-struct Waiting {
-    piece: Piece<Counts>,
-    /// Its number in the part.
-    number: usize,
-    /// The last SURT that it may have.
-    last: Arc<[u8]>,
-}
-
 /// Cuts all URI-Rs under all policies.
-fn cut(
+fn cut<'a>(
     held: &mut Held,
     about: &About,
     waits: &[bool],
+    used: &'a [Pool<Piece<Counts>>],
     input: &Input,
     options: &Options,
-) -> Result<Vec<Output>> {
-    let policies = options.policies.len().max(1);
-    let most = (input.resources.memory / 8 / policies).max(64 << 10);
-    let batch = (input.resources.memory / 16).clamp(1 << 20, BATCH);
-    let spill = Spill::new(&input.resources.temporary);
-    let writers = Arc::new(Writers::start(input.resources.threads)?);
-    let mut outputs = Vec::new();
-    for (policy, waits) in options.policies.iter().zip(waits) {
-        let order = Order::new(*policy, most, *waits, &spill);
-        let output = Output::new(*policy, about, order, input, options, &writers)?;
-        outputs.push(output);
-    }
-    let used: Vec<Pool<Piece<Counts>>> = outputs.iter().map(|_| Pool::new()).collect();
-    let cutter = Cutter {
-        policies: &options.policies,
-        waits,
-        by: input.by.is_some(),
-        used: &used,
-    };
-    // For each policy, pieces to be written.
-    let mut waiting: Vec<Vec<Arc<Waiting>>> = outputs.iter().map(|_| Vec::new()).collect();
-    let mut size = 0;
-    let flush = |outputs: &mut Vec<Output>, waiting: &mut Vec<Vec<Arc<Waiting>>>| {
-        outputs
-            .par_iter_mut()
-            .zip(waiting.par_iter_mut())
-            .try_for_each(|(output, waiting)| output.take(waiting, &used))
-    };
-    // A block of rows has about 2,000 URI-Rs, each with a key of about 100 bytes per policy.
-    let piece = (policies * 2_000 * 100).max(1 << 18);
+) -> Result<Outputs<'a>> {
+    let widest = widest(about.clone());
+    let mut outputs = Outputs::create(waits, &widest, used, input, options)?;
     let pass = Pass {
         memory: input.resources.memory / 8,
-        piece,
+        piece: part_size(options),
         phase: Phase::Writing,
         progress: &input.progress,
     };
-    reduce(held, &cutter, pass, |part, last| {
-        let last: Arc<[u8]> = last.into();
-        size += part.pieces.iter().map(Piece::size).sum::<usize>();
-        let pieces = part.pieces.into_iter().enumerate().map(|(number, piece)| {
-            let last = Arc::clone(&last);
-            Arc::new(Waiting {
-                piece,
-                number,
-                last,
-            })
-        });
-        let pieces: Vec<_> = pieces.collect();
-        for (waiting, &number) in waiting.iter_mut().zip(&part.piece_of) {
-            if !pieces[number].piece.is_empty() {
-                waiting.push(Arc::clone(&pieces[number]));
-            }
-        }
-        drop(pieces);
-        if size >= batch {
-            size = 0;
-            flush(&mut outputs, &mut waiting)?;
-        }
-        Ok(())
-    })?;
-    flush(&mut outputs, &mut waiting)?;
+    let cutter = cutter(waits, used, input, options);
+    reduce(held, &cutter, pass, |part, last| outputs.take(part, last))?;
+    outputs.flush()?;
     Ok(outputs)
 }
 
-/// `NAME.H3P1.cdxj.gz`; with a second key `NAME.H3P1.year.cdxj`.
-fn file_name(options: &Options, input: &Input, policy: Policy) -> String {
-    let by = input
-        .by
-        .map(|by| format!(".{}", by.name()))
-        .unwrap_or_default();
-    let end = if options.gzip { ".gz" } else { "" };
-    format!("{}.{policy}{by}.cdxj{end}", options.name)
+fn cutter<'a>(
+    waits: &'a [bool],
+    used: &'a [Pool<Piece<Counts>>],
+    input: &Input,
+    options: &'a Options,
+) -> Cutter<'a> {
+    Cutter {
+        policies: &options.policies,
+        waits,
+        by: input.by.is_some(),
+        used,
+    }
+}
+
+/// Pools for the pieces of all policies.
+fn used(options: &Options) -> Vec<Pool<Piece<Counts>>> {
+    options.policies.iter().map(|_| Pool::new()).collect()
+}
+
+/// How many bytes a part has, approximately: about 2,000 URI-Rs, each with a key of about 100 bytes per
+/// policy.
+fn part_size(options: &Options) -> usize {
+    (options.policies.len() * 2_000 * 100).max(1 << 18)
+}
+
+/// The same metadata with counts and times that take as much space as any.
+fn widest(about: About) -> About {
+    let count = Some(Number::exact(9_999_999_999_999));
+    let time = Time::parse(b"20000101000000").filter(|_| about.source.contains("cdx"));
+    About {
+        captures: count,
+        urirs: count,
+        first: time.or(about.first),
+        last: time.or(about.last),
+        updated: time.or(about.updated),
+        ..about
+    }
 }
 
 fn about(input: &Input, options: &Options, reading: &Reading) -> About {
@@ -346,67 +297,5 @@ fn about(input: &Input, options: &Options, reading: &Reading) -> About {
         updated: options.date.or(reading.last),
         captures: Some(Number::exact(reading.captures)),
         urirs: Some(Number::exact(reading.urirs)),
-    }
-}
-
-/// How much is counted before it is sorted.
-const BATCH: usize = 4 << 20;
-
-/// Counts URI-Rs under all policies.
-struct Cutter<'a> {
-    policies: &'a [Policy],
-    /// For each policy, whether its rows wait until the end.
-    waits: &'a [bool],
-    by: bool,
-    used: &'a Used,
-}
-
-/// The counts of consecutive URI-Rs.
-struct Part<'a> {
-    /// Until all URI-Rs are counted.
-    cut: Option<Cut<'a>>,
-    pieces: Vec<Piece<Counts>>,
-    /// For each policy, the number of its piece.
-    piece_of: Vec<usize>,
-}
-
-impl<'a> Reduce for Cutter<'a> {
-    type Part = Part<'a>;
-
-    fn part(&self) -> Part<'a> {
-        Part {
-            cut: Some(Cut::new(self.policies, self.by, self.used)),
-            pieces: Vec::new(),
-            piece_of: Vec::new(),
-        }
-    }
-
-    fn run(&self, part: &mut Part<'a>, run: &Run) {
-        let Some(cut) = &mut part.cut else {
-            return;
-        };
-        if self.by {
-            let seconds = run
-                .seconds
-                .iter()
-                .map(|(second, counts)| (&second[..], *counts));
-            cut.add_by(&run.surt, seconds);
-        } else {
-            cut.add(&run.surt, run.counts);
-        }
-    }
-
-    fn end(&self, part: &mut Part<'a>) {
-        let Some(cut) = part.cut.take() else {
-            return;
-        };
-        (part.pieces, part.piece_of) = cut.finish();
-        let mut text = RowText::default();
-        for (number, piece) in part.pieces.iter_mut().enumerate() {
-            let mut waits = part.piece_of.iter().zip(self.waits);
-            if waits.any(|(&of, waits)| of == number && !waits) {
-                piece.write(|key, counts, out| text.write(key, counts, out));
-            }
-        }
     }
 }

@@ -1,7 +1,9 @@
 //! Profiles: what an archive holds, as keys of one policy with counts.
 //!
 //! ```text
-//! URI-Rs in order ─► cut under all policies at once ─► rows in order, one file a policy
+//! sorted index, or gathered holdings ─► URI-Rs in order ─► cut under all policies at once
+//!                                                                │
+//!                                rows in order, one file a policy ◄┘
 //! ```
 //!
 //! [`build()`] builds them, [`Profile`] answers lookups, [`merge()`] merges several, and
@@ -10,10 +12,12 @@
 mod build;
 mod coarsen;
 mod cut;
+mod cutter;
 mod growth;
 mod low;
 mod merge;
 mod order;
+mod outputs;
 pub(crate) mod records;
 mod row;
 mod rows;

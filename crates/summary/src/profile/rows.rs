@@ -9,7 +9,7 @@ use waypost_io::{PooledFile, Writers};
 use super::order::{Sink, TextRow};
 use super::records::Counts;
 use super::row::{self, Row};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::frequency::Frequency;
 
 /// How much is compressed and written at once.
@@ -18,6 +18,9 @@ const BLOCK: usize = 128 << 10;
 /// To estimate the gzipped size of plain files, the first block and one in this many are
 /// compressed.
 const SAMPLE: u64 = 64;
+
+/// The level of gzip members whose size depends on that of their text only.
+const UNCOMPRESSED: u8 = 0;
 
 /// How rows are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,10 +46,22 @@ pub(crate) struct Written {
     pub(crate) gzip_exact: bool,
 }
 
+/// What a file begins with.
+pub(crate) enum Start {
+    /// Its header.
+    Header(Vec<u8>),
+    /// Room for a header that is known only after all rows. Files with a single block need none.
+    Room(usize),
+}
+
 /// Writes rows.
 pub(crate) struct Rows {
     mode: Mode,
     file: Option<PooledFile>,
+    /// How much room is left for the header; 0 if it was known.
+    room: usize,
+    /// Whether a block was written.
+    begun: bool,
     /// The current block, as far as it was not passed on.
     buffer: Vec<u8>,
     /// How many bytes of the current block were passed on.
@@ -60,11 +75,11 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Starts a file with `header`; without a path, rows are only counted.
+    /// Starts a file; without a path, rows are only counted.
     pub(crate) fn create(
         path: Option<&Path>,
         gzip: bool,
-        header: &[u8],
+        start: Start,
         writers: &Arc<Writers>,
     ) -> Result<Rows> {
         let mode = match (path, gzip) {
@@ -72,23 +87,34 @@ impl Rows {
             (Some(_), false) => Mode::Plain,
             (Some(_), true) => Mode::Gzip,
         };
+        let (header, room) = match start {
+            Start::Header(header) => (header, 0),
+            Start::Room(room) => (Vec::new(), room),
+        };
         Ok(Rows {
             mode,
             file: path
                 .map(|path| PooledFile::create(path, writers))
                 .transpose()?,
+            room,
+            begun: false,
+            bytes: header.len() as u64,
             buffer: match mode {
                 Mode::Count => Vec::new(),
-                Mode::Plain | Mode::Gzip => header.to_vec(),
+                Mode::Plain | Mode::Gzip => header,
             },
             passed: 0,
             gzip: (mode == Mode::Gzip).then(|| Gzip::new(LEVEL)),
             packed: Vec::new(),
             keys: 0,
-            bytes: header.len() as u64,
             gzip_size: GzipSize::new(SAMPLE),
             text: RowText::default(),
         })
+    }
+
+    /// Whether there is room for a header.
+    pub(crate) fn has_room_for(&self, header: &[u8]) -> bool {
+        header.len() <= self.room
     }
 
     /// Writes a row.
@@ -136,6 +162,12 @@ impl Rows {
 
     /// Ends the current block.
     fn flush(&mut self) -> Result<()> {
+        if !std::mem::replace(&mut self.begun, true) && self.room > 0 {
+            let (start, _) = self.start(b"\n")?;
+            if let Some(file) = &mut self.file {
+                file.write_all(&start)?;
+            }
+        }
         let Some(file) = &mut self.file else {
             return Ok(());
         };
@@ -159,21 +191,56 @@ impl Rows {
         Ok(())
     }
 
+    /// What takes the room for a header, and its gzipped size: the header, with spaces before its last line
+    /// feed. Its gzip member is not compressed, so that the size depends on that of the room only.
+    fn start(&self, header: &[u8]) -> Result<(Vec<u8>, u64)> {
+        let Some(spaces) = self.room.checked_sub(header.len()) else {
+            let why = "the metadata has more bytes than were left for it";
+            return Err(Error::format(why));
+        };
+        let mut text = header.to_vec();
+        let end = text.len().saturating_sub(1);
+        text.splice(end..end, std::iter::repeat_n(b' ', spaces));
+        let mut member = Vec::new();
+        Gzip::new(UNCOMPRESSED).compress(&text, &mut member)?;
+        let gzipped = member.len() as u64;
+        let is_gzip = self.mode == Mode::Gzip;
+        Ok((if is_gzip { member } else { text }, gzipped))
+    }
+
     /// Moves the file to its final path.
-    pub(crate) fn finish(mut self) -> Result<Written> {
+    pub(crate) fn finish(self) -> Result<Written> {
+        self.finish_with_header(b"")
+    }
+
+    /// The same for a file with room for a header, which this header must fit in.
+    pub(crate) fn finish_with_header(mut self, header: &[u8]) -> Result<Written> {
+        // The same for files that are only counted.
+        let has_room = self.room > 0 && self.bytes >= BLOCK as u64;
+        let (start, gzipped_start) = match has_room {
+            true => self.start(header)?,
+            false => (Vec::new(), 0),
+        };
+        if has_room {
+            self.bytes += self.room as u64;
+        } else {
+            self.bytes += header.len() as u64;
+            self.buffer.splice(..0, header.iter().copied());
+            self.room = 0;
+        }
         if self.block() > 0 {
             self.flush()?;
         }
-        let written = Written {
+        if let Some(file) = self.file {
+            file.commit_with_start(&start)?;
+        }
+        let gzipped = gzipped_start + self.gzip_size.bytes();
+        Ok(Written {
             keys: self.keys,
             bytes: self.bytes,
-            gzip_bytes: (self.mode != Mode::Count).then(|| self.gzip_size.bytes()),
+            gzip_bytes: Some(gzipped).filter(|_| self.mode != Mode::Count),
             gzip_exact: self.gzip_size.is_exact(),
-        };
-        if let Some(file) = self.file {
-            file.commit()?;
-        }
-        Ok(written)
+        })
     }
 }
 
@@ -243,26 +310,69 @@ fn row_of(counts: &Counts) -> Row {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use waypost_io::Source;
 
-    /// Writes rows, and returns the bytes of the file and what was counted.
-    fn written(gzip: bool, write: impl FnOnce(&mut Rows) -> Result<()>) -> (Vec<u8>, Written) {
+    const HEADER: &[u8] = b"!header\n";
+
+    /// Writes rows, and returns the text of the file and what was counted.
+    fn written(
+        gzip: bool,
+        room: Option<usize>,
+        write: impl FnOnce(&mut Rows) -> Result<()>,
+    ) -> (Vec<u8>, Written) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("profile");
         let writers = Arc::new(Writers::start(1).unwrap());
-        let mut rows = Rows::create(Some(&path), gzip, b"!header\n", &writers).unwrap();
+        let start = room.map_or(Start::Header(HEADER.to_vec()), Start::Room);
+        let mut rows = Rows::create(Some(&path), gzip, start, &writers).unwrap();
         write(&mut rows).unwrap();
-        let written = rows.finish().unwrap();
-        (std::fs::read(path).unwrap(), written)
+        let written = match room {
+            Some(_) => rows.finish_with_header(HEADER).unwrap(),
+            None => rows.finish().unwrap(),
+        };
+        if gzip {
+            let size = std::fs::metadata(&path).unwrap().len();
+            assert_eq!(written.gzip_bytes, Some(size));
+        }
+        let mut text = vec![0; 4 << 20];
+        let (length, error) = Source::new(path).open().unwrap().read_full(&mut text);
+        assert!(error.is_none());
+        text.truncate(length);
+        assert_eq!(written.bytes, text.len() as u64);
+        (text, written)
+    }
+
+    #[test]
+    fn a_header_is_padded_only_in_files_with_more_than_one_block() {
+        for gzip in [false, true] {
+            for (rows, expected) in [(1, "!header\n"), (10_000, "!header            \n")] {
+                let (text, _) = written(gzip, Some(20), |out| {
+                    (0..rows).try_for_each(|_| out.row(b"com,a)/", &Counts::of_captures(1)))
+                });
+                assert!(text.starts_with(expected.as_bytes()));
+                assert_eq!(text[expected.len()], b'c');
+            }
+        }
+    }
+
+    #[test]
+    fn a_header_must_fit_into_its_room() {
+        let writers = Arc::new(Writers::start(1).unwrap());
+        let rows = Rows::create(None, false, Start::Room(HEADER.len()), &writers).unwrap();
+        assert!(rows.has_room_for(HEADER));
+        assert!(!rows.has_room_for(b"!header \n"));
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(16))]
+        #![proptest_config(ProptestConfig::with_cases(24))]
 
         #[test]
         fn rows_as_text_give_the_same_blocks_as_rows_one_by_one(
-            keys in prop::collection::vec("[a-z]{1,200}", 4000..6000),
+            keys in prop_oneof![0usize..1500, 4000usize..6000]
+                .prop_flat_map(|count| prop::collection::vec("[a-z]{1,200}", count)),
             steps in prop::collection::vec(prop_oneof![Just(1usize), 2usize..50, 50usize..3000], 1..20),
             gzip: bool,
+            room in prop::option::of(8usize..40),
         ) {
             let counts = |key: &str| Counts::of_captures(key.len() as u64);
             let (mut text, mut ends) = (Vec::new(), vec![0]);
@@ -270,10 +380,10 @@ mod tests {
                 RowText::default().write(key.as_bytes(), &counts(key), &mut text);
                 ends.push(text.len() as TextRow);
             }
-            let one_by_one = written(gzip, |rows| {
+            let one_by_one = written(gzip, room, |rows| {
                 keys.iter().try_for_each(|key| rows.row(key.as_bytes(), &counts(key)))
             });
-            let by_steps = written(gzip, |rows| {
+            let by_steps = written(gzip, room, |rows| {
                 let (mut from, mut steps) = (0, steps.iter().cycle());
                 while from < keys.len() {
                     let to = (from + steps.next().unwrap()).min(keys.len());
@@ -288,6 +398,7 @@ mod tests {
                 Ok(())
             });
             prop_assert!(by_steps == one_by_one);
+            prop_assert!(by_steps.0.ends_with(&text));
         }
     }
 }

@@ -94,6 +94,7 @@ impl Build {
             resources,
             strict: self.bad_lines.strict,
             progress: progress.clone(),
+            block: None,
             pieces: self.inputs.pieces.clone(),
         };
         let options = Options {
