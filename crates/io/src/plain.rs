@@ -96,7 +96,7 @@ impl PlainFile {
         self.size += bytes.len() as u64;
         let given = match &mut self.phase {
             Phase::Start { buffers, .. } => buffers.send(bytes).is_ok(),
-            Phase::Large(large, writers) => large.give(bytes, writers),
+            Phase::Large(large, writers) => large.give(bytes.into(), writers),
             Phase::Failed => false,
         };
         match given {

@@ -86,6 +86,61 @@ impl Drop for Writers {
     }
 }
 
+/// Bytes to be written.
+#[derive(Default)]
+pub(super) struct Buffer {
+    memory: Vec<u8>,
+    /// Where they begin.
+    start: usize,
+}
+
+impl Buffer {
+    /// An empty buffer whose bytes are aligned, as long as there are no more than `most`.
+    pub(super) fn aligned(mut memory: Vec<u8>, most: usize) -> Buffer {
+        memory.clear();
+        memory.reserve(most + ALIGNED);
+        let start = memory.as_ptr().align_offset(ALIGNED).min(ALIGNED);
+        memory.resize(start, 0);
+        Buffer { memory, start }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.memory[self.start..]
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.memory.extend_from_slice(bytes);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.memory.truncate(self.start);
+    }
+
+    fn is_aligned(&self) -> bool {
+        (self.bytes().as_ptr() as usize).is_multiple_of(ALIGNED)
+    }
+
+    /// Inserts bytes at the start, and moves the others so that all are aligned.
+    fn move_behind(&mut self, first: &[u8]) {
+        let used = self.start..self.memory.len();
+        self.memory.reserve(first.len() + 2 * ALIGNED);
+        let start = self.memory.as_ptr().align_offset(ALIGNED).min(ALIGNED);
+        let moved = start + first.len();
+        let end = moved + used.len();
+        self.memory.resize(end.max(used.end), 0);
+        self.memory.copy_within(used, moved);
+        self.memory[start..moved].copy_from_slice(first);
+        self.memory.truncate(end);
+        self.start = start;
+    }
+}
+
+impl From<Vec<u8>> for Buffer {
+    fn from(memory: Vec<u8>) -> Buffer {
+        Buffer { memory, start: 0 }
+    }
+}
+
 /// A file whose start has been written.
 pub(super) struct Large {
     output: AtomicFile,
@@ -118,15 +173,16 @@ impl Large {
     }
 
     /// Has bytes written after those before. `false` if something could not be written.
-    pub(super) fn give(&mut self, bytes: Vec<u8>, writers: &Writers) -> bool {
+    pub(super) fn give(&mut self, buffer: Buffer, writers: &Writers) -> bool {
+        let bytes = buffer.bytes();
         let length = (self.carry.len() + bytes.len()) / ALIGNED * ALIGNED;
         if length == 0 {
-            self.carry.extend_from_slice(&bytes);
+            self.carry.extend_from_slice(bytes);
             return true;
         }
         let carry = bytes[length - self.carry.len()..].to_vec();
         let carry = std::mem::replace(&mut self.carry, carry);
-        let part = Part::new(&self.target, self.at, carry, bytes, length);
+        let part = Part::new(&self.target, self.at, carry, buffer, length);
         self.at += length as u64;
         if self.at > self.reserved {
             let more = self.at - self.reserved + SPACE;
@@ -135,6 +191,12 @@ impl Large {
             self.reserved += more;
         }
         !self.target.state().failed && writers.give(part)
+    }
+
+    /// The last bytes that were given, if they fill no aligned block. They have to be given again, before
+    /// those that follow.
+    pub(super) fn take_carry(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.carry)
     }
 
     /// Waits until everything is written.
@@ -195,40 +257,35 @@ struct Part {
     /// The first bytes.
     carry: Vec<u8>,
     /// Those that follow, and more that do not belong to the part.
-    bytes: Vec<u8>,
+    buffer: Buffer,
     length: usize,
     written: bool,
 }
 
 impl Part {
-    fn new(target: &Arc<Target>, at: u64, carry: Vec<u8>, bytes: Vec<u8>, length: usize) -> Part {
+    fn new(target: &Arc<Target>, at: u64, carry: Vec<u8>, buffer: Buffer, length: usize) -> Part {
         target.state().unwritten += 1;
         Part {
             target: Arc::clone(target),
             at,
             carry,
-            bytes,
+            buffer,
             length,
             written: false,
         }
     }
 
-    /// Writes the part. Returns its buffer, unless that failed.
+    /// Writes the part. Returns its memory, unless that failed.
     fn write(&mut self) -> Option<Vec<u8>> {
-        let mut buffer = std::mem::take(&mut self.bytes);
-        let used = buffer.len();
-        buffer.reserve(self.carry.len() + ALIGNED);
+        let mut buffer = std::mem::take(&mut self.buffer);
         // The disk reads from memory that is aligned as well.
-        let start = buffer.as_ptr().align_offset(ALIGNED).min(ALIGNED);
-        let moved = start + self.carry.len();
-        buffer.resize(moved + used, 0);
-        buffer.copy_within(..used, moved);
-        buffer[start..moved].copy_from_slice(&self.carry);
-        let bytes = &buffer[start..start + self.length];
-        match write_at(&self.target.file, bytes, self.at) {
+        if !self.carry.is_empty() || !buffer.is_aligned() {
+            buffer.move_behind(&self.carry);
+        }
+        match write_at(&self.target.file, &buffer.bytes()[..self.length], self.at) {
             Ok(()) => {
                 self.written = true;
-                Some(buffer)
+                Some(buffer.memory)
             }
             Err(error) => {
                 self.target.state().error.get_or_insert(error);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::LARGE;
-use super::large::{Large, Writers};
+use super::large::{Buffer, Large, Writers};
 use crate::atomic::AtomicFile;
 use crate::error::{IoContext, Result};
 use crate::ordered::lost;
@@ -15,6 +15,9 @@ const SMALL_BUFFER: usize = 128 << 10;
 
 /// The same for a large one.
 const LARGE_BUFFER: usize = 512 << 10;
+
+/// What usually comes at a time at most.
+const USUAL_WRITE: usize = 128 << 10;
 
 impl Writers {
     /// Starts them for several files that so many threads write by turns, each much at once. What waits to
@@ -33,7 +36,7 @@ pub struct PooledFile {
     out: Out,
     writers: Arc<Writers>,
     /// What is to be written next.
-    buffer: Vec<u8>,
+    buffer: Buffer,
     /// How much is written at a time.
     most: usize,
     /// When so many bytes were written, the file is large.
@@ -60,7 +63,7 @@ impl PooledFile {
         Ok(PooledFile {
             out: Out::Small(AtomicFile::create(path)?),
             writers: Arc::clone(writers),
-            buffer: Vec::new(),
+            buffer: Buffer::default(),
             most: SMALL_BUFFER,
             large,
             size: 0,
@@ -72,24 +75,28 @@ impl PooledFile {
     /// # Errors
     /// If they, or bytes before them, could not be written.
     pub fn write_all(&mut self, bytes: &[u8]) -> Result<()> {
-        self.buffer.extend_from_slice(bytes);
-        if self.buffer.len() >= self.most {
+        self.buffer.push(bytes);
+        if self.buffer.bytes().len() >= self.most {
             self.flush()?;
         }
         Ok(())
     }
 
     fn flush(&mut self) -> Result<()> {
-        self.size += self.buffer.len() as u64;
         let written = match &mut self.out {
             Out::Small(file) => {
-                file.write_all(&self.buffer).doing("write", file.path())?;
+                let bytes = self.buffer.bytes();
+                self.size += bytes.len() as u64;
+                file.write_all(bytes).doing("write", file.path())?;
                 self.buffer.clear();
                 true
             }
             Out::Large(large) => {
-                let bytes = std::mem::replace(&mut self.buffer, self.writers.buffer());
-                large.give(bytes, &self.writers)
+                // What is carried over is copied here, so that nothing has to be moved when it is written.
+                let next = Buffer::aligned(self.writers.buffer(), self.most + USUAL_WRITE);
+                let given = large.give(std::mem::replace(&mut self.buffer, next), &self.writers);
+                self.buffer.push(&large.take_carry());
+                given
             }
             Out::Failed => false,
         };
@@ -120,7 +127,11 @@ impl PooledFile {
     fn end(&mut self) -> Result<AtomicFile> {
         match std::mem::replace(&mut self.out, Out::Failed) {
             Out::Small(file) => Ok(file),
-            Out::Large(large) => large.end(),
+            Out::Large(mut large) => {
+                // Only what was carried over is left.
+                large.give(std::mem::take(&mut self.buffer), &self.writers);
+                large.end()
+            }
             Out::Failed => Err(lost()),
         }
     }
