@@ -143,6 +143,11 @@ pub(crate) struct BadLines {
 }
 
 impl BadLines {
+    /// What `--rejects` names.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.rejects.as_deref()
+    }
+
     /// The file for bad lines, if `--rejects` was given.
     pub(crate) fn file(&self) -> anyhow::Result<Option<RejectsFile>> {
         Ok(match &self.rejects {

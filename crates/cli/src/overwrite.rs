@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
 use waypost_index::input;
+use waypost_io::Source;
 use waypost_io::opened::same_file;
 
 use crate::hint::Hint;
@@ -90,6 +91,30 @@ pub(crate) fn check(matches: &ArgMatches) -> anyhow::Result<()> {
                 };
                 return Err(anyhow::anyhow!(message)).hint("write to another file");
             }
+        }
+    }
+    Ok(())
+}
+
+/// The same for outputs in a folder, which are not named by arguments.
+///
+/// # Errors
+/// If one of them is an input, or `other`.
+pub(crate) fn check_folder(
+    outputs: impl Iterator<Item = PathBuf>,
+    inputs: &[Source],
+    other: Option<&Path>,
+) -> anyhow::Result<()> {
+    for output in outputs {
+        if other.is_some_and(|other| place_of(other) == place_of(&output)) {
+            let message = format!("{} is named for two outputs", output.display());
+            return Err(anyhow::anyhow!(message)).hint("write each output to a file of its own");
+        }
+        let is_input =
+            |source: &Source| same_file(&output, source.container().unwrap_or(source).path());
+        if inputs.iter().any(is_input) {
+            let message = format!("{} is an input and an output", output.display());
+            return Err(anyhow::anyhow!(message)).hint("write to another folder");
         }
     }
     Ok(())

@@ -60,11 +60,6 @@ impl From<String> for Texts {
 }
 
 impl Texts {
-    /// Whether this is one of the strings.
-    pub(crate) fn contains(&self, text: &str) -> bool {
-        self.0.contains(text)
-    }
-
     /// The first string, if any.
     pub fn first(&self) -> Option<&str> {
         self.0.first().map(String::as_str)

@@ -116,6 +116,35 @@ fn a_profile_is_made_looked_up_and_judged() {
 }
 
 #[test]
+fn a_profile_overwrites_neither_its_input_nor_another_output() {
+    let (folder, index, _) = folder_with(INDEX);
+    let input = folder.path().join("x.H3P1.cdxj");
+    fs::rename(&index, &input).unwrap();
+    let (input, out) = (input.to_str().unwrap(), folder.path().to_str().unwrap());
+    let words = ["profile", input, "-o", out, "--id", "x", "--policy", "H3P1"];
+    let refused = run(&words, b"");
+    assert_eq!(refused.code, 2);
+    let message = "is an input and an output";
+    assert!(refused.stderr.contains(message), "{}", refused.stderr);
+    assert_eq!(fs::read_to_string(input).unwrap(), INDEX);
+    let rejects = format!("{out}/y.H3P1.cdxj");
+    let words = [
+        "profile",
+        input,
+        "-o",
+        out,
+        "--id",
+        "y",
+        "--rejects",
+        &rejects,
+    ];
+    let refused = run(&words, b"");
+    assert_eq!(refused.code, 2);
+    let message = "is named for two outputs";
+    assert!(refused.stderr.contains(message), "{}", refused.stderr);
+}
+
+#[test]
 fn what_is_held_and_called_absent_is_listed_and_is_a_no() {
     let (folder, index, out) = folder_with(INDEX);
     run(&["profile", &index, "-o", &out, "--id", "x"], b"");

@@ -41,7 +41,8 @@ pub fn tail<J: Job>(source: &Source, job: &J, select: &Select, size: u64) -> Opt
         Compression::Gzip => {
             let member = cut::member_after(source, from, length).ok()??;
             let mut stream = source.gzip_at(member).ok()?.members_end_lines();
-            text.resize(MOST_TEXT, 0);
+            // Only what is read takes memory.
+            text = vec![0; MOST_TEXT];
             let (len, error) = stream.read_full(&mut text);
             if error.is_some() || len == text.len() {
                 return None;

@@ -116,9 +116,9 @@ impl AtomicFile {
     }
 
     /// Replaces the first bytes, which must have been written.
-    pub(crate) fn overwrite_start(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn overwrite_start(&self, bytes: &[u8]) -> io::Result<()> {
         match self.file() {
-            Some(file) => file.write_all_at(bytes, 0),
+            Some(file) => meter::writing(|| file.write_all_at(bytes, 0)),
             None => Err(io::ErrorKind::NotSeekable.into()),
         }
     }

@@ -40,7 +40,7 @@ impl Writers {
         Writers::with_queue(threads, 1)
     }
 
-    /// The same for threads that write much at once and nothing in between: so many parts may wait.
+    /// The same with a queue of `waiting` parts.
     pub(super) fn with_queue(threads: usize, waiting: usize) -> Result<Writers> {
         let count = count(threads);
         let (parts, take) = bounded::<Part>(waiting);

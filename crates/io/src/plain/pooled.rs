@@ -16,12 +16,12 @@ const SMALL_BUFFER: usize = 128 << 10;
 /// The same for a large one.
 const LARGE_BUFFER: usize = 512 << 10;
 
-/// What usually comes at a time at most.
+/// The usual size of a write. A larger one may move the buffer, which is then aligned once more.
 const USUAL_WRITE: usize = 128 << 10;
 
 impl Writers {
-    /// Starts them for several files that so many threads write by turns, each much at once. What waits to
-    /// be written takes so many bytes.
+    /// Starts them for several files that `threads` threads write in bursts. Up to `waiting` bytes are
+    /// queued, but at least one buffer.
     ///
     /// # Errors
     /// If they cannot be started.
@@ -150,7 +150,7 @@ impl PooledFile {
     /// Like [`commit`](PooledFile::commit); or if it is a device or a pipe.
     pub fn commit_with_start(mut self, start: &[u8]) -> Result<()> {
         self.flush()?;
-        let mut file = self.end()?;
+        let file = self.end()?;
         if !start.is_empty() {
             (file.overwrite_start(start)).doing("write the start of", file.path())?;
         }

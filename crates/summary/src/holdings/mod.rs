@@ -69,7 +69,7 @@ pub struct Input {
     pub strict: bool,
     /// Where to report progress.
     pub progress: Progress,
-    /// How many bytes are read at a time, if not the usual number. Tests need little input with less.
+    /// Bytes per block; `None` for the default. Small blocks let tests use little input.
     pub block: Option<usize>,
     /// What other machines have read, to be merged instead of reading the sources.
     pub pieces: Option<scan::Pieces>,
@@ -231,14 +231,6 @@ pub(crate) fn read<R: Reduce>(
 }
 
 impl Reading {
-    /// What is known of an index before it is read.
-    pub(crate) fn of_index() -> Reading {
-        Reading {
-            contents: vec![(String::new(), Content::Index(String::new()))],
-            ..Reading::default()
-        }
-    }
-
     /// The result of reading in ranges: all pieces of all files, merged. `list` says whether the
     /// files are lists of URIs.
     ///

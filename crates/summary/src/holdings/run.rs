@@ -110,7 +110,7 @@ pub(crate) fn second_key(by: Option<By>, capture: &Capture<'_>, out: &mut Vec<u8
             out.extend_from_slice(&escaped(mime.as_deref().unwrap_or_default()));
             out.make_ascii_lowercase();
         }
-        // It depends on the SURT: see `Gather`.
+        // It depends on the SURT: see `RowReader::class`.
         By::Class => {}
     }
     if out.is_empty() {

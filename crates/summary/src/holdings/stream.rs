@@ -4,9 +4,10 @@
 //! lines ─► workers: runs of one URI-R ─► a part of each block ─► another thread: parts in order
 //! ```
 //!
-//! Nothing is kept but the parts, and nothing is spilled. That the input is sorted is known only at its
-//! end: the first capture that is out of order ends the attempt, and everything has to be gathered
-//! instead. A look at the ends of all files shows whether the attempt is worth it.
+//! Nothing is kept but the parts. That the input is sorted is known only at its end: the first capture
+//! whose SURT is out of order ends the attempt, and everything has to be gathered instead. A look at the
+//! ends of the files shows whether the attempt is worth it. If few captures in a large index are out of
+//! order, the first of them mostly comes early.
 
 use std::ops::ControlFlow;
 use std::sync::mpsc::sync_channel;
@@ -26,13 +27,13 @@ use super::{Input, Reading, scan_input};
 use crate::error::{Error, Result};
 
 /// How many blocks wait to be taken.
-const WAITING: usize = 4;
+const WAITING: usize = 2;
 
 /// Reads the URI-Rs of a sorted index in order. `take` receives the parts in order, each with the last
-/// SURT in it. There are about `most_parts` at a time.
+/// SURT in it. There are at most `most_parts` at a time, but at least a few.
 ///
-/// `None` if the input is not sorted or can be read only once, or if `take` breaks off. Then what was
-/// taken and rejected is incomplete, and the input has to be [gathered](super::gather).
+/// `None` if the input is not sorted or can be read only once, or if `take` stops. Then what was taken and
+/// rejected is incomplete, and the input has to be [gathered](super::gather).
 ///
 /// # Errors
 /// If the input can't be read, or `take` fails.
@@ -51,7 +52,7 @@ pub(crate) fn stream<R: Reduce>(
     rows.classes.clone_from(&input.classes);
     let mut give = |part: R::Part, last: &[u8]| match take(part, last) {
         Ok(ControlFlow::Continue(())) => Ok(()),
-        Ok(ControlFlow::Break(())) => Err(Stop::BrokenOff),
+        Ok(ControlFlow::Break(())) => Err(Stop::Unsuitable),
         Err(error) => Err(Stop::Failed(error)),
     };
     let mut join = Join::new(reducer);
@@ -60,15 +61,15 @@ pub(crate) fn stream<R: Reduce>(
         let job = |_| Streaming {
             rows: rows.clone(),
             reducer,
-            most_parts,
+            most_parts: most_parts.saturating_sub(WAITING + 2),
             pass_on,
         };
         scan_input(input, job, rejects.as_deref_mut())
     };
-    let scanned = beside(scan, |block| {
+    let scanned = with_consumer(scan, |block| {
         let added = match join.is_next(&block) {
             true => join.add(block, &mut give),
-            false => Err(Stop::BrokenOff),
+            false => Err(Stop::Unsuitable),
         };
         stop = added.err();
         stop.is_none()
@@ -79,7 +80,7 @@ pub(crate) fn stream<R: Reduce>(
     match stop {
         None => {}
         Some(Stop::Failed(error)) => return Err(error),
-        Some(Stop::BrokenOff) => return Ok(None),
+        Some(Stop::Unsuitable) => return Ok(None),
     }
     let (streamed, mut reading) = scanned?;
     reading.urirs = join.urirs;
@@ -91,7 +92,7 @@ pub(crate) fn stream<R: Reduce>(
 /// Why nothing more is taken.
 enum Stop {
     /// The input has to be gathered.
-    BrokenOff,
+    Unsuitable,
     Failed(Error),
 }
 
@@ -100,7 +101,7 @@ type PassOn<'a, P> = &'a (dyn Fn(Block<P>) -> bool + Sync);
 
 /// Passes blocks from `scan` to `take`, which runs on a thread of its own until it returns `false`: what
 /// it does on all cores does not keep the scan waiting.
-fn beside<P: Send, O>(
+fn with_consumer<P: Send, O>(
     scan: impl FnOnce(PassOn<'_, P>) -> O,
     mut take: impl FnMut(Block<P>) -> bool + Send,
 ) -> O {
@@ -187,17 +188,17 @@ impl<R: Reduce> Job for Streaming<'_, R> {
     }
 
     fn to_bytes(&self, _: &Streamed<R::Part>) -> waypost_io::Result<Vec<u8>> {
-        Err(not_sent())
+        Err(not_divisible())
     }
 
     fn from_bytes(&self, _: &[u8]) -> waypost_io::Result<Streamed<R::Part>> {
-        Err(not_sent())
+        Err(not_divisible())
     }
 }
 
 /// Other machines gather, because only one can write a file in order.
-pub(super) fn not_sent() -> waypost_io::Error {
-    let message = "it is used on the machine that reads it";
+pub(super) fn not_divisible() -> waypost_io::Error {
+    let message = "this scan cannot be divided among machines";
     waypost_io::Error::new(ErrorKind::Invalid(message.to_owned()))
 }
 

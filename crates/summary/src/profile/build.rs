@@ -1,7 +1,7 @@
 //! Building profiles of many policies in one pass.
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use waypost_index::rejects::RejectsFile;
@@ -13,7 +13,7 @@ use waypost_surt::Policy;
 
 use super::cutter::Cutter;
 use super::order::{Piece, always_waits};
-use super::outputs::Outputs;
+use super::outputs::{Outputs, file_name};
 use super::records::Counts;
 use crate::about::{About, Archive, Texts};
 use crate::error::{Error, Result};
@@ -88,14 +88,15 @@ pub fn build(
     let start = Instant::now();
     // Reports an unwritable folder before hours are spent.
     let _folder = make_folder(options)?;
-    let mut report = match stream(input, options, rejects.as_deref_mut())? {
+    let mut waits = waits_of(options);
+    let mut report = match stream(input, options, rejects.as_deref_mut(), &mut waits)? {
         Some(report) => report,
         None => {
             if let Some(rejects) = rejects.as_deref_mut() {
                 rejects.restart()?;
             }
             let (mut held, reading) = holdings::gather(input, rejects)?;
-            write(&mut held, reading, input, options)?
+            write_waiting(&mut held, reading, input, options, waits)?
         }
     };
     report.time = start.elapsed();
@@ -103,18 +104,22 @@ pub fn build(
 }
 
 /// Builds the profiles of a sorted index while it is read. `None` if that is not possible: the input has
-/// to be gathered.
+/// to be gathered. Policies with late keys are added to those in `waits`.
 fn stream(
     input: &Input,
     options: &Options,
     rejects: Option<&mut RejectsFile>,
+    waits: &mut [bool],
 ) -> Result<Option<Report>> {
-    let waits: Vec<bool> = (options.policies.iter().copied().map(always_waits)).collect();
+    // The header is written last, but devices and pipes can be written only once, from the start.
+    if output_paths(input, options).any(|path| is_special(&path)) {
+        return Ok(None);
+    }
     let used = used(options);
-    let cutter = cutter(&waits, &used, input, options);
-    let widest = widest(about(input, options, &Reading::of_index()));
-    let mut outputs = Outputs::create(&waits, &widest, &used, input, options)?;
-    let most_parts = input.resources.memory / 4 / part_size(options);
+    let cutter = cutter(waits, &used, input, options);
+    let widest = widest(about(input, options, &Reading::default()));
+    let mut outputs = Outputs::create(waits, None, &widest, &used, input, options)?;
+    let most_parts = input.resources.memory / 2 / part_size(options);
     let taken = holdings::stream(input, &cutter, most_parts, rejects, |part, last| {
         outputs.take(part, last)?;
         Ok(match outputs.late().any(|late| late) {
@@ -122,19 +127,23 @@ fn stream(
             false => ControlFlow::Continue(()),
         })
     })?;
-    let Some(reading) = taken else {
-        return Ok(None);
-    };
-    outputs.flush()?;
-    let about = about(input, options, &reading);
-    if outputs.late().any(|late| late) || !outputs.have_room_for(&about) {
-        return Ok(None);
+    if taken.is_some() {
+        input.progress.begin(Phase::Writing, None);
+        outputs.flush()?;
     }
-    Ok(Some(Report {
-        reading,
-        profiles: outputs.finish(&about)?,
-        time: Duration::ZERO,
-    }))
+    let late: Vec<bool> = outputs.late().collect();
+    if let Some(reading) = taken
+        && late.iter().all(|late| !late)
+        && outputs.describe(&about(input, options, &reading))
+    {
+        return Ok(Some(Report {
+            reading,
+            profiles: outputs.finish()?,
+            time: Duration::ZERO,
+        }));
+    }
+    add_late(waits, &late);
+    Ok(None)
 }
 
 /// Builds profiles from gathered holdings.
@@ -147,28 +156,46 @@ pub fn write(
     input: &Input,
     options: &Options,
 ) -> Result<Report> {
+    write_waiting(held, reading, input, options, waits_of(options))
+}
+
+/// Which orders must wait until the end is known only when a key arrives late, as it may for hosts that
+/// can't be registered. In that case the holdings are read again.
+fn write_waiting(
+    held: &mut Held,
+    reading: Reading,
+    input: &Input,
+    options: &Options,
+    mut waits: Vec<bool>,
+) -> Result<Report> {
     let start = Instant::now();
     let _folder = make_folder(options)?;
     let about = about(input, options, &reading);
-    // Which orders must wait until the end is known only when a key arrives late, as it may for
-    // hosts that can't be registered. In that case the holdings are read again.
-    let mut waits: Vec<bool> = (options.policies.iter().copied().map(always_waits)).collect();
     let profiles = loop {
         let used = used(options);
         let outputs = cut(held, &about, &waits, &used, input, options)?;
         let late: Vec<bool> = outputs.late().collect();
         if late.iter().all(|late| !late) {
-            break outputs.finish(&about)?;
+            break outputs.finish()?;
         }
-        for (wait, late) in waits.iter_mut().zip(late) {
-            *wait |= late;
-        }
+        add_late(&mut waits, &late);
     };
     Ok(Report {
         reading,
         profiles,
         time: start.elapsed(),
     })
+}
+
+/// For each policy, whether its rows wait until the end, as far as that is known before.
+fn waits_of(options: &Options) -> Vec<bool> {
+    options.policies.iter().copied().map(always_waits).collect()
+}
+
+fn add_late(waits: &mut [bool], late: &[bool]) {
+    for (waits, late) in waits.iter_mut().zip(late) {
+        *waits |= late;
+    }
 }
 
 /// Builds the profile of one policy from gathered holdings, and writes it to `out`. The policies and
@@ -218,7 +245,7 @@ fn cut<'a>(
     options: &Options,
 ) -> Result<Outputs<'a>> {
     let widest = widest(about.clone());
-    let mut outputs = Outputs::create(waits, &widest, used, input, options)?;
+    let mut outputs = Outputs::create(waits, Some(about), &widest, used, input, options)?;
     let pass = Pass {
         memory: input.resources.memory / 8,
         piece: part_size(options),
@@ -256,18 +283,32 @@ fn part_size(options: &Options) -> usize {
     (options.policies.len() * 2_000 * 100).max(1 << 18)
 }
 
-/// The same metadata with counts and times that take as much space as any.
+/// The same metadata with counts, times and a kind of input that take as much space as any of an index.
 fn widest(about: About) -> About {
     let count = Some(Number::exact(9_999_999_999_999));
-    let time = Time::parse(b"20000101000000").filter(|_| about.source.contains("cdx"));
+    let time = Time::parse(b"20000101000000");
     About {
         captures: count,
         urirs: count,
-        first: time.or(about.first),
-        last: time.or(about.last),
-        updated: time.or(about.updated),
+        first: time,
+        last: time,
+        updated: time,
+        source: about.source.with("cdx"),
         ..about
     }
+}
+
+/// The paths of all profiles, if they are written.
+pub fn output_paths(input: &Input, options: &Options) -> impl Iterator<Item = PathBuf> {
+    options.folder.iter().flat_map(move |folder| {
+        let policies = options.policies.iter();
+        policies.map(move |&policy| folder.join(file_name(options, input.by, policy)))
+    })
+}
+
+/// Whether there is something else than a file.
+fn is_special(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| !metadata.is_file())
 }
 
 fn about(input: &Input, options: &Options, reading: &Reading) -> About {
@@ -297,5 +338,83 @@ fn about(input: &Input, options: &Options, reading: &Reading) -> About {
         updated: options.date.or(reading.last),
         captures: Some(Number::exact(reading.captures)),
         urirs: Some(Number::exact(reading.urirs)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use waypost_io::Source;
+
+    use super::*;
+
+    fn input(folder: &Path, text: &str) -> Input {
+        let path = folder.join("index.cdxj");
+        std::fs::write(&path, text).unwrap();
+        Input {
+            block: Some(1000),
+            ..Input::new(vec![Source::new(path)])
+        }
+    }
+
+    fn options(folder: Option<PathBuf>) -> Options {
+        Options {
+            policies: vec![Policy::Whole, "DDom".parse().unwrap()],
+            archive: Archive::default(),
+            date: None,
+            folder,
+            name: "a".to_owned(),
+            gzip: false,
+        }
+    }
+
+    /// As many lines as need more than the head of a file and one block of a profile.
+    fn lines() -> String {
+        (10_000..20_000)
+            .map(|n| format!("com,a)/{n} 2000 {{\"url\": \"http://a.com/{n}\"}}\n"))
+            .collect()
+    }
+
+    #[test]
+    fn only_what_is_sorted_to_its_end_is_written_while_it_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let streams = |text: &str, out: Option<PathBuf>| {
+            let options = options(out);
+            let mut waits = waits_of(&options);
+            let input = input(folder.path(), text);
+            let streamed = stream(&input, &options, None, &mut waits).unwrap();
+            streamed.map(|report| report.profiles[0].size.keys)
+        };
+        assert_eq!(streams(&lines(), None), Some(10_000));
+        assert_eq!(
+            streams(&lines(), Some(folder.path().to_owned())),
+            Some(10_000)
+        );
+        assert_eq!(streams("", None), Some(0));
+        let late = lines() + "com,a)/1 2000 {}\n";
+        assert_eq!(streams(&late, None), None);
+    }
+
+    #[test]
+    fn a_profile_can_be_a_device() {
+        let folder = tempfile::tempdir().unwrap();
+        let (text, out) = (lines(), folder.path().join("out"));
+        std::fs::create_dir(&out).unwrap();
+        std::os::unix::fs::symlink("/dev/null", out.join("a.URIR.cdxj")).unwrap();
+        let report = build(&input(folder.path(), &text), &options(Some(out)), None).unwrap();
+        assert_eq!(report.profiles[0].size.keys, 10_000);
+    }
+
+    #[test]
+    fn lines_are_rejected_once_even_if_the_input_is_read_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = lines() + "nonsense\ncom,a)/1 2000 {}\n";
+        let path = folder.path().join("rejects");
+        let mut rejects = RejectsFile::create(&path).unwrap();
+        let input = input(folder.path(), &text);
+        let report = build(&input, &options(None), Some(&mut rejects)).unwrap();
+        rejects.finish().unwrap();
+        assert!(report.reading.sorted);
+        assert_eq!(report.reading.lines, 10_002);
+        assert_eq!(std::fs::read(path).unwrap(), b"nonsense\n");
     }
 }

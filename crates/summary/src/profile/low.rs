@@ -8,7 +8,7 @@
 //! complete.
 //!
 //! Hosts that can't be registered (a port on a public suffix) are ignored here: their keys may
-//! arrive late, below the bound, and are merged in then.
+//! arrive late, below the bound, and all rows have to wait then.
 
 use waypost_surt::{Kind, Limit, Policy, Surt};
 

@@ -16,7 +16,7 @@ use waypost_surt::Policy;
 
 use super::coarsen::coarsen;
 use super::row::Row;
-use super::rows::{Rows, Start};
+use super::rows::{Header, Rows};
 use super::store::{check_order, open_rows};
 use crate::about::About;
 use crate::error::{Error, ErrorKind, Result};
@@ -104,7 +104,7 @@ pub fn merge(
     let mut header = Vec::new();
     merged.about.headers().write(&mut header);
     let writers = Arc::new(Writers::start(1)?);
-    let mut rows = Rows::create(Some(out), gzip, Start::Header(header), &writers)?;
+    let mut rows = Rows::create(Some(out), gzip, Header::known(header), &writers)?;
     merge_rows(
         &coarsened,
         &profiles,

@@ -24,7 +24,7 @@ mod rows;
 mod shape;
 mod store;
 
-pub use build::{Options, PolicyReport, ProfileSize, Report, build, write, write_to};
+pub use build::{Options, PolicyReport, ProfileSize, Report, build, output_paths, write, write_to};
 pub use growth::{Growth, Heaps, Step, growth};
 pub use merge::{Merged, merge};
 pub use row::Row;

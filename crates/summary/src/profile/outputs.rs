@@ -16,8 +16,8 @@ use super::cut::Used;
 use super::cutter::Part;
 use super::order::{Order, Piece};
 use super::records::Counts;
-use super::rows::{Rows, Start};
-use crate::about::About;
+use super::rows::{Header, Rows};
+use crate::about::{About, By};
 use crate::error::Result;
 use crate::holdings::Input;
 
@@ -53,10 +53,11 @@ struct Waiting {
 }
 
 impl<'a> Outputs<'a> {
-    /// Starts a profile for each policy. Those that wait need no SURTs in order. As much room is left for
-    /// the metadata as `widest` takes.
+    /// Starts a profile for each policy. Policies that wait hold their rows until the end. As much room is
+    /// left for the metadata as `widest` takes; if it is not known yet, [`Outputs::describe`] adds it.
     pub(super) fn create(
         waits: &[bool],
+        about: Option<&About>,
         widest: &About,
         used: &'a Used,
         input: &Input,
@@ -69,11 +70,12 @@ impl<'a> Outputs<'a> {
         let mut outputs = Vec::new();
         for (&policy, &waits) in options.policies.iter().zip(waits) {
             let folder = options.folder.as_ref();
-            let path = folder.map(|folder| folder.join(file_name(options, input, policy)));
-            let room = Start::Room(header(widest, policy).len());
+            let path = folder.map(|folder| folder.join(file_name(options, input.by, policy)));
+            let text = about.map(|about| header(about, policy));
+            let header = Header::with_room(text, header(widest, policy).len());
             outputs.push(Output {
                 order: Order::new(policy, most, waits, &spill),
-                rows: Rows::create(path.as_deref(), options.gzip, room, &writers)?,
+                rows: Rows::create(path.as_deref(), options.gzip, header, &writers)?,
                 path,
             });
         }
@@ -126,17 +128,18 @@ impl<'a> Outputs<'a> {
         self.outputs.iter().map(|output| output.order.is_late())
     }
 
-    /// Whether there is room for all metadata.
-    pub(super) fn have_room_for(&self, about: &About) -> bool {
-        let mut outputs = self.outputs.iter();
-        outputs.all(|output| (output.rows).has_room_for(&header(about, output.order.policy())))
+    /// Adds metadata that was not known before. Returns whether there is room for all of it.
+    pub(super) fn describe(&mut self, about: &About) -> bool {
+        self.outputs.iter_mut().all(|output| {
+            let header = header(about, output.order.policy());
+            output.rows.set_header(header)
+        })
     }
 
-    /// Moves all files to their final paths. There must be room for the metadata.
-    pub(super) fn finish(self, about: &About) -> Result<Vec<PolicyReport>> {
+    /// Moves all files to their final paths.
+    pub(super) fn finish(self) -> Result<Vec<PolicyReport>> {
         let outputs = self.outputs.into_par_iter();
-        let finished: Vec<Result<PolicyReport>> =
-            outputs.map(|output| output.finish(about)).collect();
+        let finished: Vec<Result<PolicyReport>> = outputs.map(Output::finish).collect();
         finished.into_iter().collect()
     }
 }
@@ -155,10 +158,10 @@ impl Output {
         Ok(())
     }
 
-    fn finish(mut self, about: &About) -> Result<PolicyReport> {
+    fn finish(mut self) -> Result<PolicyReport> {
         let policy = self.order.policy();
         self.order.finish(&mut self.rows)?;
-        let written = self.rows.finish_with_header(&header(about, policy))?;
+        let written = self.rows.finish()?;
         Ok(PolicyReport {
             policy,
             size: ProfileSize {
@@ -184,11 +187,8 @@ fn header(about: &About, policy: Policy) -> Vec<u8> {
 }
 
 /// `NAME.H3P1.cdxj.gz`; with a second key `NAME.H3P1.year.cdxj`.
-fn file_name(options: &Options, input: &Input, policy: Policy) -> String {
-    let by = input
-        .by
-        .map(|by| format!(".{}", by.name()))
-        .unwrap_or_default();
+pub(super) fn file_name(options: &Options, by: Option<By>, policy: Policy) -> String {
+    let by = by.map(|by| format!(".{}", by.name())).unwrap_or_default();
     let end = if options.gzip { ".gz" } else { "" };
     format!("{}.{policy}{by}.cdxj{end}", options.name)
 }

@@ -46,22 +46,38 @@ pub(crate) struct Written {
     pub(crate) gzip_exact: bool,
 }
 
-/// What a file begins with.
-pub(crate) enum Start {
-    /// Its header.
-    Header(Vec<u8>),
-    /// Room for a header that is known only after all rows. Files with a single block need none.
-    Room(usize),
+/// The header of a file.
+pub(crate) struct Header {
+    /// Empty if it is not known before all rows are.
+    text: Vec<u8>,
+    /// How many bytes it takes in a file with more than one block; 0 if it takes what it needs.
+    room: usize,
+}
+
+impl Header {
+    /// A header that takes what it needs.
+    pub(crate) fn known(text: Vec<u8>) -> Header {
+        Header { text, room: 0 }
+    }
+
+    /// A header for which so many bytes are left, so that the file is the same whether it is known or not.
+    pub(crate) fn with_room(text: Option<Vec<u8>>, room: usize) -> Header {
+        Header {
+            text: text.unwrap_or_default(),
+            room,
+        }
+    }
 }
 
 /// Writes rows.
 pub(crate) struct Rows {
     mode: Mode,
     file: Option<PooledFile>,
-    /// How much room is left for the header; 0 if it was known.
-    room: usize,
+    header: Header,
     /// Whether a block was written.
     begun: bool,
+    /// Whether the header has to be written into its room.
+    header_missing: bool,
     /// The current block, as far as it was not passed on.
     buffer: Vec<u8>,
     /// How many bytes of the current block were passed on.
@@ -79,7 +95,7 @@ impl Rows {
     pub(crate) fn create(
         path: Option<&Path>,
         gzip: bool,
-        start: Start,
+        header: Header,
         writers: &Arc<Writers>,
     ) -> Result<Rows> {
         let mode = match (path, gzip) {
@@ -87,21 +103,23 @@ impl Rows {
             (Some(_), false) => Mode::Plain,
             (Some(_), true) => Mode::Gzip,
         };
-        let (header, room) = match start {
-            Start::Header(header) => (header, 0),
-            Start::Room(room) => (Vec::new(), room),
+        // A header without room is part of the first block.
+        let first = match header.room {
+            0 => header.text.clone(),
+            _ => Vec::new(),
         };
         Ok(Rows {
             mode,
             file: path
                 .map(|path| PooledFile::create(path, writers))
                 .transpose()?,
-            room,
+            header,
             begun: false,
-            bytes: header.len() as u64,
+            header_missing: false,
+            bytes: first.len() as u64,
             buffer: match mode {
                 Mode::Count => Vec::new(),
-                Mode::Plain | Mode::Gzip => header,
+                Mode::Plain | Mode::Gzip => first,
             },
             passed: 0,
             gzip: (mode == Mode::Gzip).then(|| Gzip::new(LEVEL)),
@@ -112,9 +130,11 @@ impl Rows {
         })
     }
 
-    /// Whether there is room for a header.
-    pub(crate) fn has_room_for(&self, header: &[u8]) -> bool {
-        header.len() <= self.room
+    /// Sets a header that was not known before. Returns whether there is room for it.
+    pub(crate) fn set_header(&mut self, text: Vec<u8>) -> bool {
+        let fits = text.len() <= self.header.room;
+        self.header.text = text;
+        fits
     }
 
     /// Writes a row.
@@ -142,7 +162,7 @@ impl Rows {
     }
 
     /// How many bytes are missing from the current block.
-    fn room(&self) -> usize {
+    fn missing(&self) -> usize {
         BLOCK.saturating_sub(self.block())
     }
 
@@ -162,8 +182,9 @@ impl Rows {
 
     /// Ends the current block.
     fn flush(&mut self) -> Result<()> {
-        if !std::mem::replace(&mut self.begun, true) && self.room > 0 {
-            let (start, _) = self.start(b"\n")?;
+        if !std::mem::replace(&mut self.begun, true) && self.header.room > 0 {
+            let (start, _) = self.padded_header()?;
+            self.header_missing = self.header.text.is_empty();
             if let Some(file) = &mut self.file {
                 file.write_all(&start)?;
             }
@@ -191,15 +212,18 @@ impl Rows {
         Ok(())
     }
 
-    /// What takes the room for a header, and its gzipped size: the header, with spaces before its last line
+    /// What takes the room for the header, and its gzipped size: the header, with spaces before its last line
     /// feed. Its gzip member is not compressed, so that the size depends on that of the room only.
-    fn start(&self, header: &[u8]) -> Result<(Vec<u8>, u64)> {
-        let Some(spaces) = self.room.checked_sub(header.len()) else {
+    fn padded_header(&self) -> Result<(Vec<u8>, u64)> {
+        let mut text = match &self.header.text[..] {
+            b"" => b"\n".to_vec(),
+            text => text.to_vec(),
+        };
+        let Some(spaces) = self.header.room.checked_sub(text.len()) else {
             let why = "the metadata has more bytes than were left for it";
             return Err(Error::format(why));
         };
-        let mut text = header.to_vec();
-        let end = text.len().saturating_sub(1);
+        let end = text.len() - 1;
         text.splice(end..end, std::iter::repeat_n(b' ', spaces));
         let mut member = Vec::new();
         Gzip::new(UNCOMPRESSED).compress(&text, &mut member)?;
@@ -209,32 +233,29 @@ impl Rows {
     }
 
     /// Moves the file to its final path.
-    pub(crate) fn finish(self) -> Result<Written> {
-        self.finish_with_header(b"")
-    }
-
-    /// The same for a file with room for a header, which this header must fit in.
-    pub(crate) fn finish_with_header(mut self, header: &[u8]) -> Result<Written> {
+    pub(crate) fn finish(mut self) -> Result<Written> {
         // The same for files that are only counted.
-        let has_room = self.room > 0 && self.bytes >= BLOCK as u64;
-        let (start, gzipped_start) = match has_room {
-            true => self.start(header)?,
-            false => (Vec::new(), 0),
-        };
+        let has_room = self.header.room > 0 && self.bytes >= BLOCK as u64;
+        let mut start = Vec::new();
+        let mut gzipped_header = 0;
         if has_room {
-            self.bytes += self.room as u64;
-        } else {
+            (start, gzipped_header) = self.padded_header()?;
+            self.bytes += self.header.room as u64;
+        } else if self.header.room > 0 {
+            let header = std::mem::replace(&mut self.header, Header::known(Vec::new())).text;
             self.bytes += header.len() as u64;
-            self.buffer.splice(..0, header.iter().copied());
-            self.room = 0;
+            self.buffer.splice(..0, header);
         }
         if self.block() > 0 {
             self.flush()?;
         }
         if let Some(file) = self.file {
-            file.commit_with_start(&start)?;
+            match self.header_missing {
+                true => file.commit_with_start(&start)?,
+                false => file.commit()?,
+            }
         }
-        let gzipped = gzipped_start + self.gzip_size.bytes();
+        let gzipped = gzipped_header + self.gzip_size.bytes();
         Ok(Written {
             keys: self.keys,
             bytes: self.bytes,
@@ -260,8 +281,8 @@ impl Sink<Counts> for Rows {
         // Blocks end where they would if the rows came one by one.
         let (mut from, mut rows) = (0, rows);
         // Usually everything fits, and no end has to be found.
-        while text.len() >= from + self.room() {
-            let full = from + self.room();
+        while text.len() >= from + self.missing() {
+            let full = from + self.missing();
             let full = rows.partition_point(|&end| (end as usize - start) < full);
             let Some(&end) = rows.get(full) else {
                 break;
@@ -317,19 +338,17 @@ mod tests {
     /// Writes rows, and returns the text of the file and what was counted.
     fn written(
         gzip: bool,
-        room: Option<usize>,
+        header: Header,
         write: impl FnOnce(&mut Rows) -> Result<()>,
     ) -> (Vec<u8>, Written) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("profile");
         let writers = Arc::new(Writers::start(1).unwrap());
-        let start = room.map_or(Start::Header(HEADER.to_vec()), Start::Room);
-        let mut rows = Rows::create(Some(&path), gzip, start, &writers).unwrap();
+        let is_known = !header.text.is_empty();
+        let mut rows = Rows::create(Some(&path), gzip, header, &writers).unwrap();
         write(&mut rows).unwrap();
-        let written = match room {
-            Some(_) => rows.finish_with_header(HEADER).unwrap(),
-            None => rows.finish().unwrap(),
-        };
+        assert!(is_known || rows.set_header(HEADER.to_vec()));
+        let written = rows.finish().unwrap();
         if gzip {
             let size = std::fs::metadata(&path).unwrap().len();
             assert_eq!(written.gzip_bytes, Some(size));
@@ -346,7 +365,7 @@ mod tests {
     fn a_header_is_padded_only_in_files_with_more_than_one_block() {
         for gzip in [false, true] {
             for (rows, expected) in [(1, "!header\n"), (10_000, "!header            \n")] {
-                let (text, _) = written(gzip, Some(20), |out| {
+                let (text, _) = written(gzip, Header::with_room(None, 20), |out| {
                     (0..rows).try_for_each(|_| out.row(b"com,a)/", &Counts::of_captures(1)))
                 });
                 assert!(text.starts_with(expected.as_bytes()));
@@ -358,9 +377,10 @@ mod tests {
     #[test]
     fn a_header_must_fit_into_its_room() {
         let writers = Arc::new(Writers::start(1).unwrap());
-        let rows = Rows::create(None, false, Start::Room(HEADER.len()), &writers).unwrap();
-        assert!(rows.has_room_for(HEADER));
-        assert!(!rows.has_room_for(b"!header \n"));
+        let header = Header::with_room(None, HEADER.len());
+        let mut rows = Rows::create(None, false, header, &writers).unwrap();
+        assert!(rows.set_header(HEADER.to_vec()));
+        assert!(!rows.set_header(b"!header \n".to_vec()));
     }
 
     proptest! {
@@ -380,10 +400,16 @@ mod tests {
                 RowText::default().write(key.as_bytes(), &counts(key), &mut text);
                 ends.push(text.len() as TextRow);
             }
-            let one_by_one = written(gzip, room, |rows| {
+            let known = || match room {
+                Some(room) => Header::with_room(Some(HEADER.to_vec()), room),
+                None => Header::known(HEADER.to_vec()),
+            };
+            let one_by_one = written(gzip, known(), |rows| {
                 keys.iter().try_for_each(|key| rows.row(key.as_bytes(), &counts(key)))
             });
-            let by_steps = written(gzip, room, |rows| {
+            // A header that is known only at the end changes nothing.
+            let later = room.map_or_else(known, |room| Header::with_room(None, room));
+            let by_steps = written(gzip, later, |rows| {
                 let (mut from, mut steps) = (0, steps.iter().cycle());
                 while from < keys.len() {
                     let to = (from + steps.next().unwrap()).min(keys.len());

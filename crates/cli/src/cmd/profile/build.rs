@@ -19,6 +19,7 @@ use crate::args::{BadLines, Filters, Format, Inputs, ResourceArgs, default_diale
 use crate::cmd::worker::{Divide, Task};
 use crate::exit::Exit;
 use crate::hint::Hint;
+use crate::overwrite;
 use crate::plural;
 use crate::printer::Printer;
 
@@ -94,8 +95,8 @@ impl Build {
             resources,
             strict: self.bad_lines.strict,
             progress: progress.clone(),
-            block: None,
             pieces: self.inputs.pieces.clone(),
+            ..Input::new(Vec::new())
         };
         let options = Options {
             policies: policies(self.policy.as_deref())?,
@@ -105,6 +106,8 @@ impl Build {
             name,
             gzip: self.gzip,
         };
+        let outputs = profile::output_paths(&input, &options);
+        overwrite::check_folder(outputs, &input.sources, self.bad_lines.path())?;
         let mut rejects = self.bad_lines.file()?;
         let report = profile::build(&input, &options, rejects.as_mut())?;
         drop(progress);
