@@ -26,7 +26,7 @@ pub fn head<J: Job>(source: &Source, job: &J, select: &Select, size: usize) -> O
 }
 
 /// Scans the lines in the last `size` bytes of a file; if it is a gzip file, in the members that begin
-/// there. `None` if there are none, or if the source is damaged or can be read only once.
+/// there. `None` if no member begins there, or if the source is damaged or can be read only once.
 pub fn tail<J: Job>(source: &Source, job: &J, select: &Select, size: u64) -> Option<J::Partial> {
     source.file().ok()??;
     let length = source.stored().ok()??;

@@ -41,7 +41,7 @@ pub trait Reduce: Sync {
 pub(super) struct Block<P> {
     /// The first, if it is not also the last.
     head: Option<Run>,
-    /// The last; empty if there are none.
+    /// The last; empty if the block is.
     tail: Run,
     /// All others.
     part: Option<P>,
