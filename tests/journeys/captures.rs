@@ -1,0 +1,1 @@
+//! WARC files and indexes of several crawls into one index.

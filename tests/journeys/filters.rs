@@ -1,0 +1,1 @@
+//! Filters: classic, keyed and writable, from build to lookup service and router.

@@ -1,0 +1,1 @@
+//! Publish, discover and route; real archives behind the router.

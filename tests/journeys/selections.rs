@@ -1,0 +1,1 @@
+//! Summaries of a part of the captures, evaluated and routed by.

@@ -1,0 +1,1 @@
+//! A takedown list through everything that publishes or answers.

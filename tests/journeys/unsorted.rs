@@ -1,0 +1,1 @@
+//! Indexes that are unsorted, cut or changed while they are read.

@@ -1,0 +1,1 @@
+//! Summaries that are cut or empty.
