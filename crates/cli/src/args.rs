@@ -11,6 +11,7 @@ use waypost_index::select::{Revisits, Select};
 use waypost_index::{input, wacz};
 pub(crate) use waypost_io::quantity::{number, size};
 use waypost_io::{Resources, Source};
+use waypost_summary::Scope;
 use waypost_surt::Dialect;
 
 use crate::hint::Hint;
@@ -54,10 +55,40 @@ impl Inputs {
     }
 }
 
+/// What lookups are for.
+#[derive(Args)]
+pub(crate) struct Purpose {
+    /// Look up only pages: HTML with status 200. Summaries of pages can call them absent
+    #[arg(long = "for", value_enum)]
+    purpose: Option<Preset>,
+}
+
+impl Purpose {
+    pub(crate) fn is_pages(&self) -> bool {
+        self.purpose == Some(Preset::Pages)
+    }
+
+    /// The captures to look up.
+    pub(crate) fn wanted(&self) -> Scope {
+        Scope::of(&self.restrict(Select::new()))
+    }
+
+    /// Restricts holdings to these captures.
+    pub(crate) fn restrict(&self, mut select: Select) -> Select {
+        if self.is_pages() {
+            select.html();
+        }
+        select
+    }
+}
+
 /// Capture filters.
 #[derive(Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct Filters {
+    /// A predefined set of filters
+    #[arg(long, value_enum)]
+    preset: Option<Preset>,
     /// Only captures with these statuses: 200,3xx
     #[arg(long, value_name = "LIST")]
     status: Option<String>,
@@ -85,6 +116,12 @@ pub(crate) struct Filters {
     revisits: RevisitsArgument,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Preset {
+    /// HTML with status 200, without robots.txt and sitemap.xml
+    Pages,
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum RevisitsArgument {
     /// Count them as captures
@@ -96,8 +133,19 @@ enum RevisitsArgument {
 }
 
 impl Filters {
+    /// The filters of a summary, which keeps revisits that may repeat what is selected.
+    pub(crate) fn of_summary(&self) -> anyhow::Result<Select> {
+        let mut select = self.select()?;
+        select.keep_unresolved(true);
+        Ok(select)
+    }
+
     pub(crate) fn select(&self) -> anyhow::Result<Select> {
         let mut select = Select::new();
+        match self.preset {
+            Some(Preset::Pages) => drop(select.pages()?),
+            None => {}
+        }
         if let Some(list) = &self.status {
             select.status(list).context("--status")?;
         }

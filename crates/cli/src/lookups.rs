@@ -18,6 +18,7 @@ use waypost_summary::{
 };
 use waypost_surt::Error;
 
+use crate::args::Purpose;
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::printer::Printer;
@@ -30,11 +31,13 @@ pub(crate) struct Lookups {
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) batch: Option<PathBuf>,
     /// Look up only captures with these statuses: 200,3xx
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, value_name = "LIST", conflicts_with = "purpose")]
     status: Option<String>,
     /// Look up only captures of these media types: text/html,image/*
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, value_name = "LIST", conflicts_with = "purpose")]
     mime: Option<String>,
+    #[command(flatten)]
+    purpose: Purpose,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -174,20 +177,15 @@ impl<'a> Answers<'a> {
 
 impl Lookups {
     /// The captures to look up.
-    pub(crate) fn select(&self) -> anyhow::Result<Select> {
-        let mut select = Select::new();
+    pub(crate) fn wanted(&self) -> anyhow::Result<Scope> {
+        let mut select = self.purpose.restrict(Select::new());
         if let Some(list) = &self.status {
             select.status(list).context("--status")?;
         }
         if let Some(list) = &self.mime {
             select.mime(list).context("--mime")?;
         }
-        Ok(select)
-    }
-
-    /// The same as a scope.
-    pub(crate) fn wanted(&self) -> anyhow::Result<Scope> {
-        Ok(Scope::of(&self.select()?))
+        Ok(Scope::of(&select))
     }
 
     /// Answers all lookups from a profile or a filter, `piece` bytes at a time.

@@ -23,6 +23,7 @@ pub struct Select {
     exclude: Vec<Pattern>,
     include_non_web: bool,
     revisits: Revisits,
+    keep_unresolved: bool,
     dialect: Dialect,
 }
 
@@ -71,6 +72,29 @@ impl Select {
     /// All captures of the Web.
     pub fn new() -> Select {
         Select::default()
+    }
+
+    /// What [`pages`](Select::pages) leaves out. No fragment counts, so that the SURT of a URL says
+    /// whether it may match.
+    pub const NOT_PAGES: &str = r"~(?i)^[^#]*/(robots\.txt|sitemap\.xml)(\?|$)";
+
+    /// Only pages: HTML with status 200, without robots.txt and sitemap.xml, which are often served as
+    /// HTML. As in the MementoMap paper.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn pages(&mut self) -> Result<&mut Select> {
+        self.html().exclude(Select::NOT_PAGES)
+    }
+
+    /// Only HTML with status 200.
+    pub fn html(&mut self) -> &mut Select {
+        self.status.push(StatusRange {
+            low: 200,
+            high: 200,
+        });
+        self.mime.push(Mime::Whole(b"text/html".to_vec()));
+        self
     }
 
     /// Only these statuses, separated by commas: `200,3xx`.
@@ -183,6 +207,14 @@ impl Select {
     /// What to do with revisits.
     pub fn revisits(&mut self, revisits: Revisits) -> &mut Select {
         self.revisits = revisits;
+        self
+    }
+
+    /// Whether revisits that are kept pass [`status`](Select::status) and [`mime`](Select::mime) if
+    /// their own status or media type is unknown: they may repeat anything. Summaries need it,
+    /// because what they leave out is called absent.
+    pub fn keep_unresolved(&mut self, keep: bool) -> &mut Select {
+        self.keep_unresolved = keep;
         self
     }
 
@@ -307,19 +339,22 @@ impl Select {
         if self.revisits == Revisits::Drop && capture.is_revisit() {
             return false;
         }
+        let is_unresolved = self.keep_unresolved && capture.is_revisit();
         if !self.status.is_empty() {
-            let Some(status) = capture.status() else {
-                return false;
+            let matches = |status| {
+                let mut ranges = self.status.iter();
+                ranges.any(|range| (range.low..=range.high).contains(&status))
             };
-            if !self
-                .status
-                .iter()
-                .any(|range| (range.low..=range.high).contains(&status))
-            {
+            // 304 is the status of the answer that is not repeated.
+            let selected = match capture.status() {
+                None | Some(304) if is_unresolved => true,
+                status => status.is_some_and(matches),
+            };
+            if !selected {
                 return false;
             }
         }
-        if !self.mime.is_empty() {
+        if !self.mime.is_empty() && !is_unresolved {
             let mime = capture.mime();
             let mime = mime.as_deref().unwrap_or(b"-");
             if !self.mime.iter().any(|wanted| wanted.matches(mime)) {

@@ -69,6 +69,11 @@ impl Scope {
         }
     }
 
+    /// What a lookup for a page asks for: HTML with status 200.
+    pub fn of_pages() -> Scope {
+        Scope::of(Select::new().html())
+    }
+
     /// The scope of a harvest: only single URIs were looked at.
     pub fn of_harvest() -> Scope {
         Scope {
@@ -119,7 +124,10 @@ impl Scope {
             && self
                 .exclude
                 .difference(&wanted.exclude)
-                .all(|pattern| !is_regex(pattern) && !starts(pattern))
+                .all(|pattern| match is_regex(pattern) {
+                    true => pattern == Select::NOT_PAGES && !may_be_no_page(surt),
+                    false => !starts(pattern),
+                })
     }
 
     /// Whether the scope excludes every capture of `surt`.
@@ -129,6 +137,13 @@ impl Scope {
         (!self.include.is_empty() && !self.include.iter().any(may_match))
             || self.exclude.iter().any(starts)
     }
+}
+
+/// Whether a URL with this SURT may match [`Select::NOT_PAGES`].
+fn may_be_no_page(surt: &[u8]) -> bool {
+    let surt = surt.to_ascii_lowercase();
+    let has = |name: &[u8]| memchr::memmem::find(&surt, name).is_some();
+    has(b"/robots.txt") || has(b"/sitemap.xml")
 }
 
 /// Whether a status or media type pattern includes another.
@@ -329,6 +344,15 @@ mod tests {
         text.parse().unwrap()
     }
 
+    const PAGES: &str =
+        r"status=200&mime=text/html&exclude=~(?i)^[^#]*/(robots\.txt|sitemap\.xml)(\?|$)";
+
+    #[test]
+    fn the_scope_of_pages_is_that_of_the_preset() {
+        let mut select = Select::new();
+        assert_eq!(Scope::of(select.pages().unwrap()), scope(PAGES));
+    }
+
     fn covers(scopes: &[&str], surt: &str, wanted: &str) -> bool {
         let scopes: Scopes = scopes.iter().map(|text| scope(text)).collect();
         let wanted = scope(wanted);
@@ -367,6 +391,21 @@ mod tests {
             (&["include=~x"], "com,b)/", "include=~x", true),
             (&["include=~x&include=com,b"], "com,b)/", "", true),
             (&["revisits=drop"], "com,b)/", "", false),
+            (
+                &["exclude=~x", PAGES],
+                "com,b)/",
+                "mime=text/html&status=200",
+                false,
+            ),
+            (&[PAGES], "com,b)/a", "mime=text/html&status=200", true),
+            (&[PAGES], "com,b)/a", "mime=text/html", false),
+            (
+                &[PAGES],
+                "com,b)/a/Robots.txt?b",
+                "mime=text/html&status=200",
+                false,
+            ),
+            (&[PAGES], "com,b)/sitemap.xml", PAGES, true),
             (&["weather=fine"], "com,b)/", "", false),
             (&["include=com,", "exclude=com,a"], "com,b)/", "", true),
             (&["include=com,", "exclude=com,a"], "com,a)/", "", false),

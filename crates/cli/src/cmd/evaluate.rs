@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
-use waypost_index::input;
+use waypost_index::{Select, input};
 use waypost_io::{Resources, Source};
 use waypost_report::{Align, Axis, Cell, Page, Plot, Point, Table, count};
 use waypost_summary::evaluate::{self, Confusion, Foreseen, Later, Lookups, Verdict};
@@ -13,7 +13,7 @@ use waypost_summary::{Kind, Size, Summary};
 use waypost_surt::Dialect;
 
 use super::profile::report_rejects;
-use crate::args::{Filters, ResourceArgs};
+use crate::args::{Filters, Purpose, ResourceArgs};
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::html::write_html;
@@ -59,6 +59,8 @@ pub(crate) struct Evaluate {
     /// Ignore the filters of maps that have them
     #[arg(long)]
     ignore_filter: bool,
+    #[command(flatten)]
+    purpose: Purpose,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -121,7 +123,7 @@ impl Evaluate {
         let progress = out.progress();
         let holdings = Holdings::new(Input {
             dialect,
-            select: self.filters.select()?,
+            select: self.select()?,
             resources: resources.clone(),
             progress: progress.clone(),
             ..Input::new(sources)
@@ -130,6 +132,9 @@ impl Evaluate {
         let later_urirs = later.as_ref().map(|later| later.urirs);
         let of_lookups = samples.len();
         samples.extend(later.map(|later| later.lookups));
+        for lookups in &mut samples {
+            lookups.want(self.purpose.wanted());
+        }
         let (held, reading) = holdings.truth(&samples)?;
         drop(progress);
         report_rejects(&reading, out);
@@ -196,12 +201,17 @@ impl Evaluate {
         }
         let later = evaluate::later(&Input {
             dialect,
-            select: self.filters.select()?,
+            select: self.select()?,
             resources: resources.clone(),
             ..Input::new(input::expand(&self.later)?.sources)
         })?;
         report_rejects(&later.reading, out);
         Ok(Some(later))
+    }
+
+    /// Which captures are held, as far as the lookups ask for them.
+    fn select(&self) -> anyhow::Result<Select> {
+        Ok(self.purpose.restrict(self.filters.of_summary()?))
     }
 
     fn sources(&self) -> anyhow::Result<Vec<Source>> {

@@ -90,7 +90,7 @@ impl Lookup {
         let wanted = self.lookups.wanted()?;
         if wanted != Scope::default() {
             return Err(anyhow::anyhow!(
-                "--status and --mime apply to summaries, but this is an index"
+                "--for, --status and --mime apply to summaries, but this is an index"
             ))
             .hint(
                 "filter the captures of an index with `waypost index lookup --filter =status:200`",

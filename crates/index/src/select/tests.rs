@@ -204,6 +204,46 @@ fn rows_not_of_the_web_and_revisits_are_chosen_apart() {
 }
 
 #[test]
+fn revisits_that_may_repeat_what_is_selected_can_be_kept() {
+    let pages = |select: &mut Select| {
+        select.pages().unwrap().keep_unresolved(true);
+    };
+    let revisit = |mime: &str, status: &str| {
+        let line = REVISIT.replace("warc/revisit -", &format!("{mime} {status}"));
+        accepts(&line, pages)
+    };
+    assert!(accepts(REVISIT, pages));
+    assert!(revisit("warc/revisit", "200"));
+    assert!(revisit("warc/revisit", "304"));
+    assert!(!revisit("warc/revisit", "404"));
+    // What has a type of its own, such as a resolved revisit, is nothing else.
+    assert!(!revisit("image/png", "200"));
+    assert!(!revisit("text/html", "-"));
+    assert!(!accepts(REVISIT, |s| {
+        pages(s);
+        s.revisits(Revisits::Drop);
+    }));
+}
+
+#[test]
+fn pages_are_html_that_is_not_for_robots() {
+    let is_page = |uri: &str, mime: &str, status: &str| {
+        let line = format!("com,a)/ 20040506070809 {uri} {mime} {status} AAA - - 5 9 x.warc.gz");
+        accepts(&line, |s| {
+            s.pages().unwrap();
+        })
+    };
+    assert!(is_page("http://a.com/", "text/html", "200"));
+    assert!(!is_page("http://a.com/", "text/html", "301"));
+    assert!(!is_page("http://a.com/", "image/png", "200"));
+    assert!(!is_page("http://a.com/Robots.txt", "text/html", "200"));
+    assert!(!is_page("http://a.com/b/sitemap.xml?c", "text/html", "200"));
+    assert!(is_page("http://a.com/robots.txt/", "text/html", "200"));
+    // The SURT does not have the fragment.
+    assert!(is_page("http://a.com/#/robots.txt", "text/html", "200"));
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_with_an_example() {
     let mut select = Select::new();
     for error in [

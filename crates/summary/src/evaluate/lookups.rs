@@ -21,6 +21,7 @@ use super::order::{Entry, Part, RANGE, in_order};
 use super::tally::{Counted, Tally};
 use crate::error::{Error, Result};
 use crate::lookup::{Lookup, SurtWriter};
+use crate::scope::Scope;
 
 /// The format of a file of lookups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,8 @@ pub enum Shape {
 pub struct Lookups {
     shape: Shape,
     dialect: Dialect,
+    /// The captures that are looked up.
+    wanted: Scope,
     bytes: Vec<u8>,
     /// The position of each lookup.
     asked: Vec<Entry>,
@@ -118,12 +121,18 @@ impl Lookups {
         Lookups {
             shape,
             dialect,
+            wanted: Scope::default(),
             bytes,
             asked,
             rejected,
             rejected_times,
             passed_over,
         }
+    }
+
+    /// Looks up only these captures: see [`Lookup::wanting`].
+    pub fn want(&mut self, wanted: Scope) {
+        self.wanted = wanted;
     }
 
     /// The format of the lines.
@@ -173,7 +182,7 @@ impl Lookups {
     /// The same as [`Lookup`]s.
     pub fn lookups(&self) -> Vec<Lookup<'_>> {
         self.par_iter()
-            .map(|(uri, surt, _)| Lookup::spelled(uri, surt))
+            .map(|(uri, surt, _)| Lookup::spelled(uri, surt).wanting(&self.wanted))
             .collect()
     }
 

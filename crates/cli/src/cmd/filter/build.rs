@@ -79,7 +79,7 @@ impl Divide for Build {
         let hasher = Hasher::new(self.key_file.secret()?);
         let keyer = Keyer::new(dialect, self.policy, hasher);
         let job = Hashing::new(keyer, dialect, &self.make.resources.limits(None)?);
-        let mut select = self.holdings.filters.select()?;
+        let mut select = self.holdings.filters.of_summary()?;
         select.dialect(dialect);
         task.read(&job, select, &self.holdings.bad_lines)
     }

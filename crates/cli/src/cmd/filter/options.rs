@@ -61,7 +61,7 @@ impl Holdings {
     ) -> anyhow::Result<T> {
         let mut rejects = self.bad_lines.file()?;
         let taken = take(Input {
-            select: self.filters.select()?,
+            select: self.filters.of_summary()?,
             resources,
             strict: self.bad_lines.strict,
             rejects: rejects.as_mut(),

@@ -71,7 +71,7 @@ impl Build {
         let progress = out.progress();
         let input = Input {
             dialect,
-            select: self.filters.select()?,
+            select: self.filters.of_summary()?,
             by: self.by.map(Into::into),
             classes: classes(self.by, self.classes.as_deref())?,
             resources,
@@ -144,7 +144,7 @@ impl Divide for Build {
         let by = self.by.map(Into::into);
         let job = Gather::new(dialect, by, &self.resources.limits(None)?)
             .with_classes(classes(self.by, self.classes.as_deref())?);
-        let mut select = self.filters.select()?;
+        let mut select = self.filters.of_summary()?;
         select.dialect(dialect);
         task.read(&job, select, &self.bad_lines)
     }

@@ -20,7 +20,7 @@ use crate::progress::Bar;
 
 /// Options of maps with filters.
 #[derive(Args)]
-#[command(next_help_heading = "Filters")]
+#[command(next_help_heading = "Rows with filters")]
 pub(super) struct FilteredOptions {
     /// Allow rows with filters, stored in a file next to the map; needs --holdings
     #[arg(long)]

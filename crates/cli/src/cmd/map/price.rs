@@ -11,6 +11,7 @@ use waypost_summary::holdings::{Holdings, Input};
 use waypost_summary::map::sample::Sample;
 use waypost_surt::Dialect;
 
+use crate::args::Filters;
 use crate::hint::Hint;
 use crate::printer::Printer;
 
@@ -25,6 +26,8 @@ pub(super) struct Priced {
     /// [default: the keys of the map]
     #[arg(long, value_name = "INPUT")]
     holdings: Vec<PathBuf>,
+    #[command(flatten)]
+    filters: Filters,
 }
 
 impl Priced {
@@ -40,6 +43,7 @@ impl Priced {
         }
         Ok(Some(Holdings::new(Input {
             dialect,
+            select: self.filters.of_summary()?,
             resources: resources.clone(),
             progress: progress.clone(),
             ..Input::new(input::expand(&self.holdings)?.sources)

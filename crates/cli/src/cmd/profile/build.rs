@@ -5,16 +5,13 @@ use anyhow::Context;
 use clap::{Args, ValueHint};
 use serde_json::{Value, json};
 use waypost_index::scan::Pieces;
-use waypost_index::select::Select;
 use waypost_io::Source;
 use waypost_report::{Align, Table, bytes, count};
 use waypost_summary::holdings::{Gather, Input};
 use waypost_summary::profile::{self, Options, Report};
 use waypost_surt::Dialect;
 
-use super::options::{
-    AboutOptions, ByArgument, DateOption, Preset, classes, policies, report_rejects,
-};
+use super::options::{AboutOptions, ByArgument, DateOption, classes, policies, report_rejects};
 use crate::args::{BadLines, Filters, Format, Inputs, ResourceArgs, default_dialect, dialects};
 use crate::cmd::worker::{Divide, Task};
 use crate::exit::Exit;
@@ -48,9 +45,6 @@ pub(crate) struct Build {
     /// Classes for --by class: a domain or SURT prefix and a name per line
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     classes: Option<PathBuf>,
-    /// A predefined set of filters
-    #[arg(long, value_enum)]
-    preset: Option<Preset>,
     /// Count each input as a separate source, not all of them as one
     #[arg(long)]
     sources: bool,
@@ -81,7 +75,7 @@ impl Build {
         let dialect = default_dialect(self.dialect, &sources, out);
         let output = self.output.as_deref().filter(|_| !self.dry_run);
         let resources = self.resources.resources(output)?;
-        let select = self.select()?;
+        let select = self.filters.of_summary()?;
         let archive = self.about.archive()?;
         let name = file_name(archive.id.first(), &sources)?;
         let progress = out.progress();
@@ -142,16 +136,6 @@ impl Build {
     }
 }
 
-impl Build {
-    fn select(&self) -> anyhow::Result<Select> {
-        let mut select = self.filters.select()?;
-        if let Some(preset) = self.preset {
-            preset.apply(&mut select)?;
-        }
-        Ok(select)
-    }
-}
-
 impl Divide for Build {
     fn merge(&mut self, pieces: Pieces) {
         self.inputs.pieces = Some(pieces);
@@ -163,7 +147,7 @@ impl Divide for Build {
         let job = Gather::new(dialect, by, &self.resources.limits(None)?)
             .with_classes(classes(self.by, self.classes.as_deref())?);
         let job = job.of_source(if self.sources { task.source } else { 0 });
-        let mut select = self.select()?;
+        let mut select = self.filters.of_summary()?;
         select.dialect(dialect);
         task.read(&job, select, &self.bad_lines)
     }

@@ -7,7 +7,6 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use waypost_index::key::KeyCheck;
 use waypost_index::rejects::Rejects;
-use waypost_index::select::Select;
 use waypost_index::timestamp::Time;
 use waypost_io::Source;
 use waypost_report::count;
@@ -158,25 +157,6 @@ pub(crate) fn classes(
             Err(anyhow::anyhow!("--classes is only used with --by class")).hint("add --by class")
         }
         _ => Ok(None),
-    }
-}
-
-/// Predefined sets of filters.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Preset {
-    /// Successful HTML without robots.txt and sitemap.xml
-    Pages,
-}
-
-impl Preset {
-    pub(crate) fn apply(self, select: &mut Select) -> anyhow::Result<()> {
-        match self {
-            Preset::Pages => {
-                select.status("200")?.mime("text/html")?;
-                select.exclude(r"~(?i)/(robots\.txt|sitemap\.xml)(\?|$)")?;
-            }
-        }
-        Ok(())
     }
 }
 
