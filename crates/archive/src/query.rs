@@ -95,6 +95,8 @@ pub struct Query {
     pub limit: Limit,
     /// Whether revisits get the media type, status and location of the capture that they repeat.
     pub resolve: bool,
+    /// Whether rows that are not captures are left out: TimeMaps and TimeGates have only mementos.
+    pub mementos: bool,
     /// The fields to return; `None` returns all of them.
     pub fields: Option<Vec<String>>,
     /// The format.
@@ -131,6 +133,7 @@ impl Query {
         let (kind, url) = kind(&given, url)?;
         let order = order(&given)?;
         let limit = limit(&given)?;
+        let output = output(&given, api)?;
         Ok(Query {
             api,
             kind,
@@ -143,8 +146,9 @@ impl Query {
             offset: number(&given, "offset")?.unwrap_or(0),
             limit,
             resolve: given.is_set("resolveRevisits"),
+            mementos: output == Output::Link,
             fields: fields(&given)?,
-            output: output(&given, api)?,
+            output,
             page: page(&given)?,
             count_pages: given.is_set("showNumPages"),
             resume: resume(&given)?,
@@ -168,6 +172,7 @@ impl Query {
             offset: 0,
             limit: Limit::First(u64::MAX),
             resolve: false,
+            mementos: true,
             fields: None,
             output,
             page: None,

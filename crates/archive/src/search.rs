@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use waypost_index::Fields;
 use waypost_index::layout::{Line, Shape};
 use waypost_index::lookup::{Cursor, Direction, Order};
 use waypost_index::range::{Range, ranges};
 use waypost_index::revisit::{self, Original, Resolver};
 use waypost_index::timestamp::Time;
+use waypost_index::{Field, Fields, web};
 use waypost_surt::Canonicalizer;
 
 use crate::access::Exclusions;
@@ -167,6 +167,7 @@ impl Search<'_> {
     fn has_any(&self) -> Result<bool, Failure> {
         let mut query = Query::of_url(&self.query.url, self.query.output);
         query.kind = self.query.kind;
+        query.mementos = self.query.mementos;
         let search = Search {
             query: &query,
             ..*self
@@ -496,6 +497,9 @@ impl<'a> Steps<'a> {
         for collapse in &query.collapse {
             wanted = wanted | collapse.wanted();
         }
+        if query.mementos {
+            wanted = wanted | Field::Url | Field::Mime;
+        }
         if query.resolve {
             wanted = wanted | revisit::WANTED.into_iter().collect::<Fields>();
         }
@@ -527,6 +531,9 @@ impl<'a> Steps<'a> {
         };
         let search = self.search;
         let query = search.query;
+        if query.mementos && !web::answers(&capture) {
+            return Ok(None);
+        }
         let time = capture.time();
         if search.view.exclusions.cover(capture.key())
             || search.view.latest.is_some_and(|latest| {

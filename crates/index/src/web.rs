@@ -9,6 +9,7 @@ use std::fmt;
 use memchr::{memchr, memchr2};
 
 use crate::capture::{Capture, Field};
+use crate::json::{self, Next};
 
 /// A kind of row that is not a capture of the Web.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,8 +21,10 @@ pub enum NonWeb {
     Filedesc,
     /// A record about the file or the crawl: `warcinfo`, or a URL that is `-`.
     Warcinfo,
-    /// A record of the crawler about a capture or about itself: `metadata:`.
+    /// A record of the crawler about a capture or about itself: `metadata:`, `text/anvl`.
     Metadata,
+    /// A request: `warc/request`. Its response is the capture.
+    Request,
     /// A screenshot of a page: `screenshot:`, `thumbnail:`, `urn:view:`.
     Screenshot,
     /// Data derived from a page: its text, its resources, its videos.
@@ -44,7 +47,7 @@ pub enum NonWeb {
 
 impl NonWeb {
     /// The number of kinds.
-    pub const COUNT: usize = 13;
+    pub const COUNT: usize = 14;
 
     /// All kinds.
     pub const ALL: [NonWeb; NonWeb::COUNT] = [
@@ -52,6 +55,7 @@ impl NonWeb {
         NonWeb::Filedesc,
         NonWeb::Warcinfo,
         NonWeb::Metadata,
+        NonWeb::Request,
         NonWeb::Screenshot,
         NonWeb::Derived,
         NonWeb::Whois,
@@ -70,6 +74,7 @@ impl NonWeb {
             NonWeb::Filedesc => "filedesc",
             NonWeb::Warcinfo => "warcinfo",
             NonWeb::Metadata => "metadata",
+            NonWeb::Request => "request",
             NonWeb::Screenshot => "screenshot",
             NonWeb::Derived => "derived",
             NonWeb::Whois => "whois",
@@ -106,6 +111,13 @@ pub fn non_web(capture: &Capture<'_>) -> Option<NonWeb> {
     by_scheme(capture, url)
 }
 
+/// Whether a lookup of the row's key finds it: a capture of the Web, or a row whose key says itself that it
+/// is none, such as `dns:example.com`. The URL and the media type must have been parsed.
+#[inline]
+pub fn answers(capture: &Capture<'_>) -> bool {
+    non_web(capture).is_none() || by_key(capture.key()).is_some()
+}
+
 /// Decides about a URL that does not begin with `http://` or `https://`.
 #[inline(never)]
 fn by_scheme(capture: &Capture<'_>, url: &[u8]) -> Option<NonWeb> {
@@ -130,15 +142,16 @@ fn is_http(url: &[u8]) -> bool {
 
 #[inline(always)]
 fn by_mime(capture: &Capture<'_>) -> Option<NonWeb> {
-    // The first letters are enough for most media types; `\\` starts an escape. All are compared at once,
-    // because which of them they are differs from line to line.
-    let mime = capture.raw(Field::Mime)?;
-    let &[first, second, ..] = mime else {
+    // The first letters and the length are enough for most media types without escapes. All are compared at
+    // once, because which of them they are differs from line to line.
+    let Some(mime @ [first, second, ..]) = capture.plain(Field::Mime) else {
         return by_whole_mime(capture);
     };
-    let is_arc = (first == b'a') & matches!(second, b'r' | b'l' | b'\\');
+    let is_arc = (*first == b'a') & matches!(second, b'r' | b'l');
     let is_dns = (mime.len() == 8) & mime.ends_with(b"dns");
-    match (first == b'w') | (first == b'\\') | is_arc | is_dns {
+    let is_anvl = (mime.len() == 9) & mime.ends_with(b"anvl");
+    let is_fields = (mime.len() == 23) & mime.ends_with(b"fields");
+    match (*first == b'w') | is_arc | is_dns | is_anvl | is_fields {
         true => by_whole_mime(capture),
         false => None,
     }
@@ -150,11 +163,43 @@ fn by_whole_mime(capture: &Capture<'_>) -> Option<NonWeb> {
     match mime.first() {
         Some(b'w') if mime.starts_with(b"warc/warcinfo") => Some(NonWeb::Warcinfo),
         Some(b'w') if mime.starts_with(b"warc/metadata") => Some(NonWeb::Metadata),
+        Some(b'w') if mime.starts_with(b"warc/request") => Some(NonWeb::Request),
         Some(b'a') if mime.starts_with(b"arc/filedesc") => Some(NonWeb::Filedesc),
         Some(b'a') if *mime == *b"alexa/dat" => Some(NonWeb::Dat),
         Some(b't') if *mime == *b"text/dns" => Some(NonWeb::Dns),
+        // What a server has answered with a status is a capture, whatever it calls its content.
+        Some(b'a' | b't') if is_crawl_fields(&mime) && !has_status(capture) => {
+            Some(match capture.key() {
+                b"-" => NonWeb::Warcinfo,
+                _ => NonWeb::Metadata,
+            })
+        }
         _ => None,
     }
+}
+
+/// Whether records of this media type describe a crawl or its captures: fields and values, as Heritrix and
+/// other crawlers write them.
+pub(crate) fn is_crawl_fields(mime: &[u8]) -> bool {
+    matches!(mime, b"application/warc-fields" | b"text/anvl")
+}
+
+/// Whether a line has an HTTP status, which need not have been parsed: in columns, it follows the media type.
+#[cold]
+fn has_status(capture: &Capture<'_>) -> bool {
+    let is_status = |text: &[u8]| text.len() == 3 && text.iter().all(u8::is_ascii_digit);
+    if let Some(object) = capture.json() {
+        let mut found = false;
+        let read = json::members(object, false, |name, raw| {
+            found |= Field::of_json(name) == Some(Field::Status)
+                && json::text(raw).is_some_and(|text| is_status(&text));
+            Next::More
+        });
+        return found && read.is_ok();
+    }
+    let mut columns = capture.line().split(|byte| *byte == b' ');
+    let mime = capture.raw(Field::Mime);
+    columns.any(|column| Some(column) == mime) && columns.next().is_some_and(is_status)
 }
 
 /// Decides by the key alone, if the line has no URL.
@@ -230,6 +275,7 @@ fn can_be_other_url(url: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::{FileLayout, Line};
 
     fn kind(key: &str, url: &str, mime: &str) -> Option<NonWeb> {
         let mut capture = Capture::new(b"", key.as_bytes(), b"2004");
@@ -292,10 +338,77 @@ mod tests {
             ("x", "gopher://a.com/b", "", Some(NonWeb::Other)),
             ("x", "file:///a b", "", Some(NonWeb::File)),
             ("com,a)/", "http://a.com/", "alexa/dat", Some(NonWeb::Dat)),
+            (
+                "com,a)/",
+                "http://a.com/",
+                "warc/request",
+                Some(NonWeb::Request),
+            ),
+            ("com,a)/", "http://a.com/", "warc/revisit", None),
+            (
+                "com,a)/",
+                "http://a.com/",
+                "text/anvl",
+                Some(NonWeb::Metadata),
+            ),
+            (
+                "com,a)/",
+                "http://a.com/",
+                "application/warc-fields",
+                Some(NonWeb::Metadata),
+            ),
+            ("-", "", "application/warc-fields", Some(NonWeb::Warcinfo)),
         ];
         for (key, url, mime, expected) in cases {
             assert_eq!(kind(key, url, mime), expected, "{key} {url} {mime}");
         }
+    }
+
+    #[test]
+    fn what_a_server_called_anvl_is_a_capture() {
+        for (line, expected) in [
+            (
+                r#"com,a)/ 20040101000000 {"mime": "text/anvl", "status": "200", "url": "http://a.com/"}"#,
+                None,
+            ),
+            (
+                r#"com,a)/ 20040101000000 {"mime": "text\/anvl", "statuscode": 404, "url": "http://a.com/"}"#,
+                None,
+            ),
+            (
+                r#"com,a)/ 20040101000000 {"mime": "text\/anvl", "status": "-", "url": "http://a.com/"}"#,
+                Some(NonWeb::Metadata),
+            ),
+            (
+                "com,a)/ 20040101000000 http://a.com/ text/anvl 200 D - - 1 2 a.warc",
+                None,
+            ),
+            (
+                "com,a)/ 20040101000000 http://a.com/ text/anvl - D - - 1 2 a.warc",
+                Some(NonWeb::Metadata),
+            ),
+        ] {
+            let layout = FileLayout::detect(line.as_bytes());
+            let wanted = Field::Url | Field::Mime;
+            match layout.read(line.as_bytes(), wanted, false) {
+                Line::Capture(capture, _) => assert_eq!(non_web(&capture), expected, "{line}"),
+                other => panic!("{line}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_lookup_finds_captures_and_what_its_own_key_says() {
+        let found = |key: &str, url: &str, mime: &str| {
+            let mut capture = Capture::new(b"", key.as_bytes(), b"2004");
+            capture.set(Field::Url, url.as_bytes());
+            capture.set(Field::Mime, mime.as_bytes());
+            answers(&capture)
+        };
+        assert!(found("com,a)/", "http://a.com/", "warc/revisit"));
+        assert!(!found("com,a)/", "http://a.com/", "warc/request"));
+        assert!(found("dns:a.com", "dns:a.com", "text/dns"));
+        assert!(!found("com,a)/", "dns:a.com", "text/dns"));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::capture::{Capture, Field};
 use crate::layout::{FileLayout, Line};
 use crate::revisit::bare;
 use crate::timestamp::Time;
+use crate::web;
 use crate::zipnum::Extent;
 
 /// A capture and the place of its record.
@@ -101,6 +102,7 @@ impl Index {
                     layout.get_or_insert_default().read(line, fields, true)
                 };
                 if let Line::Capture(capture, _) = read
+                    && web::answers(&capture)
                     && filters.iter().all(|filter| filter.passes(&capture))
                 {
                     if found.len() == MOST {

@@ -20,6 +20,7 @@ use crate::layout::{FileLayout, Line, Shape};
 use crate::range::Range;
 use crate::revisit::{self, Resolver};
 use crate::timestamp::Time;
+use crate::web;
 
 pub use cache::BlockCache;
 pub use cursor::{Cursor, Direction};
@@ -342,7 +343,7 @@ struct Wants {
 
 impl Wants {
     fn of(wanted: &Wanted) -> Wants {
-        let mut fields = Fields::NONE;
+        let mut fields = Field::Url | Field::Mime;
         for filter in &wanted.filters {
             fields = fields | filter.wanted();
         }
@@ -399,6 +400,9 @@ impl Judge<'_> {
                 return Ok(None);
             }
         };
+        if !web::answers(&capture) {
+            return Ok(None);
+        }
         let original = if self.wanted.resolve {
             self.resolver.see(&capture).cloned()
         } else {

@@ -49,10 +49,11 @@ impl Entry {
         let http = record.http(uri.as_deref());
         let http_length = http.as_ref().map_or(0, |http| http.length);
         let http = http.filter(|http| !http.is_empty());
-        let is_message = matches!(kind, b"response" | b"request");
         let mime = match kind {
             b"revisit" => Some("warc/revisit".to_owned()),
-            _ if is_message => http
+            // Without it, the line could not be told from that of a capture.
+            b"request" => Some("warc/request".to_owned()),
+            b"response" => http
                 .as_ref()
                 .and_then(|http| http.get("Content-Type"))
                 .map(essence),

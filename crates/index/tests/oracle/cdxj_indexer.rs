@@ -205,7 +205,27 @@ fn generated_warcs_give_the_lines_of_cdxj_indexer() {
     }
 }
 
+/// Removes the media types of requests: we write `warc/request`.
+fn without_mime_of_requests(ours: &mut [String], theirs: &mut [String]) {
+    let offset = |line: &str| {
+        let (_, rest) = line.split_once("\"offset\": ").unwrap();
+        rest[..rest.find(',').unwrap()].to_owned()
+    };
+    let requests = ours.iter().filter(|line| line.contains("\"warc/request\""));
+    let requests: Vec<String> = requests.map(|line| offset(line)).collect();
+    for line in ours.iter_mut().chain(theirs) {
+        if requests.contains(&offset(line))
+            && let Some(start) = line.find("\"mime\": ")
+        {
+            let end = start + line[start..].find(", ").unwrap() + 2;
+            line.replace_range(start..end, "");
+        }
+    }
+}
+
 fn assert_same(ours: &[String], theirs: &[String], what: &str) {
+    let (mut ours, mut theirs) = (ours.to_vec(), theirs.to_vec());
+    without_mime_of_requests(&mut ours, &mut theirs);
     let missing: Vec<_> = theirs
         .iter()
         .filter(|line| !ours.contains(line))
