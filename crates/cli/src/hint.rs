@@ -136,6 +136,9 @@ fn of_file(kind: &waypost_io::ErrorKind) -> Option<&'static str> {
         ErrorKind::Corrupt { .. } => "copy the file again and compare checksums",
         ErrorKind::TrailingGarbage { .. } => "cut the file at that byte, or copy it again",
         ErrorKind::Remote { problem, .. } => return of_remote(*problem),
+        ErrorKind::SameName { .. } => {
+            "write their paths below a folder that has all of them: --dir-root FOLDER"
+        }
         ErrorKind::NoIndex => {
             "name the files themselves; in folders, names like *.cdx, *.cdxj, cdx-*.gz are read"
         }

@@ -26,6 +26,9 @@ const WRITTEN: [&str; 8] = [
     "access_log",
 ];
 
+/// Arguments that name folders in which nothing is read.
+const FOLDERS: [&str; 3] = ["temporary", "cache", "dir_root"];
+
 /// Commands that can work in place, and the argument that may be overwritten.
 const IN_PLACE: [(&str, &str); 3] = [
     ("index sort", "inputs"),
@@ -54,7 +57,7 @@ pub(crate) fn check(matches: &ArgMatches) -> anyhow::Result<()> {
         for path in paths {
             if is_written {
                 written.push(path);
-            } else if id.as_str() != "temporary"
+            } else if !FOLDERS.contains(&id.as_str())
                 && !IN_PLACE.contains(&(command.as_str(), id.as_str()))
             {
                 read.push(path);

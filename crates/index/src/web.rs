@@ -112,7 +112,7 @@ pub fn non_web(capture: &Capture<'_>) -> Option<NonWeb> {
 }
 
 /// Whether a lookup of the row's key finds it: a capture of the Web, or a row whose key says itself that it
-/// is none, such as `dns:example.com`. The URL and the media type must have been parsed.
+/// is not one, such as `dns:example.com`. The URL and the media type must have been parsed.
 #[inline]
 pub fn answers(capture: &Capture<'_>) -> bool {
     non_web(capture).is_none() || by_key(capture.key()).is_some()

@@ -122,6 +122,14 @@ pub enum ErrorKind {
         /// The limit.
         bytes: usize,
     },
+    /// Files with the same name in an index, which could not tell their records apart.
+    #[error("{} and {} have the same name in the index: {name}", files[0], files[1])]
+    SameName {
+        /// The files.
+        files: [String; 2],
+        /// Their name.
+        name: String,
+    },
     /// An HTTP body that cannot be decoded.
     #[error("{0}")]
     Encoding(String),

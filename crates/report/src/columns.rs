@@ -34,6 +34,9 @@ impl Cells {
     }
 }
 
+/// The widest column: a URI may have a million characters, and the other rows are padded to its width.
+const WIDEST: usize = 500;
+
 /// The columns of a streamed table.
 #[derive(Clone, Debug)]
 pub struct Columns {
@@ -45,13 +48,19 @@ pub struct Columns {
 impl Columns {
     /// Columns as wide as their headers.
     pub fn new(columns: &[(&str, Align)]) -> Columns {
+        let (header, align) = columns
+            .iter()
+            .map(|(name, align)| ((*name).to_owned(), align))
+            .unzip();
+        Columns::of(header, align)
+    }
+
+    pub(crate) fn of(header: Vec<String>, align: Vec<Align>) -> Columns {
+        let widths = header.iter().map(|name| name.chars().count()).collect();
         Columns {
-            header: columns.iter().map(|(name, _)| (*name).to_owned()).collect(),
-            align: columns.iter().map(|(_, align)| *align).collect(),
-            widths: columns
-                .iter()
-                .map(|(name, _)| name.chars().count())
-                .collect(),
+            header,
+            align,
+            widths,
         }
     }
 
@@ -62,12 +71,12 @@ impl Columns {
         }
     }
 
-    /// Widens columns to fit these cells.
+    /// Widens columns to fit these cells, except for huge ones.
     pub fn fit(&mut self, cells: &Cells) {
         let columns = self.widths.len();
         for (at, cell) in cells.iter().enumerate() {
             let width = &mut self.widths[at % columns];
-            *width = (*width).max(width_of(cell));
+            *width = (*width).max(width_of(cell).min(WIDEST));
         }
     }
 

@@ -3,6 +3,7 @@
 use std::fmt::{self, Write};
 
 use crate::cell::Cell;
+use crate::columns::{Cells, Columns};
 use crate::html::escape;
 
 /// The alignment of a column.
@@ -14,7 +15,7 @@ pub enum Align {
     Right,
 }
 
-/// Rows under a header; `Display` prints them with each column as wide as its widest cell.
+/// Rows under a header; `Display` prints them with each column as wide as its widest cell of the usual size.
 #[derive(Clone, Debug)]
 pub struct Table {
     header: Vec<String>,
@@ -118,25 +119,16 @@ impl Table {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let header: Vec<&str> = self.header.iter().map(|name| &name[..]).collect();
-        let rows = self.rows.iter();
-        let rows = rows.map(|row| row.iter().map(|cell| &cell.shown[..]).collect());
-        let lines: Vec<Vec<&str>> = std::iter::once(header).chain(rows).collect();
-        let widths: Vec<usize> = (0..self.align.len())
-            .map(|i| lines.iter().map(|row| row[i].chars().count()).max())
-            .map(Option::unwrap_or_default)
-            .collect();
-        for row in lines {
-            let mut line = String::new();
-            for ((cell, width), align) in row.iter().zip(&widths).zip(&self.align) {
-                match align {
-                    Align::Left => line.push_str(&format!("{cell:<width$}  ")),
-                    Align::Right => line.push_str(&format!("{cell:>width$}  ")),
-                }
-            }
-            writeln!(f, "{}", line.trim_end())?;
+        let mut cells = Cells::default();
+        for cell in self.rows.iter().flatten() {
+            cells.push(|text| text.extend_from_slice(cell.shown.as_bytes()));
         }
-        Ok(())
+        let mut columns = Columns::of(self.header.clone(), self.align.clone());
+        columns.fit(&cells);
+        let mut text = Vec::new();
+        columns.push_header(&mut text);
+        columns.push_rows(&cells, &mut text);
+        f.write_str(&String::from_utf8_lossy(&text))
     }
 }
 
@@ -153,5 +145,16 @@ mod tests {
             table.to_string(),
             "uri                   captures\nhttp://example.com/ä         7\nx\n"
         );
+    }
+
+    #[test]
+    fn a_huge_cell_is_whole_and_widens_no_other_row() {
+        let mut table = Table::new(&[("uri", Align::Left), ("captures", Align::Right)]);
+        let huge = "ä".repeat(70_000);
+        table.row([&huge[..], "7"]);
+        table.row(["x", "8"]);
+        let text = table.to_string();
+        assert!(text.contains(&format!("{huge}         7\n")));
+        assert!(text.lines().last().unwrap().len() < 1000);
     }
 }

@@ -21,6 +21,7 @@ mod starts;
 mod text;
 mod units;
 
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,6 +34,7 @@ use waypost_surt::{Canonicalizer, Dialect};
 
 use crate::input::is_wacz_name;
 use crate::wacz::{self, Wacz};
+use crate::web::is_crawl_fields;
 
 use entry::{Entry, Pairs, needs_body};
 pub use fetch::WarcRecord;
@@ -54,7 +56,7 @@ pub struct Options {
     pub skip_bodies: bool,
     /// The dialect of the keys.
     pub dialect: Dialect,
-    /// The folder to which file names are relative; without it, only the last part of a name is kept.
+    /// The folder to which [names] of files are relative.
     pub root: Option<PathBuf>,
 }
 
@@ -74,8 +76,8 @@ impl Default for Options {
 /// Which records to index, by their type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Records {
-    /// Responses, revisits, resources and metadata, without fields about the crawl
-    /// (`application/warc-fields`).
+    /// Responses, revisits, resources and metadata, without fields about the crawl or its captures
+    /// (`application/warc-fields`, `text/anvl`).
     Usual,
     /// Records of these types.
     Types(Vec<String>),
@@ -124,7 +126,7 @@ impl Records {
             Records::All => true,
             Records::Types(types) => types.iter().any(|name| is(name)),
             Records::Usual => {
-                let is_about_crawl = record.content_type() == Some(b"application/warc-fields")
+                let is_about_crawl = record.content_type().is_some_and(is_crawl_fields)
                     && matches!(record.kind(), Some(b"resource" | b"metadata"));
                 Records::USUAL.into_iter().any(is) && !is_about_crawl
             }
@@ -200,7 +202,8 @@ const LARGEST_UNIT: usize = 32 << 20;
 /// Indexes files into CDXJ lines, which are written unsorted to `out`.
 ///
 /// # Errors
-/// If a file cannot be read or is not a WARC or ARC file, or if `out` cannot be written.
+/// If two files have the same [name](names), a file cannot be read or is not a WARC or ARC file, or `out`
+/// cannot be written.
 pub fn index(
     files: &[Source],
     options: &Options,
@@ -208,6 +211,7 @@ pub fn index(
     progress: &Progress,
     out: &Path,
 ) -> Result<Report> {
+    let names = names(files, options.root.as_deref())?;
     let threads = resources.threads.clamp(1, files.len().max(1));
     let limit = (resources.memory / 2 / threads).clamp(1 << 20, LARGEST_UNIT);
     let writer = Mutex::new(LineWriter::create(out, &Format::Plain, 1)?);
@@ -224,7 +228,7 @@ pub fn index(
                     };
                     let result = source
                         .keep(&resources.temporary)
-                        .and_then(|()| worker.index(place, source));
+                        .and_then(|()| worker.index(place, source, &names[place]));
                     let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
                     if let Err(error) = result
                         && outcome.is_ok()
@@ -319,7 +323,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn index(&mut self, file: usize, source: &Source) -> Result<()> {
+    fn index(&mut self, file: usize, source: &Source, name: &str) -> Result<()> {
         let bytes = Mapped::of(source)?;
         let units = Units::new(&bytes, self.limit).ok_or_else(|| {
             Error::new(ErrorKind::Format("not a WARC or ARC file".to_owned())).in_file(source)
@@ -328,9 +332,8 @@ impl<'a> Worker<'a> {
             true => units.skip_bodies(|record| needs_body(record, self.options)),
             false => units,
         };
-        let name = self.name(source.path());
         let progress = self.progress;
-        self.read(units, &bytes, file, &name, |part| {
+        self.read(units, &bytes, file, name, |part| {
             progress.add(part.len() as u64);
             bytes.release(part);
         })?;
@@ -424,24 +427,69 @@ impl<'a> Worker<'a> {
         self.buffer.clear();
         Ok(())
     }
+}
 
-    /// The name of a file in the index.
-    fn name(&self, path: &Path) -> String {
-        let relative = self.options.root.as_deref().and_then(|root| {
-            let root = root.canonicalize().ok()?;
-            let path = path.canonicalize().ok()?;
-            path.strip_prefix(root).map(Path::to_owned).ok()
-        });
-        match (relative, path.file_name()) {
-            (Some(relative), _) => relative.to_string_lossy().into_owned(),
-            (None, Some(name)) => name.to_string_lossy().into_owned(),
-            (None, None) => path.to_string_lossy().into_owned(),
+/// The place of a file: its path without links; that of an entry is below its WACZ file.
+fn place_of(source: &Source) -> Option<PathBuf> {
+    let file = source.container().unwrap_or(source).path();
+    let entry = source.path().strip_prefix(file).ok()?;
+    Some(
+        file.canonicalize()
+            .ok()?
+            .components()
+            .chain(entry.components())
+            .collect(),
+    )
+}
+
+/// The path of a file below a folder, if it is there.
+pub fn path_below(folder: &Path, source: &Source) -> Option<PathBuf> {
+    let folder = folder.canonicalize().ok()?;
+    place_of(source)?
+        .strip_prefix(folder)
+        .map(Path::to_owned)
+        .ok()
+}
+
+/// The names of files in the index: relative to `root`, or without folders.
+///
+/// # Errors
+/// If two files have the same name: nobody could tell their records apart.
+pub fn names(files: &[Source], root: Option<&Path>) -> Result<Vec<String>> {
+    unique_names(files, |source| {
+        let path = source.path();
+        let last = path.file_name().map_or(path, Path::new);
+        let below = root.and_then(|root| path_below(root, source));
+        below
+            .as_deref()
+            .unwrap_or(last)
+            .to_string_lossy()
+            .into_owned()
+    })
+}
+
+/// The names that `name` gives to files.
+///
+/// # Errors
+/// If two files have the same one.
+pub fn unique_names(files: &[Source], name: impl Fn(&Source) -> String) -> Result<Vec<String>> {
+    let mut known = HashMap::new();
+    let names = files.iter().map(|source| {
+        let name = name(source);
+        match known.insert(name.clone(), source) {
+            None => Ok(name),
+            Some(other) => Err(Error::new(ErrorKind::SameName {
+                files: [other.to_string(), source.to_string()],
+                name,
+            })),
         }
-    }
+    });
+    names.collect()
 }
 
 /// The WARC and ARC files that paths stand for: files as they are, WACZ files with the WARC files in
-/// them, and folders with all such files in them and below, in order.
+/// them, and folders with all such files in them and below, in order. A file that is named twice is read
+/// once.
 ///
 /// # Errors
 /// If a folder or a WACZ file cannot be read.
@@ -478,6 +526,8 @@ pub fn expand(paths: &[PathBuf]) -> Result<Vec<Source>> {
             sources.push(source);
         }
     }
+    let mut seen = HashSet::new();
+    sources.retain(|source| place_of(source).is_none_or(|place| seen.insert(place)));
     Ok(sources)
 }
 

@@ -125,10 +125,7 @@ impl Extracted {
 /// If a folder cannot be read.
 pub fn expand(paths: &[PathBuf]) -> Result<Vec<Source>> {
     let mut files = warc::expand(paths)?;
-    let known: HashSet<String> = files
-        .iter()
-        .map(|source| file_name(source.path(), None))
-        .collect();
+    let known: HashSet<String> = files.iter().map(|source| file_name(source, None)).collect();
     for folder in paths.iter().filter(|path| path.is_dir()) {
         let is_wat = |name: &str| name.ends_with(".wat.gz") || name.ends_with(".wat");
         let expanded = match waypost_io::expand([folder], is_wat) {
@@ -139,7 +136,7 @@ pub fn expand(paths: &[PathBuf]) -> Result<Vec<Source>> {
         for wat in expanded.sources {
             let name = wat.path().file_name().unwrap_or_default().to_string_lossy();
             let warc = name.replace(".wat", "");
-            if !known.contains(&beside_wat(wat.path(), &warc, None)) && !files.contains(&wat) {
+            if !known.contains(&beside_wat(&wat, &warc, None)) && !files.contains(&wat) {
                 files.push(wat);
             }
         }
@@ -150,7 +147,8 @@ pub fn expand(paths: &[PathBuf]) -> Result<Vec<Source>> {
 /// Extracts from `files`, each on one thread, and writes to `out` in their order.
 ///
 /// # Errors
-/// If a file cannot be read or is neither WARC nor WAT, or `out` cannot be written.
+/// If two files would have the same name, a file cannot be read or is neither WARC nor WAT, or `out` cannot
+/// be written.
 pub fn extract(
     files: &[Source],
     options: &Options,
@@ -158,6 +156,7 @@ pub fn extract(
     progress: &Progress,
     out: &Path,
 ) -> Result<Extracted> {
+    warc::unique_names(files, |source| file_name(source, options.root.as_deref()))?;
     let threads = resources.threads.clamp(1, files.len().max(1));
     let sizes = files.iter().map(Source::size).sum::<Option<u64>>();
     progress.begin(Phase::Reading, sizes);
@@ -199,8 +198,8 @@ fn read(
 ) -> Result<(Vec<u8>, Extracted)> {
     let mut reading = Reading {
         options,
-        name: file_name(source.path(), options.root.as_deref()),
-        path: source.path(),
+        name: file_name(source, options.root.as_deref()),
+        source,
         current: String::new(),
         lines: Vec::new(),
         found: Extracted::default(),
@@ -217,7 +216,7 @@ fn read(
 struct Reading<'a> {
     options: &'a Options,
     name: String,
-    path: &'a Path,
+    source: &'a Source,
     /// The file of the last line.
     current: String,
     lines: Vec<u8>,
@@ -289,7 +288,11 @@ impl Reading<'_> {
             self.invalid += 1;
             return;
         };
-        let name = beside_wat(self.path, &wat.container.file, self.options.root.as_deref());
+        let name = beside_wat(
+            self.source,
+            &wat.container.file,
+            self.options.root.as_deref(),
+        );
         let captured = Time::parse(envelope.head.date.as_bytes())
             .map(|time| crate::generate::timestamp(time.unix()));
         self.value(value.as_bytes(), &name, offset, captured.as_deref());
@@ -327,17 +330,11 @@ impl Reading<'_> {
 }
 
 /// The name of a file as indexes write it, as far as its path says.
-fn file_name(path: &Path, root: Option<&Path>) -> String {
-    if let Some(root) = root {
-        let relative = root.canonicalize().ok().and_then(|root| {
-            let path = path.canonicalize().ok()?;
-            path.strip_prefix(root).map(Path::to_owned).ok()
-        });
-        if let Some(relative) = relative {
-            return clean(&relative.to_string_lossy());
-        }
+fn file_name(source: &Source, root: Option<&Path>) -> String {
+    if let Some(below) = root.and_then(|root| warc::path_below(root, source)) {
+        return clean(&below.to_string_lossy());
     }
-    let path = path.to_string_lossy();
+    let path = source.path().to_string_lossy();
     let parts: Vec<&str> = path.split('/').collect();
     let from = parts
         .iter()
@@ -356,8 +353,8 @@ fn file_name(path: &Path, root: Option<&Path>) -> String {
 }
 
 /// The name of the WARC file that a WAT file describes: in the folder of that name beside its own.
-fn beside_wat(path: &Path, file: &str, root: Option<&Path>) -> String {
-    let own = file_name(path, root);
+fn beside_wat(source: &Source, file: &str, root: Option<&Path>) -> String {
+    let own = file_name(source, root);
     let file = file.rsplit('/').next().unwrap_or(file);
     let folder = match own.rsplit_once('/') {
         Some((folder, _)) => folder,
@@ -442,7 +439,7 @@ mod tests {
 
     #[test]
     fn files_are_named_as_in_the_index_as_far_as_their_path_says() {
-        let name = |path: &str| file_name(Path::new(path), None);
+        let name = |path: &str| file_name(&Source::new(path), None);
         assert_eq!(
             name("/data/crawl-data/CC/segments/1/warc/x.warc.gz"),
             "crawl-data/CC/segments/1/warc/x.warc.gz"
@@ -450,7 +447,7 @@ mod tests {
         assert_eq!(name("/data/warc/x.warc.gz"), "warc/x.warc.gz");
         assert_eq!(name("/data/x.warc.gz"), "x.warc.gz");
         assert_eq!(name("x.warc.gz"), "x.warc.gz");
-        let wat = |path: &str| beside_wat(Path::new(path), "x.warc.gz", None);
+        let wat = |path: &str| beside_wat(&Source::new(path), "x.warc.gz", None);
         assert_eq!(
             wat("crawl-data/CC/segments/1/wat/x.warc.wat.gz"),
             "crawl-data/CC/segments/1/warc/x.warc.gz"

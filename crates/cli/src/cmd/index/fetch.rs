@@ -261,6 +261,14 @@ impl Fetch {
             ))
             .hint("read files outside the folder with --anywhere, if you trust the index");
         }
+        // An entry of a WACZ file: `crawl.wacz/archive/data.warc.gz`.
+        if let Some((wacz, entry)) = name.split_once(".wacz/archive/")
+            && let source = Source::new(base.join(format!("{wacz}.wacz")))
+            && source.path().is_file()
+            && let Some(file) = Wacz::open(&source)?.warc(entry)?
+        {
+            return Ok(file);
+        }
         let open = |path: PathBuf| -> waypost_io::Result<_> {
             let file = FileRange::open(&path)?;
             Ok((file, path))

@@ -76,7 +76,7 @@ impl Warc {
         progress.read(&files);
         let indexed = warc::index(&files, &indexing, &resources, &progress, &unsorted)?;
         let mut writer = self.destination.create(resources.threads)?;
-        let options = options(resources, true, &progress);
+        let options = options(resources, false, &progress);
         let report = sort::sort(&[Source::new(unsorted)], &options, &mut writer)?;
         drop(progress);
         let written = writer.finish()?;
