@@ -81,7 +81,6 @@ pub use lines::Lines;
 pub use mapped::Mapped;
 pub use opened::{FileSection, InputKind};
 pub use ordered::Ordered;
-pub use plain::{PooledFile, Writers};
 pub use progress::{Phase, Progress, Snapshot};
 pub use ranged::{FileRange, FileReader, RangeRead, Section, Stamp};
 pub use resources::Resources;

@@ -57,21 +57,6 @@ enum Bytes {
     File(Watched),
 }
 
-/// Tells the system to start writing a part of a file to disk. What goes wrong is reported when the
-/// file is synced.
-#[cfg(target_os = "linux")]
-pub(crate) fn start_writing(file: &File, at: u64, length: u64) {
-    use std::os::fd::AsRawFd;
-    let (at, length) = (at.cast_signed(), length.cast_signed());
-    // SAFETY: the file is open, and the call takes nothing but numbers.
-    unsafe {
-        libc::sync_file_range(file.as_raw_fd(), at, length, libc::SYNC_FILE_RANGE_WRITE);
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn start_writing(_: &File, _: u64, _: u64) {}
-
 /// Frees the blocks within a part of a file. They read as zeros from then on. Failing is harmless.
 #[cfg(target_os = "linux")]
 fn free_space(file: &File, part: Range<usize>) {

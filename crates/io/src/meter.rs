@@ -23,15 +23,9 @@ pub(crate) fn reading(read: impl FnOnce() -> std::io::Result<usize>) -> std::io:
 
 /// Adds up the time of a write to a file or pipe.
 pub(crate) fn writing<T>(write: impl FnOnce() -> T) -> T {
-    writing_by(1, write)
-}
-
-/// The same for one of several threads that write to the same file: together they write for a second
-/// when each of them has.
-pub(crate) fn writing_by<T>(threads: usize, write: impl FnOnce() -> T) -> T {
     let start = Instant::now();
     let done = write();
-    WRITING.fetch_add(nanoseconds(start) / threads as u64, Ordering::Relaxed);
+    WRITING.fetch_add(nanoseconds(start), Ordering::Relaxed);
     done
 }
 

@@ -108,7 +108,7 @@ impl LineWriter {
     /// If the file or folder cannot be made.
     pub fn create(path: &Path, format: &Format, threads: usize) -> Result<LineWriter> {
         let out = match *format {
-            Format::Plain => Out::Plain(PlainFile::create(path, threads)?),
+            Format::Plain => Out::Plain(PlainFile::create(path)?),
             Format::Gzip { level } => {
                 let flat = Flat::create(path)?;
                 Out::Packed(Packed::start(Box::new(flat), level, threads)?)

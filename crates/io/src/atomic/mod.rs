@@ -5,8 +5,6 @@
 //! unnamed files, it is written under a temporary name in the same folder and renamed; so are folders,
 //! and, for a moment, a file that replaces an old one.
 
-mod direct;
-mod pace;
 mod unnamed;
 
 use std::fs::{self, File, Permissions};
@@ -19,17 +17,11 @@ use tempfile::NamedTempFile;
 use crate::error::{IoContext, Result};
 use crate::meter;
 use crate::temporary;
-use pace::Pace;
-
-pub(crate) use direct::{ALIGNED, extend, write_at};
 
 /// A file that is being written.
 pub struct AtomicFile {
     path: PathBuf,
     inner: Inner,
-    pace: Pace,
-    /// The bytes written so far, if it is a file.
-    size: u64,
 }
 
 enum Inner {
@@ -68,12 +60,7 @@ impl AtomicFile {
     }
 
     fn new(path: PathBuf, inner: Inner) -> AtomicFile {
-        AtomicFile {
-            path,
-            inner,
-            pace: Pace::default(),
-            size: 0,
-        }
+        AtomicFile { path, inner }
     }
 
     /// Gives the file its final name.
@@ -84,7 +71,7 @@ impl AtomicFile {
         match self.inner {
             Inner::Direct(mut out) => out.flush().doing("write", &self.path),
             Inner::Unnamed(mut file) => {
-                sync(&file, self.size).doing("write", &self.path)?;
+                sync(&file).doing("write", &self.path)?;
                 let folder = folder_of(&self.path);
                 match unnamed::name(&file, &self.path) {
                     Ok(()) => {}
@@ -108,73 +95,40 @@ impl AtomicFile {
                 sync_folder(folder)
             }
             Inner::Beside(temporary) => {
-                sync(temporary.as_file(), self.size).doing("write", &self.path)?;
+                sync(temporary.as_file()).doing("write", &self.path)?;
                 rename(temporary, &self.path)?;
                 sync_folder(folder_of(&self.path))
             }
         }
     }
 
-    /// Replaces the first bytes, which must have been written.
-    pub(crate) fn overwrite_start(&self, bytes: &[u8]) -> io::Result<()> {
-        match self.file() {
-            Some(file) => meter::writing(|| file.write_all_at(bytes, 0)),
-            None => Err(io::ErrorKind::NotSeekable.into()),
-        }
+    /// The same after replacing the first bytes, which must have been written, by `start`.
+    ///
+    /// # Errors
+    /// Like [`commit`](AtomicFile::commit); or if it is a device or a pipe.
+    pub fn commit_with_start(self, start: &[u8]) -> Result<()> {
+        let file = match &self.inner {
+            Inner::Unnamed(file) => Ok(file),
+            Inner::Beside(file) => Ok(file.as_file()),
+            Inner::Direct(_) => Err(io::ErrorKind::NotSeekable.into()),
+        };
+        file.and_then(|file| meter::writing(|| file.write_all_at(start, 0)))
+            .doing("write the start of", &self.path)?;
+        self.commit()
     }
 
     /// The name, for errors.
     pub fn path(&self) -> &Path {
         &self.path
     }
-
-    fn file(&self) -> Option<&File> {
-        match &self.inner {
-            Inner::Unnamed(file) => Some(file),
-            Inner::Beside(file) => Some(file.as_file()),
-            Inner::Direct(_) => None,
-        }
-    }
-
-    /// Has what follows written past the cache of the system, through the returned file, until
-    /// [`AtomicFile::use_cache`]. `None` if that is not possible or does not help.
-    pub(crate) fn bypass_cache(&mut self) -> Option<Bypass> {
-        let open = self.file().filter(|file| direct::helps(file))?;
-        let mut carry = vec![0; (self.size % ALIGNED as u64) as usize];
-        let at = self.size - carry.len() as u64;
-        open.read_exact_at(&mut carry, at).ok()?;
-        let file = open.try_clone().ok()?;
-        direct::set(&file, true).ok()?;
-        Some(Bypass { file, at, carry })
-    }
-
-    /// Writes the end at `size`, after everything before was written past the cache.
-    pub(crate) fn use_cache(&mut self, size: u64) -> io::Result<()> {
-        self.size = size;
-        self.pace = Pace::ending(size);
-        self.file().map_or(Ok(()), |file| direct::set(file, false))
-    }
-}
-
-/// A file that is written past the cache from an aligned offset on.
-pub(crate) struct Bypass {
-    pub(crate) file: File,
-    pub(crate) at: u64,
-    /// What has been written there already.
-    pub(crate) carry: Vec<u8>,
 }
 
 impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        meter::writing(|| {
-            let file = match &mut self.inner {
-                Inner::Unnamed(file) => file,
-                Inner::Beside(file) => file.as_file_mut(),
-                Inner::Direct(out) => return out.write(bytes),
-            };
-            self.pace.write_all(file, bytes, self.size)?;
-            self.size += bytes.len() as u64;
-            Ok(bytes.len())
+        meter::writing(|| match &mut self.inner {
+            Inner::Unnamed(file) => file.write(bytes),
+            Inner::Beside(file) => file.write(bytes),
+            Inner::Direct(out) => out.write(bytes),
         })
     }
 
@@ -195,8 +149,8 @@ fn beside(path: &Path) -> Result<NamedTempFile> {
 }
 
 /// Waits until all of a file is on disk.
-fn sync(file: &File, size: u64) -> io::Result<()> {
-    meter::writing(|| pace::release(file, size).and_then(|()| file.sync_all()))
+fn sync(file: &File) -> io::Result<()> {
+    meter::writing(|| file.sync_all())
 }
 
 fn rename<F>(temporary: NamedTempFile<F>, path: &Path) -> Result<()> {

@@ -55,7 +55,7 @@ impl Plan {
         let marks = (memory / 16 / MARK).max(1);
         let least_share = usize::try_from(text / marks as u64).ok()?;
         // Each thread has a range in work and one that waits for its turn.
-        let queued = plain::queued(threads);
+        let queued = plain::BUFFERS;
         let range = memory / 2 / (2 * threads + queued);
         let range = range.min(RANGE).max(least);
         let share = (range / MARKS).max(least_share);
@@ -474,7 +474,7 @@ mod tests {
                     };
                     assert!((2..=threads).contains(&plan.threads));
                     let buffers = 2 * plan.threads * BUFFER * files.len();
-                    let used = (2 * plan.threads + plain::queued(threads)) * plan.range + buffers;
+                    let used = (2 * plan.threads + plain::BUFFERS) * plan.range + buffers;
                     assert!(used <= memory / 2, "{plains} {gzips} {memory} {threads}");
                 }
             }

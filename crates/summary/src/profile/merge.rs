@@ -8,10 +8,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use waypost_index::timestamp::Time;
-use waypost_io::{Resources, Source, Writers};
+use waypost_io::{Resources, Source};
 use waypost_surt::Policy;
 
 use super::coarsen::coarsen;
@@ -103,8 +102,7 @@ pub fn merge(
     let gzip = out.extension().is_some_and(|extension| extension == "gz");
     let mut header = Vec::new();
     merged.about.headers().write(&mut header);
-    let writers = Arc::new(Writers::start(1)?);
-    let mut rows = Rows::create(Some(out), gzip, Header::known(header), &writers)?;
+    let mut rows = Rows::create(Some(out), gzip, Header::known(header))?;
     merge_rows(
         &coarsened,
         &profiles,

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use waypost_io::Writers;
 use waypost_io::partial::Spill;
 use waypost_surt::Policy;
 
@@ -66,7 +65,6 @@ impl<'a> Outputs<'a> {
         let memory = input.resources.memory;
         let most = (memory / 8 / options.policies.len().max(1)).max(64 << 10);
         let spill = Spill::new(&input.resources.temporary);
-        let writers = Arc::new(Writers::for_files(input.resources.threads, memory / 32)?);
         let mut outputs = Vec::new();
         for (&policy, &waits) in options.policies.iter().zip(waits) {
             let folder = options.folder.as_ref();
@@ -75,7 +73,7 @@ impl<'a> Outputs<'a> {
             let header = Header::with_room(text, header(widest, policy).len());
             outputs.push(Output {
                 order: Order::new(policy, most, waits, &spill),
-                rows: Rows::create(path.as_deref(), options.gzip, header, &writers)?,
+                rows: Rows::create(path.as_deref(), options.gzip, header)?,
                 path,
             });
         }

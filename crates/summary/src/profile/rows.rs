@@ -1,10 +1,10 @@
 //! Writing the rows of a profile to a file.
 
+use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::sync::Arc;
 
 use waypost_io::gzip::{Gzip, GzipSize, LEVEL};
-use waypost_io::{PooledFile, Writers};
+use waypost_io::{AtomicFile, IoContext};
 
 use super::order::{Sink, TextRow};
 use super::records::Counts;
@@ -72,7 +72,7 @@ impl Header {
 /// Writes rows.
 pub(crate) struct Rows {
     mode: Mode,
-    file: Option<PooledFile>,
+    file: Option<BufWriter<AtomicFile>>,
     header: Header,
     /// Whether a block was written.
     begun: bool,
@@ -92,12 +92,7 @@ pub(crate) struct Rows {
 
 impl Rows {
     /// Starts a file; without a path, rows are only counted.
-    pub(crate) fn create(
-        path: Option<&Path>,
-        gzip: bool,
-        header: Header,
-        writers: &Arc<Writers>,
-    ) -> Result<Rows> {
+    pub(crate) fn create(path: Option<&Path>, gzip: bool, header: Header) -> Result<Rows> {
         let mode = match (path, gzip) {
             (None, _) => Mode::Count,
             (Some(_), false) => Mode::Plain,
@@ -111,7 +106,7 @@ impl Rows {
         Ok(Rows {
             mode,
             file: path
-                .map(|path| PooledFile::create(path, writers))
+                .map(|path| AtomicFile::create(path).map(BufWriter::new))
                 .transpose()?,
             header,
             begun: false,
@@ -170,8 +165,8 @@ impl Rows {
     fn append(&mut self, text: &[u8]) -> Result<()> {
         match &mut self.file {
             Some(file) if self.mode == Mode::Plain && !self.gzip_size.compresses_next() => {
-                file.write_all(&self.buffer)?;
-                file.write_all(text)?;
+                write(file, &self.buffer)?;
+                write(file, text)?;
                 self.passed += self.buffer.len() + text.len();
                 self.buffer.clear();
             }
@@ -186,7 +181,7 @@ impl Rows {
             let (start, _) = self.padded_header()?;
             self.header_missing = self.header.text.is_empty();
             if let Some(file) = &mut self.file {
-                file.write_all(&start)?;
+                write(file, &start)?;
             }
         }
         let Some(file) = &mut self.file else {
@@ -197,14 +192,14 @@ impl Rows {
                 gzip.compress(&self.buffer, &mut self.packed)?;
                 self.gzip_size
                     .add_compressed(self.buffer.len() as u64, self.packed.len() as u64);
-                file.write_all(&self.packed)?;
+                write(file, &self.packed)?;
             }
             None => {
                 match self.gzip_size.compresses_next() {
                     true => self.gzip_size.add(&self.buffer),
                     false => (self.gzip_size).skip((self.passed + self.buffer.len()) as u64),
                 }
-                file.write_all(&self.buffer)?;
+                write(file, &self.buffer)?;
                 self.passed = 0;
             }
         }
@@ -249,7 +244,9 @@ impl Rows {
         if self.block() > 0 {
             self.flush()?;
         }
-        if let Some(file) = self.file {
+        if let Some(mut file) = self.file {
+            file.flush().doing("write", file.get_ref().path())?;
+            let file = file.into_parts().0;
             match self.header_missing {
                 true => file.commit_with_start(&start)?,
                 false => file.commit()?,
@@ -263,6 +260,12 @@ impl Rows {
             gzip_exact: self.gzip_size.is_exact(),
         })
     }
+}
+
+fn write(file: &mut BufWriter<AtomicFile>, bytes: &[u8]) -> Result<()> {
+    Ok(file
+        .write_all(bytes)
+        .doing("write", file.get_ref().path())?)
 }
 
 impl Sink<Counts> for Rows {
@@ -343,9 +346,8 @@ mod tests {
     ) -> (Vec<u8>, Written) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("profile");
-        let writers = Arc::new(Writers::start(1).unwrap());
         let is_known = !header.text.is_empty();
-        let mut rows = Rows::create(Some(&path), gzip, header, &writers).unwrap();
+        let mut rows = Rows::create(Some(&path), gzip, header).unwrap();
         write(&mut rows).unwrap();
         assert!(is_known || rows.set_header(HEADER.to_vec()));
         let written = rows.finish().unwrap();
@@ -376,9 +378,8 @@ mod tests {
 
     #[test]
     fn a_header_must_fit_into_its_room() {
-        let writers = Arc::new(Writers::start(1).unwrap());
         let header = Header::with_room(None, HEADER.len());
-        let mut rows = Rows::create(None, false, header, &writers).unwrap();
+        let mut rows = Rows::create(None, false, header).unwrap();
         assert!(rows.set_header(HEADER.to_vec()));
         assert!(!rows.set_header(b"!header \n".to_vec()));
     }

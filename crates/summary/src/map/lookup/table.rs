@@ -15,10 +15,10 @@
 //! a map hashes both, at about memory speed. Any other table is an error, because a table that
 //! misses a row would call a held URI absent.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use waypost_io::{Compression, Mapped, PooledFile, Resources, Source, Writers};
+use waypost_io::{AtomicFile, Compression, IoContext, Mapped, Resources, Source};
 use waypost_surt::{Key, Reach};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -350,9 +350,10 @@ pub fn index(path: &Path, room: &Resources) -> Result<TableReport> {
     let sorted = sorted.map_err(name)?;
     let sorted = sorted.ok_or_else(|| name(Error::new(ErrorKind::Untidy)))?;
     let place = beside(path);
-    let writers = Arc::new(Writers::start(room.threads)?);
-    let mut out = PooledFile::create(&place, &writers)?;
-    let bytes = sorted.write(stamp, room, |part| Ok(out.write_all(part)?))?;
+    let mut out = AtomicFile::create(&place)?;
+    let bytes = sorted.write(stamp, room, |part| {
+        Ok(out.write_all(part).doing("write", &place)?)
+    })?;
     out.commit()?;
     Ok(TableReport {
         rows: sorted.rows(),
