@@ -1,8 +1,11 @@
 //! Summaries of a part of the captures, evaluated and routed by.
 
 use std::collections::BTreeMap;
+use std::fs;
 
-use super::world::World;
+use serde_json::Value;
+
+use super::world::{Served, World};
 
 /// What an archive holds, by what it is.
 const HELD: [(&str, &str, &str); 8] = [
@@ -139,7 +142,7 @@ fn summaries_of_pages_are_evaluated_on_lookups_for_pages() {
         let evaluate = format!(
             "--quiet evaluate {file} --holdings held.cdxj --lookups asked.txt --format json"
         );
-        let rows = |more: &str| -> serde_json::Value {
+        let rows = |more: &str| -> Value {
             serde_json::from_str(&world.ok(&format!("{evaluate}{more}"))).unwrap()
         };
         let pages = &rows(" --for pages")[0];
@@ -155,4 +158,200 @@ fn summaries_of_pages_are_evaluated_on_lookups_for_pages() {
         assert_eq!(all["requests_saved"], 0.0, "{file}");
         assert_eq!(all["recall"], 1.0, "{file}");
     }
+}
+
+/// What browsers send when they open a page.
+const BROWSER: (&str, &str) = (
+    "Accept",
+    "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8",
+);
+
+const ANYTHING: (&str, &str) = ("Accept", "*/*");
+
+/// Archives, and when they captured everything.
+const ARCHIVES: [(&str, &str); 3] = [("a", "2010"), ("b", "2015"), ("c", "2020")];
+
+/// Archives with 40 pages and 40 pictures of their own, maps of their pages, and a configuration.
+/// Of `http://cdn.example.net/`, all but the last have `shared`, and the second has `single`.
+fn archives(world: &World, more: [&str; 3]) -> Served {
+    let mut words = "index serve --listen 127.0.0.1:0".to_owned();
+    for (id, year) in ARCHIVES {
+        let mut rows = String::new();
+        let mut row = |uri: &str, mime: &str| {
+            rows += &format!(
+                "x)/ {year}0101000000 {{\"url\": \"{uri}\", \"mime\": \"{mime}\", \"status\": \"200\"}}\n"
+            );
+        };
+        for number in 0..40 {
+            row(&held(id, "page", number), "text/html");
+            row(&held(id, "picture", number), "image/png");
+            row(&held(id, "icon.png", number), "image/png");
+        }
+        if id != "c" {
+            row("http://cdn.example.net/shared", "image/png");
+        }
+        if id == "b" {
+            row("http://cdn.example.net/single", "image/png");
+        }
+        world.write("unkeyed.cdxj", &rows);
+        fs::create_dir_all(world.at("truth")).unwrap();
+        world.ok(&format!(
+            "--quiet index rekey --dialect ia unkeyed.cdxj -o truth/{id}.cdxj"
+        ));
+        world.ok(&format!(
+            "--quiet map build truth/{id}.cdxj --preset pages -o {id}.ukvs"
+        ));
+        words += &format!(" -c {id}=truth/{id}.cdxj");
+    }
+    words += " --replay https://archive.example/{timestamp}/{url}";
+    let served = world.serve(&words);
+    let mut config = "[server]\nlisten = \"127.0.0.1:0\"\n".to_owned();
+    for ((id, _), more) in ARCHIVES.into_iter().zip(more) {
+        let timemap = served.url(&format!("/{id}/timemap/link/"));
+        config += &format!(
+            "[[archive]]\nid = \"{id}\"\ntimemap = \"{timemap}\"\nsummaries = [\"{id}.ukvs\"]\n{more}\n"
+        );
+    }
+    world.write("waypost.toml", config);
+    served
+}
+
+fn held(id: &str, kind: &str, number: usize) -> String {
+    format!("http://{id}.example.org/{number}/{kind}")
+}
+
+/// The ids of the archives that a router would ask.
+fn asked(router: &Served, uri: &str, accept: (&str, &str)) -> Vec<String> {
+    let reply = router.get_with(&format!("/explain/json/{uri}"), &[accept]);
+    let json: Value = serde_json::from_str(reply.text()).unwrap();
+    let archives = json["archives"].as_array().unwrap().iter();
+    let asked = archives.filter(|archive| archive["asked"] == true);
+    let mut ids: Vec<String> = asked
+        .map(|archive| archive["id"].as_str().unwrap().to_owned())
+        .collect();
+    ids.sort();
+    ids
+}
+
+#[test]
+fn a_router_asks_for_pages_only_where_they_are() {
+    let world = World::new();
+    let _archives = archives(&world, ["", "", ""]);
+    let router = world.serve("serve --config waypost.toml");
+    let (mut requests, mut lookups) = (0, 0);
+    for (id, _) in ARCHIVES {
+        for number in (0..40).step_by(4) {
+            let uri = held(id, "page", number);
+            assert_eq!(asked(&router, &uri, BROWSER), [id]);
+            assert_eq!(asked(&router, &uri, ANYTHING), ["a", "b", "c"]);
+            let found = router.get_with(&format!("/timemap/link/{uri}"), &[BROWSER]);
+            assert_eq!(found.status, 200, "{uri}");
+            let never = held(id, "never", number);
+            requests += asked(&router, &uri, BROWSER).len() + asked(&router, &never, BROWSER).len();
+            lookups += 2;
+        }
+    }
+    // Half of the lookups are held by one archive of three, the other half by none.
+    assert_eq!(requests * 6, lookups * ARCHIVES.len());
+    // A person opens the router's own page in a browser.
+    let page = |uri: &str| router.get_with(&format!("/?url={uri}"), &[BROWSER]).status;
+    assert_eq!(page(&held("b", "page", 1)), 200);
+    assert_eq!(page(&held("b", "never", 1)), 404);
+    // A picture is no page. That it is absent as a page is not kept for those who ask for anything.
+    let picture = format!("/timemap/link/{}", held("a", "picture", 1));
+    assert_eq!(router.get_with(&picture, &[BROWSER]).status, 404);
+    assert_eq!(router.get_with(&picture, &[ANYTHING]).status, 200);
+    // What is found for anything is found for a page.
+    assert_eq!(router.get_with(&picture, &[BROWSER]).status, 200);
+    // Browsers say the same when a person opens an image.
+    let icon = held("a", "icon.png", 1);
+    assert_eq!(asked(&router, &icon, BROWSER), ["a", "b", "c"]);
+    let icon = format!("/timemap/link/{icon}");
+    assert_eq!(router.get_with(&icon, &[BROWSER]).status, 200);
+}
+
+#[test]
+fn an_archive_says_which_lookups_are_for_pages() {
+    let world = World::new();
+    let _archives = archives(&world, ["", "pages = \"always\"", "pages = \"never\""]);
+    let router = world.serve("serve --config waypost.toml");
+    let never = held("a", "never", 1);
+    assert_eq!(asked(&router, &never, BROWSER), ["c"]);
+    assert_eq!(asked(&router, &never, ANYTHING), ["a", "c"]);
+    world.write(
+        "waypost.toml",
+        "[[archive]]\nid = \"a\"\ntimemap = \"http://a/\"\npages = \"x\"\n",
+    );
+    let refused = world.refused("serve --config waypost.toml");
+    assert!(
+        refused.contains("line 4: pages: unknown word `x`: write asked, always or never"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn routing_by_maps_of_pages_saves_requests() {
+    let world = World::new();
+    let _archives = archives(&world, ["", "", ""]);
+    let mut lookups = Vec::new();
+    for (id, _) in ARCHIVES {
+        for number in 0..40 {
+            lookups.extend([held(id, "page", number), held(id, "never", number)]);
+        }
+    }
+    world.write("lookups.txt", lookups.join("\n"));
+    let simulate =
+        "--quiet route --simulate lookups.txt --truth truth --config waypost.toml --format json";
+    let report = |more: &str| -> Value {
+        serde_json::from_str(&world.ok(&format!("{simulate}{more}"))).unwrap()
+    };
+    let all = report("");
+    assert_eq!(
+        (&all["requests_saved"], &all["missed"]),
+        (&0.into(), &0.into())
+    );
+    let pages = report(" --for pages");
+    // 120 of 720 pairs are held.
+    assert_eq!(
+        (&pages["requests_saved"], &pages["missed"]),
+        (&600.into(), &0.into())
+    );
+    for option in ["--for pages", "--media-type text/html"] {
+        world.write("one.txt", held("a", "page", 1));
+        let line = world.ok(&format!(
+            "--quiet route --batch one.txt --config waypost.toml {option}"
+        ));
+        let json: Value = serde_json::from_str(&line).unwrap();
+        let absent = json["archives"].as_array().unwrap().iter();
+        let absent = absent
+            .filter(|archive| archive["decision"] == "absent")
+            .count();
+        assert_eq!(absent, 2, "{option}: {line}");
+    }
+}
+
+#[test]
+fn the_resources_of_a_page_come_from_where_the_page_is() {
+    let world = World::new();
+    let _archives = archives(&world, ["", "", ""]);
+    let router = world.serve("serve --config waypost.toml");
+    let page = format!("http://127.0.0.1/timegate/{}", held("a", "page", 7));
+    let memento = |uri: &str, referer: Option<&str>| {
+        let mut headers = vec![
+            ("Accept", "image/avif,image/webp,*/*;q=0.8"),
+            ("Accept-Datetime", "Wed, 01 Jan 2020 00:00:00 GMT"),
+        ];
+        headers.extend(referer.map(|referer| ("Referer", referer)));
+        let reply = router.get_with(&format!("/timegate/{uri}"), &headers);
+        assert_eq!(reply.status, 302, "{uri}");
+        reply.header("location").unwrap().to_owned()
+    };
+    // The second archive is closer, but the page is in the first.
+    let shared = "http://cdn.example.net/shared";
+    assert!(memento(shared, Some(&page)).contains("/20100101000000/"));
+    // What was asked of one archive only is not kept for others.
+    assert!(memento(shared, None).contains("/20150101000000/"));
+    // What is not there is found elsewhere.
+    let single = "http://cdn.example.net/single";
+    assert!(memento(single, Some(&page)).contains("/20150101000000/"));
 }

@@ -53,11 +53,11 @@ pub use decide::{
     is_companion, learn_log, published_map, simulate,
 };
 pub use log::{Log, go_duration};
-pub use lookup::{Lookup, Selection, Wanted};
+pub use lookup::{Lookup, Selection, Wanted, asks_for_page};
 pub use manners::{BreakerStyle, Change, Manners, Permit, Refusal, Standing};
 pub use merge::merge;
 pub use metrics::Metrics;
 pub use monitor::{Events, Monitor};
 pub use original::original_uri;
-pub use registry::{Archive, ArchiveLimits, Registry};
+pub use registry::{Archive, ArchiveLimits, ForPages, Registry};
 pub use router::{AggregateOptions, Event, Observer, Router};

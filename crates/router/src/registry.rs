@@ -47,6 +47,8 @@ pub struct Archive {
     pub dialect: Dialect,
     /// Summaries of its holdings: files, and folders with such files.
     pub summaries: Vec<PathBuf>,
+    /// Which lookups its summaries of pages answer.
+    pub pages: ForPages,
     /// A page with statistics of its holdings, as `waypost stats --html` writes it.
     pub report: Option<PathBuf>,
     /// The URLs of summaries that are downloaded and kept up to date.
@@ -57,6 +59,32 @@ pub struct Archive {
     pub latency: Option<Duration>,
     /// Which URIs and datetimes it is asked for.
     pub rules: Rules,
+}
+
+/// Which lookups are for a page, so that summaries of pages can call them absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ForPages {
+    /// Those of clients that ask for a page.
+    #[default]
+    Asked,
+    /// All of them: nothing else is wanted of this archive.
+    Always,
+    /// None.
+    Never,
+}
+
+impl ForPages {
+    /// All of them.
+    pub const ALL: [ForPages; 3] = [ForPages::Asked, ForPages::Always, ForPages::Never];
+
+    /// In lower case: `asked`, `always`, `never`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ForPages::Asked => "asked",
+            ForPages::Always => "always",
+            ForPages::Never => "never",
+        }
+    }
 }
 
 impl Archive {
@@ -75,6 +103,7 @@ impl Archive {
             allow_private: false,
             dialect: Dialect::default(),
             summaries: Vec::new(),
+            pages: ForPages::default(),
             report: None,
             sources: Vec::new(),
             max_age: None,

@@ -7,13 +7,13 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args, ValueEnum, ValueHint};
 use serde_json::{Value, json};
-use waypost_index::input;
+use waypost_index::{Select, input};
 use waypost_io::{Lines, Source};
 use waypost_memento::Datetime;
 use waypost_report::{Align, Table, count};
 use waypost_router::{
-    ArchiveTally, Choice, Client, Decider, Lookup, Router, Simulation, Truth, Wanted, batch_line,
-    explanation, original_uri, simulate,
+    ArchiveTally, Choice, Client, Decider, Lookup, Router, Simulation, Truth, Wanted,
+    asks_for_page, batch_line, explanation, original_uri, simulate,
 };
 use waypost_summary::Preference;
 use waypost_summary::evaluate::Lookups;
@@ -21,7 +21,7 @@ use waypost_summary::holdings::{Holdings, Input};
 
 use super::profile::report_rejects;
 use crate::archives;
-use crate::args::ResourceArgs;
+use crate::args::{Purpose, ResourceArgs};
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::plural;
@@ -53,9 +53,11 @@ pub(crate) struct Route {
     /// Prefer archives with captures in this language: de
     #[arg(long, value_name = "CODE", conflicts_with = "simulate")]
     language: Option<String>,
-    /// Prefer archives with captures of this media type: image/png, image/*
+    /// Prefer archives with captures of this media type: image/png, image/*; text/html asks for a page
     #[arg(long, value_name = "TYPE", conflicts_with = "simulate")]
     media_type: Option<String>,
+    #[command(flatten)]
+    purpose: Purpose,
     /// A file with one URI per line; `-` is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["uris", "simulate"], value_hint = ValueHint::FilePath)]
     batch: Option<PathBuf>,
@@ -164,7 +166,8 @@ impl Route {
             let name = archive.dialect.name();
             if !by_dialect.contains_key(name) {
                 let source = Source::new(lookups);
-                let read = Lookups::read_within(&source, archive.dialect, resources.memory)?;
+                let mut read = Lookups::read_within(&source, archive.dialect, resources.memory)?;
+                read.want(self.purpose.wanted());
                 by_dialect.insert(name, read);
             }
         }
@@ -187,6 +190,8 @@ impl Route {
             .map(|(place, (uri, _))| (&uri[..], place))
             .collect();
         let progress = out.progress();
+        let mut select = self.purpose.restrict(Select::new());
+        select.keep_unresolved(true);
         let mut mementos = Vec::new();
         for archive in &registry.archives {
             let mut column = vec![0; asked.len()];
@@ -201,6 +206,7 @@ impl Route {
             }
             let holdings = Holdings::new(Input {
                 dialect: archive.dialect,
+                select: select.clone(),
                 resources: resources.clone(),
                 progress: progress.clone(),
                 ..Input::new(input::expand(&sources)?.sources)
@@ -220,6 +226,7 @@ impl Route {
         drop(progress);
         let truth = Truth {
             lookups: asked,
+            for_pages: self.purpose.is_pages(),
             mementos,
         };
         let simulation = simulate(router, &truth, latency);
@@ -238,7 +245,9 @@ impl Route {
 
 impl Route {
     fn lookup(&self, uri: &str, wanted: Wanted) -> Lookup {
+        let accept = self.media_type.as_deref().unwrap_or_default();
         Lookup {
+            for_page: self.purpose.is_pages() || asks_for_page(accept, uri),
             preference: Preference {
                 language: self.language.clone(),
                 media_type: self.media_type.clone(),

@@ -15,7 +15,8 @@ use crate::{Aggregate, Found, Lookup, Outcome, Registry, Reply, Selection, Wante
 /// What is asked for, as the key of an answer.
 pub(super) type Key = Arc<str>;
 
-/// The key of a lookup. All datetimes from now on stand for the latest memento.
+/// The key of a lookup. All datetimes from now on stand for the latest memento. Answers for which not
+/// all archives were asked that may have something else are kept apart.
 pub(super) fn key(lookup: &Lookup, now: Duration) -> Key {
     let wanted = match lookup.wanted {
         Wanted::All => "all".to_owned(),
@@ -35,7 +36,12 @@ pub(super) fn key(lookup: &Lookup, now: Duration) -> Key {
     let mut ids = ids.to_vec();
     ids.sort_unstable();
     ids.dedup();
-    format!("{wanted} {sign}{} {}", ids.join(","), lookup.uri).into()
+    let kind = match lookup.page {
+        _ if lookup.for_page => "page ",
+        Some(_) if lookup.wanted != Wanted::All => "part ",
+        _ => "",
+    };
+    format!("{kind}{wanted} {sign}{} {}", ids.join(","), lookup.uri).into()
 }
 
 /// An answer that is kept.

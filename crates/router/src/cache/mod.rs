@@ -196,7 +196,8 @@ impl Cache {
         })
     }
 
-    /// A kept answer that is fresh or stale. The TimeMap answers for any datetime.
+    /// A kept answer that is fresh or stale. The TimeMap answers for any datetime, and an answer to a
+    /// lookup for anything those for pages and their resources.
     async fn find_usable(
         &self,
         registry: &Registry,
@@ -208,10 +209,16 @@ impl Cache {
             ..lookup.clone()
         };
         let mut best: Option<Kept> = None;
-        let mut keys = vec![key(lookup, now)];
-        if lookup.wanted != Wanted::All {
-            keys.insert(0, key(&whole, now));
+        let mut keys = Vec::new();
+        for lookup in [&whole, lookup] {
+            let anything = Lookup {
+                for_page: false,
+                page: None,
+                ..lookup.clone()
+            };
+            keys.extend([key(&anything, now), key(lookup, now)]);
         }
+        keys.dedup();
         for key in keys {
             let Some(entry) = self.find(&key).await else {
                 continue;

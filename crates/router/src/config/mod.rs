@@ -19,7 +19,7 @@ use waypost_memento::Replay;
 use waypost_surt::Dialect;
 
 use crate::decide::{Pattern, Period, Rules};
-use crate::registry::{Archive, ArchiveLimits, Registry, address, prefix};
+use crate::registry::{Archive, ArchiveLimits, ForPages, Registry, address, prefix};
 use section::{
     COUNT, DURATION, Describer, Kind, NUMBER, OPTIONAL_COUNT, OPTIONAL_DURATION, OPTIONAL_SOCKET,
     PATH, PATHS, PROBABILITY, PROBE, Problem, RATE, Reader, SHARE, SIZE, SOCKET, SWITCH, TEXT,
@@ -340,6 +340,7 @@ impl Archive {
         visitor.visit("dialect", &mut self.dialect, DIALECT);
         visitor.visit("summaries", &mut self.summaries, PATHS);
         visitor.visit("sources", &mut self.sources, ADDRESSES);
+        visitor.visit("pages", &mut self.pages, PAGES);
         visitor.visit("report", &mut self.report, PATH);
         visitor.visit("max_age", &mut self.max_age, OPTIONAL_DURATION);
         visitor.visit("latency", &mut self.latency, OPTIONAL_DURATION);
@@ -467,6 +468,16 @@ const DIALECT: Kind<Dialect> = Kind {
         })
     },
     show: |dialect| Some(quoted(dialect.name())),
+};
+
+const PAGES: Kind<ForPages> = Kind {
+    read: |value| {
+        parsed(value, "asked", |text| {
+            let known = ForPages::ALL.into_iter().find(|pages| pages.name() == text);
+            known.ok_or_else(|| format!("unknown word `{text}`: write asked, always or never"))
+        })
+    },
+    show: |pages| Some(quoted(pages.name())),
 };
 
 const LOG_FORMAT: Kind<LogFormat> = Kind {

@@ -161,7 +161,7 @@ impl Summary for Consulted {
         let max_age = self.max_age.or(self.decider.read_config().max_age);
         let spellings = Spellings::new(&uri);
         let consultation = Consultation {
-            questions: &Questions::new(&spellings),
+            questions: &Questions::new(&spellings, false),
             at: None,
             preference: &Preference::default(),
             max_age,

@@ -146,11 +146,11 @@ impl Choice {
         }
     }
 
-    /// What it has is so far from the datetime that is asked for that others come first.
-    pub(super) fn postpone(&mut self) {
+    /// Others come first.
+    pub(super) fn postpone(&mut self, reason: Reason) {
         self.asked = false;
         self.later = true;
-        self.reason = Reason::Time;
+        self.reason = reason;
     }
 
     /// A rule of the registry keeps it from being asked first.

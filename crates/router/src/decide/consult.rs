@@ -1,11 +1,13 @@
 //! What the summaries of an archive say about a lookup.
 
 use std::cell::{OnceCell, RefCell};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use waypost_index::timestamp::Time;
-use waypost_summary::{Answer, HashedSurt, Lookup, Preference, Presence, SurtWriter, combine};
+use waypost_summary::{
+    Answer, HashedSurt, Lookup, Preference, Presence, Scope, SurtWriter, combine,
+};
 use waypost_surt::Dialect;
 
 use super::choice::{Choice, Reason};
@@ -28,6 +30,7 @@ impl Clocks {
 }
 
 /// What is asked of the summaries of an archive.
+#[derive(Clone, Copy)]
 pub(super) struct Consultation<'a> {
     pub(super) questions: &'a Questions<'a>,
     /// The time to which mementos should be close, if any.
@@ -193,22 +196,33 @@ impl<'a> Spellings<'a> {
     }
 }
 
+static PAGES: LazyLock<Scope> = LazyLock::new(Scope::of_pages);
+
 /// The lookups of a URI in the dialects that were needed so far.
 pub(super) struct Questions<'a> {
     spellings: &'a Spellings<'a>,
+    for_page: bool,
     known: [OnceCell<Option<Lookup<'a>>>; Dialect::ALL.len()],
 }
 
 impl<'a> Questions<'a> {
-    pub(super) fn new(spellings: &'a Spellings<'a>) -> Questions<'a> {
-        let known = Default::default();
-        Questions { spellings, known }
+    pub(super) fn new(spellings: &'a Spellings<'a>, for_page: bool) -> Questions<'a> {
+        Questions {
+            spellings,
+            for_page,
+            known: Default::default(),
+        }
     }
 
     /// `None` if the URI has no SURT.
     pub(super) fn get(&self, dialect: Dialect) -> Option<&Lookup<'a>> {
-        let lookup = self.known[number_of(dialect)]
-            .get_or_init(|| self.spellings.get(dialect).map(HashedSurt::lookup));
+        let lookup = self.known[number_of(dialect)].get_or_init(|| {
+            let lookup = self.spellings.get(dialect)?.lookup();
+            Some(match self.for_page {
+                true => lookup.wanting(&PAGES),
+                false => lookup,
+            })
+        });
         lookup.as_ref()
     }
 }

@@ -53,6 +53,7 @@ use std::time::{Duration, SystemTime};
 use jiff::Timestamp;
 use waypost_index::timestamp::Time;
 use waypost_memento::Datetime;
+use waypost_summary::Presence;
 use waypost_surt::{Dialect, Surt};
 
 pub use audit::AuditedRecall;
@@ -75,7 +76,7 @@ pub(crate) use seats::Seats;
 use summaries::Shelf;
 pub use summaries::{SummaryState, is_companion};
 
-use crate::{Lookup, Outcome, Registry, Reply, RoutingConfig, Wanted};
+use crate::{ForPages, Lookup, Outcome, Registry, Reply, RoutingConfig, Wanted};
 
 /// How many lookups for a part of the key space must have been seen before an archive is left out
 /// because of them.
@@ -206,7 +207,8 @@ impl Decider {
     pub(crate) fn decide(&self, registry: &Registry, seats: &Seats, lookup: &Lookup) -> Decision {
         let config = self.read_config();
         let spellings = Spellings::new(&lookup.uri);
-        let questions = Questions::new(&spellings);
+        let questions = Questions::new(&spellings, false);
+        let for_page = Questions::new(&spellings, true);
         let sets = seats.sets();
         consult::prefetch(&sets, &questions);
         let usual = questions.get(Dialect::default());
@@ -218,6 +220,12 @@ impl Decider {
             let surt = usual_surt(page)?;
             self.recent.get(&surt)
         });
+        // What a page embeds is usually where the page is.
+        let around = lookup.page.as_deref().filter(|_| !lookup.for_page);
+        let around = around.map(Spellings::new);
+        let around = around.as_ref().map(|page| Questions::new(page, true));
+        let mut elsewhere: Vec<usize> = Vec::new();
+        let mut is_located = false;
         let clocks = Clocks::now();
         let now = Timestamp::try_from(clocks.wall).ok();
         let now = now.and_then(Datetime::new);
@@ -238,15 +246,27 @@ impl Decider {
                 continue;
             }
             let consultation = Consultation {
-                questions: &questions,
+                questions: match archive.pages {
+                    ForPages::Asked if lookup.for_page => &for_page,
+                    ForPages::Always => &for_page,
+                    ForPages::Asked | ForPages::Never => &questions,
+                },
                 at,
                 preference: &lookup.preference,
                 max_age: archive.max_age.or(config.max_age),
                 clocks,
                 warn: &*self.warn,
             };
+            let mut of_page = Choice::unknown(place);
             if let Some(shelf) = seats.shelf(place) {
                 consultation.consult(shelf, set, &mut choice);
+                if let (Some(questions), Presence::Unknown) = (&around, choice.presence) {
+                    let consultation = Consultation {
+                        questions,
+                        ..consultation
+                    };
+                    consultation.consult(shelf, set, &mut of_page);
+                }
             }
             let expected = expected.get(place).copied().unwrap_or_default();
             choice.latency = expected
@@ -266,6 +286,11 @@ impl Decider {
             if let Some((hindrance, away)) = hindrance.filter(|_| choice.asked) {
                 choice.hinder(hindrance, away);
             }
+            match of_page.presence {
+                Presence::Present => is_located |= choice.asked,
+                Presence::Absent if choice.asked => elsewhere.push(place),
+                _ => {}
+            }
             if choice.reason == Reason::Absent && dice.as_mut().is_some_and(Dice::draws) {
                 choice.asked = true;
                 choice.reason = Reason::Probe;
@@ -275,7 +300,8 @@ impl Decider {
             }
             let seconds = choice.latency.map_or(1.0, |time| time.as_secs_f64());
             ranks.push(Rank {
-                first: page.as_ref().is_some_and(|page| page.found_in(&archive.id)),
+                first: of_page.presence == Presence::Present
+                    || page.as_ref().is_some_and(|page| page.found_in(&archive.id)),
                 priority: archive.priority,
                 value: choice.estimate.unwrap_or(0.5) / (0.25 + seconds),
                 place,
@@ -283,6 +309,12 @@ impl Decider {
             choices.push(choice);
         }
         postpone_distant(&mut choices);
+        // TimeMaps list what all archives have.
+        if is_located && lookup.wanted != Wanted::All {
+            for place in elsewhere {
+                choices[place].postpone(Reason::Rest);
+            }
+        }
         ranks.sort_by(Rank::order);
         if config.recall < 1.0 {
             leave_out_unlikely(&mut choices, config.recall);
@@ -295,9 +327,7 @@ impl Decider {
                 if regular(choice) {
                     asked += 1;
                     if asked > top {
-                        choice.asked = false;
-                        choice.later = true;
-                        choice.reason = Reason::Rest;
+                        choice.postpone(Reason::Rest);
                     }
                 }
             }
@@ -383,7 +413,7 @@ fn postpone_distant(choices: &mut [Choice]) {
     }
     for choice in choices.iter_mut().filter(|choice| regular(choice)) {
         if !near(choice) {
-            choice.postpone();
+            choice.postpone(Reason::Time);
         }
     }
 }

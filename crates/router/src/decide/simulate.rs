@@ -12,6 +12,8 @@ use crate::{Lookup, Router, Wanted};
 pub struct Truth {
     /// The lookups, and how often each is made.
     pub lookups: Vec<(String, u64)>,
+    /// Whether they are for pages.
+    pub for_pages: bool,
     /// For each archive of the registry, the number of mementos for each lookup.
     pub mementos: Vec<Vec<u64>>,
 }
@@ -150,7 +152,11 @@ pub fn simulate(router: &Router, truth: &Truth, latency: Duration) -> Simulation
             };
             for (at, (uri, times)) in lookups.iter().enumerate() {
                 let mementos = |archive: usize| truth.mementos[archive][chunk * 1024 + at];
-                part.add(router, uri, *times, latency, largest, &mementos);
+                let lookup = Lookup {
+                    for_page: truth.for_pages,
+                    ..Lookup::new(&uri[..], Wanted::All)
+                };
+                part.add(router, &lookup, *times, latency, largest, &mementos);
             }
             part
         })
@@ -210,15 +216,14 @@ impl Part {
     fn add(
         &mut self,
         router: &Router,
-        uri: &str,
+        lookup: &Lookup,
         times: u64,
         latency: Duration,
         largest: Option<usize>,
         mementos: &dyn Fn(usize) -> u64,
     ) {
-        let lookup = Lookup::new(uri, Wanted::All);
         let start = std::time::Instant::now();
-        let decision = router.decide(&lookup);
+        let decision = router.decide(lookup);
         self.deciding.push(start.elapsed());
         self.lookups += times;
         let seconds = |choices: &mut dyn Iterator<Item = &Choice>| {

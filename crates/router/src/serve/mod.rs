@@ -50,7 +50,9 @@ pub use about::About;
 
 use crate::answer::{self, Addresses};
 use crate::config::{ClientConfig, ServerConfig};
-use crate::{Aggregator, CacheDirective, Lookup, Router, Selection, Wanted, explanation};
+use crate::{
+    Aggregator, CacheDirective, Lookup, Router, Selection, Wanted, asks_for_page, explanation,
+};
 use exchange::Exchange;
 use filters::Filters;
 use found::LookedUp;
@@ -459,8 +461,11 @@ fn lookup(
     }
     let referer = headers.get(header::REFERER);
     let referer = referer.and_then(|value| value.to_str().ok());
+    let accept = headers.get(header::ACCEPT);
+    let accept = accept.and_then(|value| value.to_str().ok());
     Ok(Lookup {
         archives,
+        for_page: accept.is_some_and(|accept| asks_for_page(accept, &target.uri)),
         page: referer.and_then(explain::page_of),
         preference: preference(headers, wanted),
         ..Lookup::new(&target.uri[..], wanted)
