@@ -13,10 +13,9 @@ use waypost_index::lookup::{Cursor, Direction, Order};
 use waypost_index::range::{Range, ranges};
 use waypost_index::revisit::{self, Original, Resolver};
 use waypost_index::timestamp::Time;
-use waypost_index::{Field, Fields, web};
+use waypost_index::{Field, Fields, Takedowns, web};
 use waypost_surt::Canonicalizer;
 
-use crate::access::Exclusions;
 use crate::body::Listener;
 use crate::collapse::Collapse;
 use crate::collection::OpenIndex;
@@ -37,7 +36,7 @@ const BLOCK: usize = 1 << 20;
 /// What is shown of a collection while a query runs.
 pub(crate) struct View {
     pub(crate) indexes: Vec<Arc<OpenIndex>>,
-    pub(crate) exclusions: Arc<Exclusions>,
+    pub(crate) takedowns: Option<Arc<Takedowns>>,
     /// The latest capture that may be shown.
     pub(crate) latest: Option<Time>,
 }
@@ -153,7 +152,7 @@ impl Search<'_> {
         };
         // A single block of a ZipNum index may have nothing of the range, and nothing may be shown of
         // what there is.
-        let unsure = splits == 0 || !self.view.exclusions.is_empty() || self.view.latest.is_some();
+        let unsure = splits == 0 || self.view.takedowns.is_some() || self.view.latest.is_some();
         if unsure && !self.has_any()? {
             return Ok(nothing);
         }
@@ -491,6 +490,9 @@ impl<'a> Steps<'a> {
     fn new(search: &'a Search<'a>) -> Steps<'a> {
         let query = search.query;
         let mut wanted = search.wanted;
+        if search.view.takedowns.is_some() {
+            wanted = wanted | Field::Url;
+        }
         for filter in &query.filters {
             wanted = wanted | filter.wanted();
         }
@@ -535,7 +537,8 @@ impl<'a> Steps<'a> {
             return Ok(None);
         }
         let time = capture.time();
-        if search.view.exclusions.cover(capture.key())
+        let takedowns = search.view.takedowns.as_ref();
+        if takedowns.is_some_and(|list| list.cover_capture(&capture, part.open.dialect))
             || search.view.latest.is_some_and(|latest| {
                 // `2026` may be the end of 2026.
                 Time::last_of(capture.timestamp()).or(time) > Some(latest)

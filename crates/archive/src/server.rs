@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -20,12 +20,12 @@ use tokio::time::timeout;
 use waypost_index::lookup::{BlockCache, Order};
 use waypost_index::range::Match;
 use waypost_index::timestamp::Time;
-use waypost_index::{Field, Fields};
-use waypost_io::{Error, ErrorKind, IoContext, Stamp};
+use waypost_index::{Field, Fields, Takedowns};
+use waypost_io::{Error, Stamp};
 use waypost_memento::{Datetime, Link, Replay};
 use waypost_net::server::Limits;
 
-use crate::access::{Embargo, Exclusions};
+use crate::access::Embargo;
 use crate::body::{AnswerBody, Chunks, Sink, Small, Start, Text, Turn};
 use crate::collection::Collection;
 use crate::failure::Failure;
@@ -57,7 +57,7 @@ pub struct Options {
     pub queries: usize,
     /// Captures that are younger are not shown.
     pub embargo: Option<Embargo>,
-    /// A file with SURT prefixes whose captures are not shown; read again when it changes.
+    /// A list of takedowns, whose captures are not shown; read again when it changes.
     pub exclude_list: Option<PathBuf>,
     /// Where captures are replayed; needed for TimeMaps and TimeGates.
     pub replay: Option<Replay>,
@@ -89,7 +89,7 @@ impl Default for Options {
 pub struct Server {
     collections: BTreeMap<String, Arc<Collection>>,
     options: Options,
-    exclusions: RwLock<(Option<Stamp>, Arc<Exclusions>)>,
+    takedowns: RwLock<Option<(Stamp, Arc<Takedowns>)>>,
     permits: Arc<Semaphore>,
     /// As many as there are cores, and a few for those that wait for a disk.
     turns: Arc<Semaphore>,
@@ -105,16 +105,14 @@ impl Server {
     /// A server of these collections, which share a cache.
     ///
     /// # Errors
-    /// If the list of exclusions cannot be read.
+    /// If the list of takedowns cannot be read.
     pub fn new(
         collections: Vec<Collection>,
         cache: Arc<BlockCache>,
         options: Options,
     ) -> waypost_io::Result<Server> {
-        let exclusions = match &options.exclude_list {
-            Some(path) => read_exclusions(path)?,
-            None => (None, Arc::default()),
-        };
+        let takedowns = options.exclude_list.as_deref();
+        let takedowns = takedowns.map(read_takedowns).transpose()?;
         let named = collections
             .into_iter()
             .map(|collection| (collection.name().to_owned(), Arc::new(collection)));
@@ -122,7 +120,7 @@ impl Server {
             collections: named.collect(),
             permits: Arc::new(Semaphore::new(options.queries)),
             turns: Arc::new(Semaphore::new(cores() + 2)),
-            exclusions: RwLock::new(exclusions),
+            takedowns: RwLock::new(takedowns),
             options,
             cache,
             metrics: Metrics::new(),
@@ -159,20 +157,17 @@ impl Server {
             problems.extend(errors.iter().map(ToString::to_string));
         }
         if let Some(path) = &self.options.exclude_list {
-            let known = self
-                .exclusions
-                .read()
-                .unwrap_or_else(PoisonError::into_inner);
-            let changed = known.0 != Stamp::of_path(path).ok();
+            let stamp = Stamp::of_path(path).ok();
+            let known = self.takedowns.read();
+            let known = known.unwrap_or_else(PoisonError::into_inner);
+            let changed = known.as_ref().map(|(stamp, _)| stamp) != stamp.as_ref();
             drop(known);
-            match changed.then(|| read_exclusions(path)) {
+            match changed.then(|| read_takedowns(path)) {
                 None => {}
                 Some(Ok(new)) => {
-                    said.push(format!("read {} prefixes to exclude", new.1.len()));
-                    *self
-                        .exclusions
-                        .write()
-                        .unwrap_or_else(PoisonError::into_inner) = new;
+                    said.push(format!("read {} again", path.display()));
+                    let known = self.takedowns.write();
+                    *known.unwrap_or_else(PoisonError::into_inner) = Some(new);
                 }
                 // Better the old list than none.
                 Some(Err(error)) => problems.push(error.to_string()),
@@ -495,14 +490,12 @@ impl Server {
 
     /// What is shown of a collection now.
     fn view(&self, collection: &Collection) -> View {
-        let exclusions = self
-            .exclusions
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+        let takedowns = self.takedowns.read();
+        let takedowns = takedowns.unwrap_or_else(PoisonError::into_inner);
         let embargo = self.options.embargo;
         View {
             indexes: collection.indexes(),
-            exclusions: Arc::clone(&exclusions.1),
+            takedowns: takedowns.as_ref().map(|(_, list)| Arc::clone(list)),
             latest: embargo.map(|embargo| embargo.latest(Timestamp::now())),
         }
     }
@@ -662,15 +655,8 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
         })
 }
 
-fn read_exclusions(path: &PathBuf) -> waypost_io::Result<(Option<Stamp>, Arc<Exclusions>)> {
+fn read_takedowns(path: &Path) -> waypost_io::Result<(Stamp, Arc<Takedowns>)> {
     // Before the content: a change in between is noticed the next time.
     let stamp = Stamp::of_path(path)?;
-    let text = std::fs::read(path).doing("read", path)?;
-    let exclusions = Exclusions::parse(&text).map_err(|(line, text)| {
-        let text = format!("neither a SURT prefix nor a URL: {text}");
-        Error::new(ErrorKind::Invalid(text))
-            .in_file(path.display())
-            .at_line(line as u64)
-    })?;
-    Ok((Some(stamp), Arc::new(exclusions)))
+    Ok((stamp, Arc::new(Takedowns::read(path)?)))
 }

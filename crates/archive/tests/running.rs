@@ -111,7 +111,7 @@ fn takedowns_and_embargoes_hold_for_every_protocol() {
         ],
     );
     let list = folder.path().join("takedowns.txt");
-    fs::write(&list, "http://a.com/secret\n").unwrap();
+    fs::write(&list, "http://a.com/secret/*\n").unwrap();
     let options = Options {
         exclude_list: Some(list.clone()),
         embargo: Some("6m".parse().unwrap()),
@@ -151,7 +151,7 @@ fn takedowns_and_embargoes_hold_for_every_protocol() {
         Some("http://replay/20200101000000/http://a.com/")
     );
     // The list is read again when it changes; one that cannot be read changes nothing.
-    fs::write(&list, "no prefix\n").unwrap();
+    fs::write(&list, "no page\n").unwrap();
     let said = server.server.refresh();
     assert!(said[0].contains("takedowns.txt: line 1"), "{said:?}");
     assert_eq!(server.get("/test/cdx?url=a.com/secret").status, 404);

@@ -17,6 +17,7 @@ use waypost_surt::Dialect;
 use crate::hint::Hint;
 use crate::plural;
 use crate::printer::Printer;
+use crate::takedowns::TakedownArgs;
 use crate::time;
 
 /// Which indexes to read.
@@ -105,7 +106,8 @@ pub(crate) struct Filters {
     /// May be repeated; a capture must match one of them
     #[arg(long, value_name = "SURT|~REGEX")]
     include: Vec<String>,
-    /// Skip captures whose key starts with this, or whose URL matches ~REGEX. May be repeated
+    /// Skip captures whose key starts with this, or whose URL matches ~REGEX. May be repeated;
+    /// summaries record it, and lookups there are unknown
     #[arg(long, value_name = "SURT|~REGEX")]
     exclude: Vec<String>,
     /// Include rows that are not captures of the Web (dns:, warcinfo, screenshots, …)
@@ -114,6 +116,8 @@ pub(crate) struct Filters {
     /// What to do with revisits
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = RevisitsArgument::Keep)]
     revisits: RevisitsArgument,
+    #[command(flatten)]
+    pub(crate) takedowns: TakedownArgs,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -168,6 +172,7 @@ impl Filters {
             select.exclude(pattern).context("--exclude")?;
         }
         select
+            .takedowns(self.takedowns.list()?)
             .include_non_web(self.include_non_web)
             .revisits(match self.revisits {
                 RevisitsArgument::Keep => Revisits::Keep,

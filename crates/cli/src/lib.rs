@@ -26,6 +26,7 @@ mod printer;
 mod progress;
 mod remote;
 mod service;
+mod takedowns;
 mod time;
 
 pub use call::{Called, Failure, call, combine, work};

@@ -28,6 +28,7 @@
 //! | [`json`], [`timestamp`], [`key`] | the parts of a line |
 //! | [`web`] | rows that are not captures of the Web |
 //! | [`select`] | capture filters |
+//! | [`takedown`] | lists of what may no longer be shown |
 //! | [`rejects`] | bad lines |
 //! | [`revisit`] | the captures that revisits repeat |
 //! | [`scan`](mod@scan) | scans on all cores, or in ranges on many machines, into partials that merge in input order |
@@ -63,6 +64,7 @@ mod search;
 pub mod select;
 mod span;
 mod structure;
+pub mod takedown;
 pub mod timestamp;
 pub mod wacz;
 pub mod warc;
@@ -72,3 +74,4 @@ pub mod zipnum;
 pub use capture::{Capture, Field, Fields};
 pub use select::Select;
 pub use span::Span;
+pub use takedown::Takedowns;

@@ -4,7 +4,7 @@
 //! input, to be sorted afterwards.
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -15,6 +15,7 @@ use crate::capture::{Capture, Fields};
 use crate::rejects::RejectsFile;
 use crate::scan::{self, At, Job, Outcome};
 use crate::select::Select;
+use crate::takedown::Takedowns;
 
 /// Options of [`rekey`](crate::rekey::rekey) and [`convert`](crate::convert::convert).
 #[derive(Default)]
@@ -23,6 +24,8 @@ pub struct Options<'a> {
     pub strict: bool,
     /// Saves the bad lines.
     pub rejects: Option<&'a mut RejectsFile>,
+    /// What to leave out because it was taken down.
+    pub takedowns: Option<Arc<Takedowns>>,
     /// Where to report progress.
     pub progress: Progress,
 }
@@ -72,7 +75,7 @@ pub(crate) struct Lines<T> {
 pub(crate) fn rewrite<R: Rewrite>(
     sources: &[Source],
     rule: R,
-    select: Select,
+    mut select: Select,
     options: Options<'_>,
     header: &[u8],
     out: &Path,
@@ -84,6 +87,7 @@ pub(crate) fn rewrite<R: Rewrite>(
         out: Mutex::new(writer),
     };
     options.progress.read(sources);
+    select.takedowns(options.takedowns);
     let options = scan::Options {
         select,
         strict: options.strict,

@@ -1,7 +1,7 @@
 //! Capture filters, shared by all commands that read captures.
 
 use std::cell::RefCell;
-use std::fmt;
+use std::sync::Arc;
 
 use regex::bytes::Regex;
 use waypost_io::{Error, ErrorKind, Result};
@@ -9,6 +9,7 @@ use waypost_surt::{Dialect, Surt};
 
 use crate::capture::{Capture, Field, Fields};
 use crate::key::Rekeyer;
+use crate::takedown::Takedowns;
 use crate::timestamp::Time;
 use crate::web;
 
@@ -57,6 +58,7 @@ enum Mime {
 enum Pattern {
     Prefix(Vec<u8>),
     Url(Regex),
+    Listed(Arc<Takedowns>),
 }
 
 thread_local! {
@@ -198,6 +200,19 @@ impl Select {
         Ok(self)
     }
 
+    /// Leaves out what is on this list. Unlike [`exclude`](Select::exclude), this is no selection: nothing
+    /// records it.
+    pub fn takedowns(&mut self, list: Option<Arc<Takedowns>>) -> &mut Select {
+        self.exclude.extend(list.map(Pattern::Listed));
+        self
+    }
+
+    /// Only what is on this list.
+    pub fn only_takedowns(&mut self, list: Arc<Takedowns>) -> &mut Select {
+        self.include.push(Pattern::Listed(list));
+        self
+    }
+
     /// Whether to include rows that are not captures of the Web.
     pub fn include_non_web(&mut self, include: bool) -> &mut Select {
         self.include_non_web = include;
@@ -247,6 +262,7 @@ impl Select {
             Pattern::Prefix(prefix) => surt.starts_with(prefix),
             Pattern::Url(regex) if line == surt => regex.is_match(&Surt::new(surt).to_uri()),
             Pattern::Url(regex) => regex.is_match(line),
+            Pattern::Listed(list) => list.cover(surt, self.dialect),
         };
         (self.include.is_empty() || self.include.iter().any(matches))
             && !self.exclude.iter().any(matches)
@@ -283,12 +299,12 @@ impl Select {
 
     /// The patterns of which one must match, as passed to [`include`](Select::include).
     pub fn includes(&self) -> Vec<String> {
-        self.include.iter().map(ToString::to_string).collect()
+        recorded(&self.include)
     }
 
     /// The patterns of which none may match.
     pub fn excludes(&self) -> Vec<String> {
-        self.exclude.iter().map(ToString::to_string).collect()
+        recorded(&self.exclude)
     }
 
     /// Whether revisits are skipped.
@@ -375,6 +391,31 @@ impl Select {
     }
 }
 
+/// Passes on the SURT of the URL of a capture, which may differ from its key.
+pub(crate) fn with_surt<T>(
+    capture: &Capture<'_>,
+    dialect: Dialect,
+    take: impl FnOnce(&[u8]) -> T,
+) -> T {
+    REKEYER.with_borrow_mut(|known| {
+        if known.as_ref().is_none_or(|(last, _)| *last != dialect) {
+            *known = None;
+        }
+        let (_, rekeyer) = known.get_or_insert_with(|| (dialect, Rekeyer::new(dialect)));
+        take(rekeyer.surt(capture))
+    })
+}
+
+/// The patterns as they were given, without takedowns, which leave no trace.
+fn recorded(patterns: &[Pattern]) -> Vec<String> {
+    let patterns = patterns.iter().filter_map(|pattern| match pattern {
+        Pattern::Prefix(prefix) => Some(String::from_utf8_lossy(prefix).into_owned()),
+        Pattern::Url(regex) => Some(format!("~{regex}")),
+        Pattern::Listed(_) => None,
+    });
+    patterns.collect()
+}
+
 fn no_time(time: &str) -> Error {
     invalid(format!(
         "invalid time `{time}`: write digits such as 2004 or 20040131, or a date such as 2004-01-31"
@@ -388,15 +429,6 @@ impl Mime {
             Mime::Prefix(prefix) => mime
                 .get(..prefix.len())
                 .is_some_and(|start| start.eq_ignore_ascii_case(prefix)),
-        }
-    }
-}
-
-impl fmt::Display for Pattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Pattern::Prefix(prefix) => f.write_str(&String::from_utf8_lossy(prefix)),
-            Pattern::Url(regex) => write!(f, "~{regex}"),
         }
     }
 }
@@ -420,16 +452,13 @@ impl Pattern {
 
     fn matches(&self, capture: &Capture<'_>, dialect: Dialect) -> bool {
         match self {
-            // Match the SURT of the URL, which may differ from the key.
-            Pattern::Prefix(prefix) => REKEYER.with_borrow_mut(|known| {
-                if known.as_ref().is_none_or(|(last, _)| *last != dialect) {
-                    *known = None;
-                }
-                let (_, rekeyer) = known.get_or_insert_with(|| (dialect, Rekeyer::new(dialect)));
-                // Also match the key, so that what is seen in the index can be used as a pattern.
-                capture.key().starts_with(prefix) || rekeyer.surt(capture).starts_with(prefix)
-            }),
+            // Also match the key, so that what is seen in the index can be used as a pattern.
+            Pattern::Prefix(prefix) => {
+                capture.key().starts_with(prefix)
+                    || with_surt(capture, dialect, |surt| surt.starts_with(prefix))
+            }
             Pattern::Url(regex) => capture.url().is_some_and(|url| regex.is_match(&url)),
+            Pattern::Listed(list) => with_surt(capture, dialect, |surt| list.cover(surt, dialect)),
         }
     }
 }

@@ -6,6 +6,7 @@
 //!
 //! The scan waits for the reader, so memory is bounded. It ends when the reader closes the stream.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -14,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use waypost_index::scan::{self, At, Job};
 use waypost_index::select::{Revisits, Select};
-use waypost_index::{Capture, Field, Fields, input};
+use waypost_index::{Capture, Field, Fields, Takedowns, input};
 use waypost_io::{Error, ErrorKind, Source};
 
 use crate::arrow::{self, ArrowArray, ArrowSchema, Batches, Buffer, Type};
@@ -424,6 +425,9 @@ fn select(filters: &[(String, String)]) -> PyResult<Select> {
             "to" => select.to(value).map(|_| ()),
             "include" => select.include(value).map(|_| ()),
             "exclude" => select.exclude(value).map(|_| ()),
+            "exclude_list" => Takedowns::read(Path::new(value)).map(|list| {
+                select.takedowns(Some(Arc::new(list)));
+            }),
             "revisits" => {
                 let revisits = match value.as_str() {
                     "keep" => Revisits::Keep,
@@ -444,7 +448,7 @@ fn select(filters: &[(String, String)]) -> PyResult<Select> {
             }
             name => {
                 return Err(PyValueError::new_err(format!(
-                    "unknown filter `{name}`; the filters are status, mime, from_, to, include, exclude, revisits, include_non_web"
+                    "unknown filter `{name}`; the filters are status, mime, from_, to, include, exclude, exclude_list, revisits, include_non_web"
                 )));
             }
         };

@@ -165,7 +165,8 @@ impl PublishedFile {
                 filter.metadata().clone()
             }
             SummaryKind::Map | SummaryKind::Profile => {
-                let summary = open_source(source, true).map_err(io)?;
+                // With the filter of a map: the map cannot be used without it.
+                let summary = open_source(source, false).map_err(io)?;
                 self.of_summary(&*summary);
                 return Ok(());
             }

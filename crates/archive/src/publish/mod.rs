@@ -11,12 +11,16 @@
 
 mod file;
 mod manifest;
+mod private;
 
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use waypost_io::{AtomicFile, Error, ErrorKind, IoContext, Result};
+use waypost_index::Takedowns;
+use waypost_io::{AtomicFile, Error, ErrorKind, IoContext, Result, Source};
+use waypost_summary::open_source;
 
 use crate::sitemap;
 
@@ -43,6 +47,8 @@ pub struct PublishOptions {
     pub description: Option<String>,
     /// Whether to publish files of hashes, too, from which everybody can compute what is held.
     pub hashes: bool,
+    /// What was taken down, so that no summary may hold it.
+    pub takedowns: Option<Arc<Takedowns>>,
     /// Maximum number of entries of a sitemap: more than that make several, and an index of them.
     pub most_entries: usize,
 }
@@ -54,6 +60,7 @@ impl Default for PublishOptions {
             publisher: None,
             description: None,
             hashes: false,
+            takedowns: None,
             most_entries: sitemap::MOST_ENTRIES,
         }
     }
@@ -66,6 +73,9 @@ pub struct Published {
     pub manifest: Manifest,
     /// Files that are not summaries.
     pub skipped: Vec<PathBuf>,
+    /// Summaries that could not be checked for takedowns: filters with a secret, those of maps, classic
+    /// filters as text.
+    pub unchecked: Vec<String>,
     /// The number of sitemaps, without an index of them.
     pub sitemaps: usize,
 }
@@ -74,8 +84,21 @@ pub struct Published {
 /// folders in it. The files themselves stay as they are.
 ///
 /// # Errors
-/// If the URL is invalid, a file cannot be read, is damaged or changes meanwhile, or there are none.
+/// If the URL is invalid, a file cannot be read, is damaged or changes meanwhile, or there are none; if a
+/// summary holds what was taken down, a map lacks its filter, or a file tells more than summaries do.
 pub fn publish(folder: &Path, options: &PublishOptions) -> Result<Published> {
+    publish_after(folder, options, |_| Ok(()))
+}
+
+/// The same. What will be published is passed to `announce` before anything is written.
+///
+/// # Errors
+/// Those of [`publish`] and of `announce`.
+pub fn publish_after(
+    folder: &Path,
+    options: &PublishOptions,
+    announce: impl FnOnce(&Manifest) -> Result<()>,
+) -> Result<Published> {
     let base = base_of(&options.url)?;
     let mut paths = Vec::new();
     list(folder, &mut paths, 0)?;
@@ -85,13 +108,32 @@ pub fn publish(folder: &Path, options: &PublishOptions) -> Result<Published> {
     for path in paths {
         match PublishedFile::read(folder, &path, options)? {
             Some(file) => manifest.files.push(file),
-            None => skipped.push(path),
+            None => {
+                private::check_other(&path, &Source::new(&path))?;
+                skipped.push(path);
+            }
         }
     }
     if manifest.files.is_empty() {
         let problem = "there are no summaries in this folder".to_owned();
         return Err(Error::new(ErrorKind::Invalid(problem)).in_file(folder.display()));
     }
+    let mut unchecked = Vec::new();
+    if let Some(list) = &options.takedowns {
+        for file in &manifest.files {
+            let source = Source::new(folder.join(&file.path));
+            let checked = match open_source(&source, true) {
+                Ok(summary) => {
+                    private::check_takedowns(&source, &*summary, file.rate.unwrap_or(0.0), list)?
+                }
+                Err(_) => false,
+            };
+            if !checked {
+                unchecked.push(file.path.clone());
+            }
+        }
+    }
+    announce(&manifest)?;
     let entries: Vec<sitemap::Entry> = manifest
         .files
         .iter()
@@ -131,6 +173,7 @@ pub fn publish(folder: &Path, options: &PublishOptions) -> Result<Published> {
     Ok(Published {
         manifest,
         skipped,
+        unchecked,
         sitemaps: parts.len(),
     })
 }

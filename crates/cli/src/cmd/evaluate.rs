@@ -137,6 +137,10 @@ impl Evaluate {
         }
         let (held, reading) = holdings.truth(&samples)?;
         drop(progress);
+        // Profiles and hashes are not read; lookups do not tell what of the list they hold.
+        if !reading.contents.is_empty() {
+            self.filters.takedowns.report(out);
+        }
         report_rejects(&reading, out);
         let mut foreseen = Vec::new();
         if let (Some(later), Some(held)) = (samples.get(of_lookups), held.get(of_lookups)) {

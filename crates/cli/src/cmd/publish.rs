@@ -1,19 +1,23 @@
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::{Args, ValueHint};
-use waypost_archive::publish::{self, PublishOptions};
+use waypost_archive::publish::{self, Manifest, PublishOptions};
+use waypost_io::Error;
 use waypost_report::{Align, Table, bytes, count};
 
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::plural;
 use crate::printer::Printer;
+use crate::takedowns::read_list;
 
 /// Prepare a folder of summaries for a web server: sitemap, manifest and checksums
 ///
-/// Writes sitemap.xml, manifest.json and SHA256SUMS for all summaries in the folder. Then serve the
-/// folder with any web server, and others find them with `waypost discover`.
+/// Lists the summaries in the folder, and writes sitemap.xml, manifest.json and SHA256SUMS for them.
+/// Then serve the folder with any web server, and others find them with `waypost discover`. Refuses a
+/// folder with an index, a list of URIs or a secret key, and a map without its filter.
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost publish published --url https://archive.example/summaries/ \\\n\
@@ -35,31 +39,44 @@ pub(crate) struct Publish {
     /// Publish files of hashes, too, which reveal more than filters
     #[arg(long)]
     hashes: bool,
+    /// Refuse summaries that hold what this list takes down
+    #[arg(long, value_name = "LIST", value_hint = ValueHint::FilePath)]
+    exclude_list: Option<PathBuf>,
 }
 
 impl Publish {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
+        let list = self.exclude_list.as_deref().map(read_list).transpose()?;
         let options = PublishOptions {
             url: self.url,
             publisher: self.publisher,
             description: self.description,
             hashes: self.hashes,
+            takedowns: list.map(Arc::new),
             ..PublishOptions::default()
         };
-        let published = publish::publish(&self.folder, &options).hint_otherwise(
-            "name a folder of filters, maps or profiles; pass --hashes to publish hashes, too",
+        let announce = |manifest: &Manifest| {
+            let mut table = Table::new(&[
+                ("file", Align::Left),
+                ("kind", Align::Left),
+                ("URLs", Align::Right),
+                ("size", Align::Right),
+            ]);
+            for file in &manifest.files {
+                let urls = file.urls.map_or("-".to_owned(), count);
+                table.row([&file.path[..], &file.kind, &urls, &bytes(file.bytes)]);
+            }
+            let printed = write!(out.data(), "{table}").and_then(|()| out.flush());
+            printed.map_err(Error::from_read)
+        };
+        let published = publish::publish_after(&self.folder, &options, announce).hint_otherwise(
+            "name a folder of filters, maps or profiles, and of nothing else that is private; pass --hashes to publish hashes, too",
         )?;
-        let mut table = Table::new(&[
-            ("file", Align::Left),
-            ("kind", Align::Left),
-            ("URLs", Align::Right),
-            ("size", Align::Right),
-        ]);
-        for file in &published.manifest.files {
-            let urls = file.urls.map_or("-".to_owned(), count);
-            table.row([&file.path[..], &file.kind, &urls, &bytes(file.bytes)]);
+        for file in &published.unchecked {
+            out.warn(format_args!(
+                "{file}: not checked for takedowns, because its URIs cannot be looked up here"
+            ));
         }
-        write!(out.data(), "{table}")?;
         for path in &published.skipped {
             out.note(format_args!("skipping {}: not a summary", path.display()));
         }

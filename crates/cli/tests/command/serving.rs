@@ -72,7 +72,7 @@ fn what_cannot_be_served_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     fs::write(at("a.cdxj"), LINE).unwrap();
-    fs::write(at("list.txt"), "example.com\n").unwrap();
+    fs::write(at("list.txt"), "com,example\n").unwrap();
     fs::write(at("picture.png"), b"\x89PNG\r\n\x1a\n0000").unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();

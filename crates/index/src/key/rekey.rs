@@ -163,6 +163,11 @@ impl Rekeyer {
         &self.buffer
     }
 
+    /// The SURT of a URL; `None` if it has none.
+    pub(crate) fn of_url(&mut self, url: &[u8]) -> Option<&[u8]> {
+        self.canonicalize(url).then_some(&self.buffer)
+    }
+
     /// Writes the SURT of a URL to the buffer. Returns `false` if it has no SURT.
     fn canonicalize(&mut self, url: &[u8]) -> bool {
         self.buffer.clear();

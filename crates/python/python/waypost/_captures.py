@@ -87,7 +87,7 @@ def read(paths, fields=FIELDS, where=None, strict=False):
     ``paths`` is a file, folder or URL, or a list of them. ``fields`` are ``urlkey``, ``timestamp`` and those
     of Common Crawl's index: ``url``, ``mime``, ``status``, ``digest``, ``length``, ``offset``,
     ``filename``, ``languages``, … ``where`` are filters by the names of the command's options:
-    ``status``, ``mime``, ``from_``, ``to``, ``include``, ``exclude``, ``revisits``.
+    ``status``, ``mime``, ``from_``, ``to``, ``include``, ``exclude``, ``exclude_list``, ``revisits``.
 
     >>> captures = read("small.cdxj", ["urlkey", "status"], where={"status": [200, "3xx"]})
     >>> sum(batch.num_rows for batch in captures) == captures.report["selected"]

@@ -33,12 +33,12 @@ impl Holdings {
             && source.path().is_file()
             && Profile::is_one(source)?
         {
-            return truth_of_profile(source, samples);
+            return self.selected(truth_of_profile(source, samples)?, samples);
         }
         if let [source] = &self.input().sources[..]
             && let Some(hashes) = Filter::of_hashes(source)?
         {
-            return truth_of_hashes(&hashes, samples);
+            return self.selected(truth_of_hashes(&hashes, samples)?, samples);
         }
         let Input {
             resources,
@@ -46,6 +46,22 @@ impl Holdings {
             ..
         } = self.input();
         self.held(|held| captures_of_held(held, samples, resources.memory, progress))
+    }
+
+    /// The truth of holdings whose URI-Rs are not read, without what the filters leave out.
+    fn selected(
+        &self,
+        (mut truths, reading): (Vec<Vec<u64>>, Arc<Reading>),
+        samples: &[Lookups],
+    ) -> Result<(Vec<Vec<u64>>, Arc<Reading>)> {
+        let mut select = self.input().select.clone();
+        select.dialect(self.input().dialect);
+        for (truth, lookups) in truths.iter_mut().zip(samples) {
+            for (captures, (_, surt, _)) in truth.iter_mut().zip(lookups.iter()) {
+                *captures *= u64::from(select.accepts_uri(surt, surt));
+            }
+        }
+        Ok((truths, reading))
     }
 }
 

@@ -75,7 +75,9 @@ pub fn build(
             return Err(Error::new(ErrorKind::SecondKeys).in_file(source));
         }
         holdings::check_filters(&input.select, source)?;
-        read_profile(source, keys, &input.select, &mut state.rest, &mut about)?;
+        let mut select = input.select.clone();
+        select.dialect(input.dialect);
+        read_profile(source, keys, &select, &mut state.rest, &mut about)?;
     }
     let mut head = Vec::new();
     headers(&about, about.by.map(By::field)).write(&mut head);

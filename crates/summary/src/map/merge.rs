@@ -7,6 +7,7 @@
 
 use std::path::Path;
 
+use waypost_index::Takedowns;
 use waypost_io::{Progress, Resources, Source};
 use waypost_surt::{Key, Reach};
 
@@ -32,6 +33,10 @@ pub struct Merged {
     pub rows: u64,
     /// Voids that another map contradicts.
     pub dropped: u64,
+    /// Rows that were taken down.
+    pub taken_down: u64,
+    /// Those of them that stood for several URI-Rs with one key, of which not all may be on the list.
+    pub shared: u64,
     /// The size in bytes of the rebuilt filter, if there is one.
     pub filter_bytes: Option<u64>,
 }
@@ -58,8 +63,23 @@ pub fn merge(
     room: &Resources,
     out: &Path,
 ) -> Result<Merged> {
+    merge_without(maps, filters, None, room, out)
+}
+
+/// Merges maps without the rows of `takedowns`. A wildcard above such a row may still call it present.
+///
+/// # Errors
+/// Those of [`merge`].
+pub fn merge_without(
+    maps: &[std::path::PathBuf],
+    filters: Filters<'_>,
+    takedowns: Option<&Takedowns>,
+    room: &Resources,
+    out: &Path,
+) -> Result<Merged> {
     let mut merged = Merged::default();
     let mut spool = Spool::new(room)?;
+    let mut gone = Frequency::new(0, 0);
     let mut about: Option<(About, Option<String>)> = None;
     let several = maps.len() > 1;
     let sources: Vec<Source> = maps.iter().map(Source::new).collect();
@@ -77,6 +97,7 @@ pub fn merge(
         let second = second_key(rows.headers())?;
         let said =
             About::from_headers(rows.headers()).map_err(|error| error.in_file(path.display()))?;
+        let dialect = said.dialect;
         about = Some(match about {
             None => (said, second),
             Some((before, of)) => {
@@ -92,6 +113,14 @@ pub fn merge(
         let mut key = Vec::new();
         while let Some(mut row) = rows.next()? {
             merged.rows_in += 1;
+            if takedowns.is_some_and(|list| list.cover_key(&row.key, dialect)) {
+                let several = |urirs: Number| urirs.value > 1;
+                let is_exact = Key::new(&row.key).reach() == Reach::Exact;
+                merged.taken_down += 1;
+                merged.shared += u64::from(is_exact && row.frequency.urirs.is_some_and(several));
+                gone = gone.plus(row.frequency);
+                continue;
+            }
             if row.frequency.is_void()
                 && opened
                     .iter()
@@ -110,9 +139,15 @@ pub fn merge(
             push_tidy(&mut spool, &row, &mut key)?;
         }
     }
-    let Some((about, second)) = about else {
+    let Some((mut about, second)) = about else {
         return Err(Error::invalid("nothing to merge"));
     };
+    if merged.taken_down > 0 {
+        // Totals that do not change would tell how much was taken down.
+        about.captures = without(about.captures, gone.captures);
+        let urirs = gone.urirs.filter(|_| second.is_none());
+        about.urirs = without(about.urirs, urirs);
+    }
     let head = |identity: Option<u64>| {
         let mut headers = super::build::headers(&about, second.as_deref());
         if let Some(identity) = identity {
@@ -152,6 +187,12 @@ fn speaks_against(map: &Map, void: &Row<'_>) -> bool {
             .is_some_and(|found| !found.frequency.is_void());
     }
     map.holds_at_or_below(&key)
+}
+
+/// A total without the captures or URI-Rs of some rows.
+fn without(total: Option<Number>, gone: Option<Number>) -> Option<Number> {
+    let value = total?.value.saturating_sub(gone?.value);
+    total.map(|total| Number { value, ..total })
 }
 
 /// Several maps may hold the same URI-Rs.

@@ -42,7 +42,7 @@ pub use filtered::{
 };
 pub use lookup::{Finder, Found, Map, Span, TableReport, index, is_indexed};
 pub(crate) use lookup::{HashedKey, hashed_keys};
-pub use merge::{Filters, Merged, merge};
+pub use merge::{Filters, Merged, merge, merge_without};
 pub use solve::papers::{Papers, PowerLaw};
 pub use solve::prior::Prior;
 pub use solve::top::Top;

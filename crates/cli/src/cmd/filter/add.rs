@@ -57,6 +57,7 @@ impl Add {
             },
         )?;
         drop(progress);
+        self.holdings.filters.takedowns.report(out);
         let exit = report_rejects(out, &reading);
         report_written(out, target, &built);
         if built.head.count > built.head.capacity {

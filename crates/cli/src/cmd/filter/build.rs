@@ -63,6 +63,7 @@ impl Build {
                     Ok(filter::build(input, &recipe, &self.make.output)?)
                 })?;
         drop(progress);
+        self.holdings.filters.takedowns.report(out);
         let exit = report_rejects(out, &reading);
         report_written(out, &self.make.output, &built);
         Ok(exit)

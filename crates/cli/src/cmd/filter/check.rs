@@ -54,6 +54,7 @@ impl Check {
                 Ok(check::check_holdings(&filter, input, self.tries)?)
             })?;
             drop(progress);
+            self.reading.filters.takedowns.report(out);
             report_rejects(out, &holdings.reading);
             report.holdings = Some(holdings);
         }

@@ -116,6 +116,7 @@ impl Export {
                         .hint_otherwise("choose more filters with --filters 256, or a higher --fpr")
                 })?;
         drop(progress);
+        self.holdings.filters.takedowns.report(out);
         let exit = report_rejects(out, &reading);
         if reading.without_url > 0 {
             out.warn(format_args!(

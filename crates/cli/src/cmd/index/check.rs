@@ -64,6 +64,7 @@ impl Check {
         if let Some(rejects) = rejects {
             rejects.finish()?;
         }
+        self.filters.takedowns.report(out);
         let tally = &report.outcome.tally;
         if tally.lines > tally.headers && tally.shapes.is_empty() {
             out.warn("no captures found: is this an index?");

@@ -7,6 +7,7 @@ use super::rewrite::Rewrite;
 use crate::exit::Exit;
 use crate::plural;
 use crate::printer::Printer;
+use crate::takedowns::TakedownArgs;
 
 /// Convert indexes between CDX and CDXJ, and sort the lines again
 ///
@@ -22,6 +23,8 @@ pub(crate) struct Convert {
     /// The layout to write
     #[arg(long, value_name = "LAYOUT", value_enum)]
     to: Layout,
+    #[command(flatten)]
+    takedowns: TakedownArgs,
     #[command(flatten)]
     rewrite: Rewrite,
 }
@@ -43,11 +46,18 @@ impl Convert {
             Layout::Cdx11 => (Target::Cdx11, "CDX 11"),
             Layout::Cdxj => (Target::Cdxj, "CDXJ"),
         };
+        let takedowns = self.takedowns.list()?;
         self.rewrite.run(
             out,
-            |sources, options, path| convert::convert(sources, target, options, path),
+            |sources, mut options, path| {
+                options.takedowns = takedowns;
+                convert::convert(sources, target, options, path)
+            },
             |converted| &mut converted.outcome,
-            |converted, out| report(converted, name, out),
+            |converted, out| {
+                self.takedowns.report(out);
+                report(converted, name, out);
+            },
         )
     }
 }

@@ -86,6 +86,7 @@ impl Parquet {
         if report.sorted {
             out.note("the input is not sorted by SURT; sorted it first");
         }
+        self.filters.takedowns.report(out);
         report_bad_lines(&report.outcome.rejects, out);
         let damage = report.outcome.damage.iter();
         out.warn_some(damage.map(|error| format!("{error}; everything before it was written")));

@@ -49,6 +49,7 @@ impl Rewrite {
         let scanning = Options {
             strict: self.bad_lines.strict,
             rejects: rejects.as_mut(),
+            takedowns: None,
             progress: progress.clone(),
         };
         let mut rewritten = rewrite(&sources, scanning, &unsorted)?;

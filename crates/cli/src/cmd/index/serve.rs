@@ -19,6 +19,7 @@ use crate::hint::Hint;
 use crate::listening::{Listeners, Threads, access_log, until_stopped};
 use crate::plural;
 use crate::printer::Printer;
+use crate::takedowns::TakedownArgs;
 
 /// Serve sorted indexes to the Web: CDX server, TimeMaps and TimeGates
 ///
@@ -56,9 +57,8 @@ pub(crate) struct Serve {
     /// The URL of this server as clients see it [default: from their requests]
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
-    /// Hide captures whose keys start with a SURT prefix, or the SURT of a URL, in this file
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    exclude_list: Option<PathBuf>,
+    #[command(flatten)]
+    takedowns: TakedownArgs,
     /// Hide captures that are younger than this: 6m, 90d, 1y, 12h
     #[arg(long, value_name = "PERIOD")]
     embargo: Option<Embargo>,
@@ -154,7 +154,7 @@ impl Serve {
             most_rows: self.max_rows.unwrap_or(u64::MAX),
             queries: self.max_queries.into(),
             embargo: self.embargo,
-            exclude_list: self.exclude_list.clone(),
+            exclude_list: self.takedowns.path()?,
             replay: self.replay.clone(),
             public_url: self.public_url.clone(),
             access_log: access_log(self.access_log.as_deref())?,

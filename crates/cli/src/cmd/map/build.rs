@@ -91,6 +91,7 @@ impl Build {
         if let Some(rejects) = rejects {
             rejects.finish()?;
         }
+        self.filters.takedowns.report(out);
         let whole = report_rejects(&built.reading, out);
         if built.rows == 0 {
             out.warn(

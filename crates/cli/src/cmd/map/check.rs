@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use waypost_index::input;
+use waypost_index::{Select, input};
 use waypost_io::Source;
 use waypost_report::{Align, Table, bytes, count};
 use waypost_summary::Summary;
@@ -16,6 +16,7 @@ use crate::args::{Format, ResourceArgs};
 use crate::exit::Exit;
 use crate::plural;
 use crate::printer::Printer;
+use crate::takedowns::TakedownArgs;
 
 /// Check the format, order and rows of a map and, with --holdings, its answers
 #[derive(Args)]
@@ -30,6 +31,8 @@ pub(crate) struct Check {
     /// What the archive holds: look up all of it, and report what is called absent
     #[arg(long, value_name = "INPUT")]
     holdings: Vec<PathBuf>,
+    #[command(flatten)]
+    takedowns: TakedownArgs,
     /// Ignore the filters of the map
     #[arg(long)]
     ignore_filter: bool,
@@ -53,7 +56,10 @@ impl Check {
         let mut proof = None;
         if let (Some(map), false) = (map, self.holdings.is_empty()) {
             let progress = out.progress();
+            let mut select = Select::new();
+            select.takedowns(self.takedowns.list()?);
             let holdings = Input {
+                select,
                 dialect: map.about().dialect,
                 resources: resources.clone(),
                 progress: progress.clone(),
@@ -61,6 +67,7 @@ impl Check {
             };
             let proved = check::prove(map, &holdings)?;
             drop(progress);
+            self.takedowns.report(out);
             crate::cmd::profile::report_rejects(&proved.reading, out);
             sound &= proved.missed == 0;
             proof = Some(Proof {

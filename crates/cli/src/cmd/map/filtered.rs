@@ -132,6 +132,7 @@ impl FilteredOptions {
         if built.report.sorted {
             out.note("the map was not sorted or had duplicate keys; sorted it first");
         }
+        priced.filters.takedowns.report(out);
         let whole = crate::cmd::profile::report_rejects(&built.reading, out);
         let allowed = match budget {
             FilteredBudget::Bytes(allowed) => Some(allowed),

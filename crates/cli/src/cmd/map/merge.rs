@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use waypost_index::input;
+use waypost_index::{Select, input};
 use waypost_report::{bytes, count};
 use waypost_summary::Summary;
 use waypost_summary::holdings::Input;
@@ -14,15 +14,17 @@ use crate::args::{Format, ResourceArgs, refuse_json_on_stdout};
 use crate::exit::Exit;
 use crate::plural;
 use crate::printer::Printer;
+use crate::takedowns::TakedownArgs;
 
 /// Merge maps: what any of them calls present stays present
 ///
 /// Frequencies of equal keys are added. URI-Rs become upper bounds, because maps may share them. A
 /// void is dropped if another map holds something there. Filters cannot be merged: they are rebuilt
-/// from --holdings.
+/// from --holdings. With --exclude-list, takes URIs down from finished maps, also from a single one.
 #[derive(Args)]
 #[command(after_help = "Example:\n\
-    \x20 waypost map merge 2020.ukvs 2021.ukvs -o both.ukvs")]
+    \x20 waypost map merge 2020.ukvs 2021.ukvs -o both.ukvs\n\
+    \x20 waypost map merge full.ukvs --exclude-list takedown.txt -o kept.ukvs")]
 pub(crate) struct Merge {
     /// The maps to merge
     #[arg(required = true, value_name = "MAP")]
@@ -40,6 +42,8 @@ pub(crate) struct Merge {
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]
+    takedowns: TakedownArgs,
+    #[command(flatten)]
     resources: ResourceArgs,
 }
 
@@ -52,7 +56,11 @@ impl Merge {
             false => Map::open_rows(&self.maps[0], &resources)?.about().dialect,
         };
         let progress = out.progress();
+        let list = self.takedowns.list()?;
+        let mut select = Select::new();
+        select.takedowns(list.clone());
         let holdings = Input {
+            select,
             dialect,
             resources: resources.clone(),
             progress: progress.clone(),
@@ -63,14 +71,23 @@ impl Merge {
             (true, true) => Filters::Drop,
             (true, false) => Filters::Refuse,
         };
-        let merged = map::merge(&self.maps, filters, &resources, &self.output)?;
+        let list = list.as_deref();
+        let merged = map::merge_without(&self.maps, filters, list, &resources, &self.output)?;
         drop(progress);
+        self.takedowns.report(out);
+        if merged.shared > 0 {
+            out.warn(format_args!(
+                "{} of the list stood for several URI-Rs, which differ in their queries and are absent now, too; to keep them, build the map again with `waypost map build --exclude-list`",
+                plural::of(merged.shared, "key")
+            ));
+        }
         if self.format == Format::Json {
             let object = json!({
                 "map": self.output.display().to_string(),
                 "keys": merged.rows,
                 "keys_in": merged.rows_in,
                 "voids_dropped": merged.dropped,
+                "taken_down": merged.taken_down,
                 "filter_bytes": merged.filter_bytes,
             });
             writeln!(out.data(), "{object:#}")?;

@@ -27,7 +27,7 @@ pub(super) struct Priced {
     #[arg(long, value_name = "INPUT")]
     holdings: Vec<PathBuf>,
     #[command(flatten)]
-    filters: Filters,
+    pub(super) filters: Filters,
 }
 
 impl Priced {

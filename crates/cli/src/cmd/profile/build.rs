@@ -108,6 +108,7 @@ impl Build {
         if let Some(rejects) = rejects {
             rejects.finish()?;
         }
+        self.filters.takedowns.report(out);
         let whole = report_rejects(&report.reading, out);
         if report.reading.sorted {
             out.note("the input was not sorted; sorted it first");

@@ -50,6 +50,7 @@ impl Growth {
         };
         let policies: Vec<Policy> = policies(self.policy.as_deref())?;
         let growth = profile::growth(&input, &policies)?;
+        self.filters.takedowns.report(out);
         let names: Vec<String> = policies.iter().map(Policy::to_string).collect();
         if self.format == Format::Json {
             let steps: Vec<serde_json::Value> = growth

@@ -124,6 +124,7 @@ impl Report {
         if let Some(rejects) = rejects {
             rejects.finish()?;
         }
+        self.filters.takedowns.report(out);
         let whole = report_rejects(&reading, out);
         if reading.sorted {
             out.note("the input was not sorted; sorted it first");
