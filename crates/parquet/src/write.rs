@@ -84,6 +84,7 @@ const PART: usize = 256 << 20;
 /// are not [wide](Options::wide).
 pub fn write(sources: &[Source], mut options: Options<'_>, out: &Path) -> Result<Report> {
     let temporary = &options.resources.temporary.clone();
+    options.select.dialect(options.dialect);
     for source in sources {
         // What is found to be out of order is read again.
         if !source.is_lasting()? {

@@ -95,7 +95,10 @@ fn check_rows(source: &Source, summary: &dyn Summary, list: &Takedowns) -> Resul
     // The key of a policy stands for all that begins so.
     let end: &[u8] = match about.policy {
         None | Some(Policy::Whole) => b"",
-        Some(Policy::Prefix { hosts, paths }) if hosts == Limit::All => match paths {
+        Some(Policy::Prefix {
+            hosts: Limit::All,
+            paths,
+        }) => match paths {
             Limit::All => b"",
             Limit::Most(_) => b"/*",
         },
