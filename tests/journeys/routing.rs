@@ -1,1 +1,143 @@
 //! Publish, discover and route; real archives behind the router.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::oracles;
+use super::peers::Peer;
+use super::world::{Served, World, eventually, write_index};
+
+/// The files below a folder that downloads leave for people, with their paths.
+fn files(folder: PathBuf) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let own = ["lock", "meta", "part"].map(Some);
+        match path.is_dir() {
+            true => found.extend(files(path)),
+            false if own.contains(&path.extension().and_then(|end| end.to_str())) => {}
+            false => found.push(path),
+        }
+    }
+    found.sort();
+    found
+}
+
+/// What a router decides for URIs about its only archive, and why.
+fn decisions(world: &World, config: &str, uris: &[String]) -> Vec<String> {
+    world.write("route.txt", uris.join("\n") + "\n");
+    let lines = world.ok(&format!("route --batch route.txt --config {config}"));
+    let decision = |line: &str| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        line["archives"][0]["decision"].as_str().unwrap().to_owned()
+    };
+    let decisions: Vec<String> = lines.lines().map(decision).collect();
+    assert_eq!(decisions.len(), uris.len());
+    decisions
+}
+
+/// Starts an archive that serves a map, and writes `router.toml` of a router that takes it from there.
+fn archive_and_router(world: &World, map: &str) -> Served {
+    world.write(
+        "archive.toml",
+        format!("[server]\nmementomap = \"{map}\"\n"),
+    );
+    let archive = world.serve("serve --config archive.toml --listen 127.0.0.1:0");
+    let (home, links) = (archive.url("/"), archive.url("/timemap/link/"));
+    world.write(
+        "router.toml",
+        format!(
+            "[routing]\ndownloads = \"downloads\"\n\n[[archive]]\nid = \"a\"\ntimemap = \"{links}\"\nsources = [\"{home}\"]\n"
+        ),
+    );
+    archive
+}
+
+#[test]
+fn a_map_above_the_page_size_is_whole_wherever_it_arrives() {
+    let world = World::new();
+    let uris: Vec<String> = (0..60_000)
+        .map(|n| {
+            format!(
+                "http://host{}.example/a/path/that/makes/the/map/large/{n}",
+                n % 977
+            )
+        })
+        .collect();
+    write_index(&world, "index.cdxj", &uris);
+    world.ok("--quiet map build index.cdxj -o big.ukvs");
+    assert!(
+        world.read("big.ukvs").len() > 4 << 20,
+        "the map has several pages"
+    );
+    let mut sample: Vec<String> = uris.iter().step_by(3).cloned().collect();
+    assert_eq!(sample.len(), 20_000);
+    let absent = sample.len();
+    sample.extend((0..100).map(|n| format!("http://host{n}.example/not/held")));
+    let expected: Vec<&str> = (0..sample.len())
+        .map(|place| if place < absent { "present" } else { "absent" })
+        .collect();
+    let archive = archive_and_router(&world, "big.ukvs");
+    let page = archive.get("/.well-known/mementomap");
+    assert!(page.body.len() < 5 << 20, "the first page");
+
+    for (start, copies) in [("/", "host"), ("/.well-known/mementomap", "itself")] {
+        let url = archive.url(start);
+        let found = world.ok(&format!("--quiet discover {url} -o {copies}"));
+        assert!(found.contains("/.well-known/mementomap"), "{found}");
+        let [copy] = &files(world.at(copies))[..] else {
+            panic!("one copy: {:?}", files(world.at(copies)));
+        };
+        let name = copy.to_str().unwrap();
+        assert!(world.lookup(name, &sample) == expected, "{name}");
+        let again = world.ok(&format!("--quiet discover {url} -o {copies}"));
+        assert!(again.contains("unchanged: "), "{again}");
+    }
+
+    let router = world.serve("serve --config router.toml --listen 127.0.0.1:0");
+    eventually("the map is installed", || {
+        let why = router.get("/explain/http://host1.example/not/held");
+        let why: Value = serde_json::from_str(why.text()).unwrap();
+        (why["archives"][0]["decision"] == "absent").then_some(())
+    });
+    assert!(decisions(&world, "router.toml", &sample) == expected);
+    // The last rows are on the last page.
+    for uri in [&uris[59_999], &uris[976]] {
+        let why = router.get(&format!("/explain/{uri}"));
+        assert!(why.text().contains("\"present\""), "{}", why.text());
+    }
+}
+
+#[test]
+fn a_map_with_a_filter_is_discovered_with_its_filter() {
+    let world = World::new();
+    let uris: Vec<String> = (0..4000)
+        .map(|n| format!("http://host{}.example/{n}", n % 7))
+        .collect();
+    write_index(&world, "index.cdxj", &uris);
+    world.ok("--quiet map build index.cdxj -o full.ukvs");
+    world.ok("--quiet map compact full.ukvs --bytes 12K --holdings index.cdxj -o small.ukvs");
+    let archive = archive_and_router(&world, "small.ukvs");
+    let url = archive.url("/.well-known/mementomap");
+    world.ok(&format!("--quiet discover {url} -o copies"));
+    let copies = files(world.at("copies"));
+    assert_eq!(copies.len(), 2, "a map and its filter: {copies:?}");
+    let map = copies[0].to_str().unwrap();
+    assert!(
+        world
+            .lookup(map, &uris)
+            .iter()
+            .all(|answer| answer == "present")
+    );
+    let router = world.serve("serve --config router.toml --listen 127.0.0.1:0");
+    eventually("the map is installed", || {
+        let why = router.get("/explain/http://elsewhere.example/");
+        let why: Value = serde_json::from_str(why.text()).unwrap();
+        (why["archives"][0]["decision"] == "absent").then_some(())
+    });
+    let held = decisions(&world, "router.toml", &uris);
+    assert!(held.iter().all(|decision| decision == "present"));
+}

@@ -8,6 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use reqwest::Url;
+use reqwest::header::HeaderMap;
 use waypost_io::{AtomicFile, IoContext, Result};
 
 use crate::client::{Client, parse, shown};
@@ -47,12 +48,13 @@ impl Cache {
     /// # Errors
     /// If the server or the folder fails. A partial download stays, and is resumed the next time.
     pub fn fetch(&self, url: &str) -> Result<PathBuf> {
-        let fetched = self.fetch_checked(url, u64::MAX, |_| Ok(()))?;
+        let fetched = self.fetch_checked(url, u64::MAX, |_, _| Ok(()))?;
         Ok(fetched.path)
     }
 
     /// Like [`fetch`](Cache::fetch), for a file of at most `most` bytes. A new version replaces the old
-    /// one only after `check` has accepted it, and is removed otherwise.
+    /// one only after `check` has accepted it, and is removed otherwise. `check` gets the headers of the
+    /// answer, too, and may append what they say is missing; such a file is downloaded again each time.
     ///
     /// # Errors
     /// Also if the file is larger, or is not accepted.
@@ -60,7 +62,7 @@ impl Cache {
         &self,
         url: &str,
         most: u64,
-        check: impl FnOnce(&Path) -> Result<()>,
+        check: impl FnOnce(&Path, &HeaderMap) -> Result<()>,
     ) -> Result<Fetched> {
         let url = parse(url)?;
         let path = self.folder.join(relative(&url));
@@ -87,9 +89,9 @@ impl Cache {
             most,
         };
         let downloaded = download.run().map_err(|error| error.in_file(shown(&url)))?;
-        let changed = matches!(downloaded, Downloaded::Complete(_));
-        if let Downloaded::Complete(version) = downloaded {
-            if let Err(error) = check(&part) {
+        let changed = matches!(downloaded, Downloaded::Complete(..));
+        if let Downloaded::Complete(version, headers) = downloaded {
+            if let Err(error) = check(&part, &headers) {
                 let _ = fs::remove_file(meta_of(&part));
                 fs::remove_file(&part).doing("remove", &part)?;
                 return Err(error.in_file(shown(&url)));

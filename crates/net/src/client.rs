@@ -187,6 +187,14 @@ impl Client {
     /// # Errors
     /// If it cannot be read, or has more than `most` bytes.
     pub fn get(&self, url: &str, most: usize) -> Result<Vec<u8>> {
+        self.get_with_headers(url, most).map(|(body, _)| body)
+    }
+
+    /// Like [`get`](Client::get), with the headers of the answer.
+    ///
+    /// # Errors
+    /// If it cannot be read, or has more than `most` bytes.
+    pub fn get_with_headers(&self, url: &str, most: usize) -> Result<(Vec<u8>, HeaderMap)> {
         let url = parse(url)?;
         let name = shown(&url);
         let got = self.run(async || {
@@ -207,7 +215,7 @@ impl Client {
                 }
                 body.extend_from_slice(&chunk);
             }
-            Ok(body)
+            Ok((body, std::mem::take(response.headers_mut())))
         });
         got.map_err(|error| error.in_file(name))
     }

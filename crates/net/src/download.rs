@@ -26,8 +26,8 @@ const FURTHER: u64 = 64 * 1024;
 pub(crate) enum Downloaded {
     /// The version that is known already is the current one.
     Unchanged,
-    /// The `.part` file is complete and synced.
-    Complete(Version),
+    /// The `.part` file is complete and synced; the headers of the answer.
+    Complete(Version, HeaderMap),
 }
 
 /// A download into `part`.
@@ -139,6 +139,7 @@ impl Download<'_> {
             Ok(file)
         };
         let file = begin().map_err(Failure::Final)?;
+        let headers = response.headers().clone();
         let mut out = std::io::BufWriter::with_capacity(1 << 18, AtEnd::new(file, have));
         let progress = self.client.progress().clone();
         progress.begin(Phase::Fetching, version.size);
@@ -180,7 +181,7 @@ impl Download<'_> {
                 let synced = file.sync_all().doing("write", self.part);
                 synced.map_err(Failure::Final)?;
                 version.size = Some(at);
-                Ok(Downloaded::Complete(version))
+                Ok(Downloaded::Complete(version, headers))
             }
         }
     }

@@ -16,7 +16,8 @@ use url::Url;
 use waypost_io::{Error, ErrorKind, IoContext, Result, Source};
 use waypost_net::{Cache, Client};
 
-use crate::publish::{self, Manifest};
+use crate::mementomap;
+use crate::publish::{self, Manifest, SummaryKind};
 use crate::sitemap::{self, Entry, Listing};
 
 /// The limits of a discovery.
@@ -322,9 +323,16 @@ pub fn fetch(
             )));
         }
         let cache = Cache::new(client.clone(), folder);
-        let fetched = cache.fetch_checked(url, most, |path| accept(path, found))?;
-        let size = std::fs::metadata(&fetched.path).doing("read", &fetched.path)?;
-        *total += size.len();
+        let fetched = mementomap::download(client, &cache, url, most, |path| accept(path, found))?;
+        let size = |path: &Path| Ok(std::fs::metadata(path).doing("read", path)?.len());
+        *total += size(&fetched.path)?;
+        if publish::kind_of(&Source::new(&fetched.path))? == Some(SummaryKind::Map) {
+            let most = options
+                .most_bytes
+                .min(options.most_total.saturating_sub(*total));
+            let filter = mementomap::download_companion(&cache, url, &fetched.path, most)?;
+            *total += filter.as_deref().map_or(Ok(0), size)?;
+        }
         Ok(fetched)
     })();
     match fetched {

@@ -5,14 +5,16 @@
 //! | `/.well-known/mementomap` | the map, or its first page if it is large |
 //! | `/.well-known/mementomap?page=2` | another page |
 //! | `/.well-known/mementomap.gz` | all of it, gzipped |
+//! | `/.well-known/mementomap.IDENTITY.filter` | its filter, if it has one |
 //!
 //! A page is a map itself: the headers, and the rows from one key to another. Its `Link` header names
-//! the first, previous, next and last page with the keys from which and until which they reach. All
-//! have an `ETag`, and parts of them can be requested.
+//! the first, previous, next and last page with the keys from which and until which they reach, and the
+//! gzipped whole. All have an `ETag`, and parts of them can be requested.
 //!
 //! The map is a copy in memory-mapped files that nobody else can change: what is sent is always one
 //! version of it, however long the client takes.
 
+mod pages;
 mod range;
 
 use std::io::Write;
@@ -28,9 +30,10 @@ use http::header::{
 };
 use http::{Response, StatusCode};
 use waypost_io::{Error, ErrorKind, IoContext, Mapped, Result, Source, Stamp, temporary};
-use waypost_summary::{Kind, kind_of_source};
+use waypost_summary::{Kind, kind_of_source, map};
 use xxhash_rust::xxh3::xxh3_64;
 
+pub use pages::{download, download_companion, in_one_file, linked};
 use range::{Wanted, wanted};
 
 /// The path of the map of a host.
@@ -51,6 +54,8 @@ struct Version {
     stamp: Stamp,
     text: Arc<Mapped>,
     gzip: Arc<Mapped>,
+    /// The path of its filter on the Web, and the filter.
+    companion: Option<(String, Arc<Mapped>)>,
     etag: u64,
     modified: Option<String>,
     /// The end of the headers.
@@ -60,12 +65,14 @@ struct Version {
 }
 
 /// What is requested of a map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MapPart {
     /// A page, from 1; the whole map if it is small.
     Page(usize),
     /// All of it, gzipped.
     Gzip,
+    /// Its filter, by its path.
+    Companion(String),
 }
 
 impl MapPart {
@@ -82,6 +89,7 @@ impl MapPart {
                     Some(page) => Some(MapPart::Page(page.parse().unwrap_or(0))),
                 }
             }
+            _ if rest.ends_with(".filter") => Some(MapPart::Companion(path.to_owned())),
             _ => None,
         }
     }
@@ -130,16 +138,17 @@ impl ServedMap {
         base: &str,
     ) -> Result<Response<Bytes>> {
         let version = self.version()?;
-        let (body, media_type) = match part {
-            MapPart::Gzip => (whole(&version.gzip), "application/gzip"),
-            MapPart::Page(number) => match version.page(number) {
-                Some(page) => (page, "text/plain; charset=utf-8"),
+        let filter = |name: &str| version.companion.as_ref().filter(|own| own.0 == name);
+        let (body, media_type, kind) = match &part {
+            MapPart::Gzip => (whole(&version.gzip), "application/gzip", "gz".to_owned()),
+            MapPart::Page(number) => match version.page(*number) {
+                Some(page) => (page, "text/plain; charset=utf-8", number.to_string()),
                 None => return Ok(plain(StatusCode::NOT_FOUND, "there is no such page\n")),
             },
-        };
-        let kind = match part {
-            MapPart::Gzip => "gz".to_owned(),
-            MapPart::Page(number) => number.to_string(),
+            MapPart::Companion(name) => match filter(name) {
+                Some((name, own)) => (whole(own), "application/octet-stream", name.clone()),
+                None => return Ok(plain(StatusCode::NOT_FOUND, "there is no such filter\n")),
+            },
         };
         let etag = format!("\"{:016x}-{kind}\"", version.etag);
         let mut headers: Vec<(HeaderName, String)> = vec![
@@ -232,6 +241,18 @@ impl Version {
         }
         gz.finish().doing("write", &packed)?;
         let (text, gzip) = (Mapped::open(&plain)?, Mapped::open(&packed)?);
+        let companion =
+            |at: &Path| map::companion_at(path, at).map_err(waypost_summary::Error::into_io);
+        let companion = match (companion(path)?, companion(Path::new(WELL_KNOWN))?) {
+            (Some(filter), Some(url)) => {
+                let copy = folder.path().join("filter");
+                std::fs::copy(&filter, &copy).doing("copy", &filter)?;
+                let copy = Mapped::open(&copy)?;
+                copy.set_private();
+                Some((url.to_string_lossy().into_owned(), Arc::new(copy)))
+            }
+            _ => None,
+        };
         drop(folder);
         text.set_private();
         gzip.set_private();
@@ -248,6 +269,7 @@ impl Version {
             modified: modified.ok().map(httpdate::fmt_http_date),
             text: Arc::new(text),
             gzip: Arc::new(gzip),
+            companion,
             stamp,
         })
     }
@@ -286,7 +308,7 @@ impl Version {
         )
     }
 
-    /// The `Link` header: the map itself, and the pages around this one.
+    /// The `Link` header: the map itself, the pages around this one, and all of them in one file.
     fn links(&self, part: MapPart, base: &str) -> String {
         let mut links = Vec::new();
         if let MapPart::Page(number) = part
@@ -304,10 +326,13 @@ impl Version {
                     let (from, until) = self.reach(page);
                     let (from, until) = (quotable(&from), quotable(&until));
                     links.push(format!(
-                        "<{base}{WELL_KNOWN}?page={page}>; rel=\"{relation}\"; from=\"{from}\"; until=\"{until}\""
+                        "</{WELL_KNOWN}?page={page}>; rel=\"{relation}\"; from=\"{from}\"; until=\"{until}\""
                     ));
                 }
             }
+            links.push(format!(
+                "</{WELL_KNOWN}.gz>; rel=\"alternate\"; type=\"application/gzip\""
+            ));
         }
         links.push(format!("<{base}{WELL_KNOWN}>; rel=\"mementomap\""));
         links.join(", ")

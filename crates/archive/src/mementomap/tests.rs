@@ -1,7 +1,9 @@
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
 
 use flate2::read::GzDecoder;
-use std::io::Read;
+use waypost_net::{Cache, Client, ClientOptions};
 
 use super::*;
 
@@ -138,4 +140,132 @@ fn a_new_map_is_served_and_garbage_is_not() {
     assert_eq!(get(&map, WELL_KNOWN, &[]).body().len(), rows(4).len());
     fs::write(&path, b"\x00garbage").unwrap();
     assert!(ServedMap::open(&path, PAGE).is_err());
+}
+
+/// A server of a map in pages of 2,000 bytes, whose answers `change` may alter, and its URL.
+fn serve(
+    text: &str,
+    change: impl Fn(&str, &mut Vec<String>, &mut String) + Send + 'static,
+) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}/", listener.local_addr().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("own.ukvs");
+    fs::write(&path, text).unwrap();
+    let map = ServedMap::open(&path, 2000).unwrap();
+    std::thread::spawn(move || {
+        let _folder = folder;
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let request = lines.next().unwrap().unwrap();
+            for _ in lines
+                .map(Result::unwrap)
+                .take_while(|line| !line.is_empty())
+            {}
+            let path = request.split(' ').nth(1).unwrap().trim_start_matches('/');
+            let answer = get(&map, path, &[]);
+            let mut links = vec![format!("Link: {}", header(&answer, LINK))];
+            links.push(format!("Last-Modified: {}", header(&answer, LAST_MODIFIED)));
+            let mut body = String::from_utf8(answer.body().to_vec()).unwrap();
+            change(path, &mut links, &mut body);
+            let head = links.join("\r\n");
+            let length = body.len();
+            // A client that has what it wants hangs up.
+            let _ = write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nConnection: close\r\n{head}\r\nContent-Length: {length}\r\n\r\n{body}"
+            );
+        }
+    });
+    format!("{base}{WELL_KNOWN}")
+}
+
+fn downloaded(url: &str, most: u64) -> Result<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let client = Client::new(ClientOptions::default()).unwrap();
+    let cache = Cache::new(client.clone(), folder.path());
+    let fetched = download(&client, &cache, url, most, |_| Ok(()));
+    if fetched.is_err() {
+        assert!(!cache.path_of(url).unwrap().exists(), "nothing is left");
+    }
+    Ok(fs::read_to_string(fetched?.path).unwrap())
+}
+
+#[test]
+fn all_pages_are_downloaded_or_nothing() {
+    let text = rows(500);
+    assert_eq!(
+        downloaded(&serve(&text, |_, _, _| {}), 1 << 20).unwrap(),
+        text
+    );
+    type Change = fn(&str, &mut Vec<String>, &mut String);
+    let faults: [(&str, Change); 8] = [
+        ("is not the last page", |path, links, _| {
+            if path.ends_with("=4") {
+                links[0] = links[0].replace("\"next\"", "\"other\"");
+            }
+        }),
+        ("changed while", |path, _, body| {
+            if path.ends_with("=3") {
+                *body = body.replace("frequency", "freq");
+            }
+        }),
+        ("changed while", |path, links, _| {
+            if path.ends_with("=3") {
+                links[1] = "Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT".to_owned();
+            }
+        }),
+        ("a page without rows", |path, _, body| {
+            if path.ends_with("=3") {
+                body.truncate(body.find('\n').unwrap() + 1);
+            }
+        }),
+        ("in the middle of a line", |path, _, body| {
+            if path.ends_with("=3") {
+                body.truncate(body.len() - 5);
+            }
+        }),
+        ("in the middle of a line", |_, links, body| {
+            if !links[0].contains("\"next\"") {
+                body.truncate(body.len() - 5);
+            }
+        }),
+        ("a link to another host", |path, links, _| {
+            if path.ends_with("=2") {
+                links[0] = links[0].replace("</.well-known", "<http://10.0.0.1/.well-known");
+            }
+        }),
+        ("the file has more than", |_, _, _| {}),
+    ];
+    for (expected, change) in faults {
+        let most = if expected.starts_with("the file") {
+            4096
+        } else {
+            1 << 20
+        };
+        let error = downloaded(&serve(&text, change), most).unwrap_err();
+        assert!(error.to_string().contains(expected), "{expected}: {error}");
+    }
+}
+
+#[test]
+fn the_filter_of_a_map_is_served_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("own.ukvs.gz");
+    let text = "!fields {}\n!meta {\"filter\": \"0123456789abcdef\"}\ncom,a)/* 2/1\n";
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(text.as_bytes()).unwrap();
+    fs::write(&path, packed.finish().unwrap()).unwrap();
+    assert!(
+        ServedMap::open(&path, PAGE).is_err(),
+        "its filter is missing"
+    );
+    let filter = folder.path().join("own.ukvs.0123456789abcdef.filter");
+    fs::write(filter, "a filter").unwrap();
+    let map = ServedMap::open(&path, PAGE).unwrap();
+    let answer = get(&map, &format!("{WELL_KNOWN}.0123456789abcdef.filter"), &[]);
+    assert_eq!(&answer.body()[..], b"a filter");
+    let other = get(&map, &format!("{WELL_KNOWN}.0123456789abcdee.filter"), &[]);
+    assert_eq!(other.status(), 404);
 }

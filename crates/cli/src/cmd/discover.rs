@@ -17,12 +17,13 @@ use crate::printer::Printer;
 
 /// Find summaries that archives publish, and keep copies of them
 ///
-/// Takes the URL of a sitemap, of a folder or a host that has one, or a sitemap file; or of a host or
-/// page that names its map, in a Link header, a `<link>` or at /.well-known/mementomap. Downloads what
-/// is new or has changed, resumes interrupted downloads, and verifies sizes and checksums. The copies
-/// mirror the servers: DIR/archive.example/summaries/small.filter. With --config and --archive, the
-/// copies that are sound summaries are added to that archive of the configuration file, which a running
-/// `waypost serve` reads again. Exit code 1: nothing was found, or a file was refused.
+/// Takes the URL of a sitemap, of a folder or a host that has one, or a sitemap file; or of a summary, or
+/// of a host or page that names its map, in a Link header, a `<link>` or at /.well-known/mementomap.
+/// Downloads what is new or has changed, all pages of a map and its filter, resumes interrupted downloads,
+/// and verifies sizes and checksums. The copies mirror the servers:
+/// DIR/archive.example/summaries/small.filter. With --config and --archive, the copies that are sound
+/// summaries are added to that archive of the configuration file, which a running `waypost serve` reads
+/// again. Exit code 1: nothing was found, or a file was refused.
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
     \x20 waypost discover published/sitemap.xml --list\n\
@@ -32,7 +33,7 @@ use crate::printer::Printer;
     \x20 waypost discover https://archive.example/ -o copies --config waypost.toml \\\n\
     \x20   --archive archive.example")]
 pub(crate) struct Discover {
-    /// Sitemaps, or folders and hosts that have one
+    /// Summaries, sitemaps, or folders and hosts that have one
     #[arg(required = true, value_name = "URL")]
     urls: Vec<String>,
     /// The folder for the copies
@@ -89,7 +90,11 @@ impl Discover {
                 true => None,
                 false => published_map(url),
             };
-            let listed = discover::find(&client, url, &options);
+            let listed = match &map {
+                // It is the summary itself.
+                Some(map) if *map == *url => Ok(Vec::new()),
+                _ => discover::find(&client, url, &options),
+            };
             let mut found = match (listed, &map) {
                 (Ok(found), _) => found,
                 // A host may publish its map and nothing else.

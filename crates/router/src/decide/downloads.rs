@@ -13,10 +13,11 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE, LINK};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use url::Url;
-use waypost_io::{AtomicFile, Source};
-use waypost_memento::links;
+use waypost_archive::mementomap::{self, linked};
+use waypost_archive::publish;
+use waypost_io::{AtomicFile, IoContext, Source, temporary};
 use waypost_net::{Cache, Client, ClientOptions};
 use waypost_summary::{kind_of_source, map};
 use xxhash_rust::xxh3::xxh3_64;
@@ -31,6 +32,9 @@ const WELL_KNOWN: &str = "/.well-known/mementomap";
 
 /// Maximum size of a page that may name a map.
 const MOST_PAGE: usize = 1 << 20;
+
+/// How much of a file tells whether it is a summary.
+const MOST_START: usize = 64 << 10;
 
 /// Maximum size of a summary, compressed and not.
 const MOST_BYTES: u64 = 16 << 30;
@@ -91,8 +95,9 @@ impl Decider {
         let url = resolve(source)?;
         let text = |error: waypost_io::Error| error.to_string();
         let client = Client::new(ClientOptions::default()).map_err(text)?;
-        let cache = Cache::new(client, &folder.join("downloads"));
-        let fetched = cache.fetch(&url).map_err(text)?;
+        let cache = Cache::new(client.clone(), &folder.join("downloads"));
+        let fetched = mementomap::download(&client, &cache, &url, MOST_BYTES, |_| Ok(()));
+        let fetched = fetched.map_err(text)?.path;
         check_size(&fetched)?;
         let parent = place.parent().unwrap_or(folder);
         fs::create_dir_all(parent).map_err(|error| format!("cannot create a folder: {error}"))?;
@@ -100,16 +105,12 @@ impl Decider {
             .map_err(|error| error.to_string())?
             .is_some_and(|kind| kind == waypost_summary::Kind::Map);
         if is_map
-            && let Some(companion) = map::companion_of(&fetched).map_err(|e| e.to_string())?
-            && let (Some(own), Some(name)) = (fetched.file_name(), companion.file_name())
+            && let Some(companion) =
+                mementomap::download_companion(&cache, &url, &fetched, MOST_BYTES).map_err(text)?
         {
-            let (own, name) = (own.to_string_lossy(), name.to_string_lossy());
-            let suffix = name.strip_prefix(&*own).unwrap_or(&name);
-            let companion = cache.fetch(&format!("{url}{suffix}")).map_err(text)?;
             check_size(&companion)?;
-            let mut beside = place.as_os_str().to_owned();
-            beside.push(suffix);
-            copy(&companion, Path::new(&beside))?;
+            let beside = map::companion_at(&fetched, place).map_err(|error| error.to_string())?;
+            copy(&companion, &beside.unwrap_or_default())?;
         }
         match snapshot::open(&fetched, &self.room) {
             Ok(_) => copy(&fetched, place),
@@ -176,43 +177,40 @@ fn check_size(path: &Path) -> Result<(), Warning> {
     }
 }
 
-/// The map that a page or host publishes, by a `Link` header, `<link rel="mementomap">` or at
-/// `/.well-known/mementomap`. `None` if there is none. Blocks.
+/// The summary at a URL, or the map that a page or host publishes, by a `Link` header, `<link
+/// rel="mementomap">` or at `/.well-known/mementomap`. `None` if there is none. Blocks.
 pub fn published_map(start: &str) -> Option<String> {
     let url = match waypost_net::is_url(start) {
         true => start.to_owned(),
         false => format!("https://{start}"),
     };
     let url = Url::parse(&url).ok()?;
-    let found = match resolve(url.as_str()) {
-        Ok(found) if found != url.as_str() => found,
-        // The home page of a host need not be one.
-        _ if url.path() == "/" => url.join(WELL_KNOWN).ok()?.to_string(),
-        _ => return None,
+    let summary = |url: &Url| -> Option<String> {
+        let found = look(url).ok().filter(Looked::is_summary)?;
+        found.whole(url).ok()
     };
-    // An error page that is sent with 200 is not a map.
-    let at = Url::parse(&found).ok()?;
-    look(&at).ok().filter(|looked| !looked.is_page)?;
-    Some(found)
+    let found = match resolve(url.as_str()) {
+        Ok(found) => summary(&Url::parse(&found).ok()?),
+        Err(_) => None,
+    };
+    // The home page of a host need not be one.
+    found.or_else(|| match url.path() {
+        "/" => summary(&url.join(WELL_KNOWN).ok()?),
+        _ => None,
+    })
 }
 
 /// The URL of the summary that a source stands for: itself, or the map that a page or host names.
 fn resolve(source: &str) -> Result<String, Warning> {
     let url = Url::parse(source).map_err(|error| format!("invalid URL: {error}"))?;
-    let Looked {
-        at,
-        is_page,
-        links,
-        page,
-    } = look(&url)?;
-    if !is_page {
-        return Ok(source.to_owned());
+    let looked = look(&url)?;
+    if !looked.is_page {
+        return looked.whole(&url);
     }
-    let named = links
-        .iter()
-        .find_map(|header| map_in_header(header))
-        .or_else(|| map_in_page(&page));
-    let found = match named {
+    let at = &looked.at;
+    let page = String::from_utf8_lossy(&looked.start);
+    let named = linked(&looked.headers, "mementomap").map(|link| link.uri);
+    let found = match named.or_else(|| map_in_page(&page)) {
         Some(link) => at.join(&link),
         None if at.path() == "/" => at.join(WELL_KNOWN),
         None => return Err("a page that names no map".to_owned()),
@@ -221,7 +219,7 @@ fn resolve(source: &str) -> Result<String, Warning> {
     if !matches!(found.scheme(), "http" | "https") || found.host_str() != at.host_str() {
         return Err(format!("the page links to a map on another host: {found}"));
     }
-    Ok(found.to_string())
+    look(&found)?.whole(&found)
 }
 
 /// What is at a URL.
@@ -229,10 +227,37 @@ struct Looked {
     /// Where redirects led.
     at: Url,
     is_page: bool,
-    /// `Link` headers.
-    links: Vec<String>,
-    /// The start of the page, if it is one.
-    page: String,
+    headers: HeaderMap,
+    /// The start of the body.
+    start: Vec<u8>,
+}
+
+impl Looked {
+    /// Whether it is a summary, and not an error page that is sent with 200.
+    fn is_summary(&self) -> bool {
+        let kind = || -> waypost_io::Result<_> {
+            let folder = temporary::folder_in(&std::env::temp_dir())?;
+            let start = folder.path().join("start");
+            fs::write(&start, &self.start).doing("write", &start)?;
+            publish::kind_of(&Source::new(&start))
+        };
+        // The start of a filter can't be opened.
+        !self.is_page && !matches!(kind(), Ok(None))
+    }
+
+    /// The URL at which all of it is in one file, if its server sends it in pages.
+    fn whole(&self, url: &Url) -> Result<String, Warning> {
+        let Some(file) = mementomap::in_one_file(&self.headers) else {
+            return Ok(url.to_string());
+        };
+        let whole = url
+            .join(&file)
+            .ok()
+            .filter(|whole| whole.origin() == url.origin());
+        whole
+            .map(String::from)
+            .ok_or_else(|| format!("a link to another host: {file}"))
+    }
 }
 
 fn look(url: &Url) -> Result<Looked, Warning> {
@@ -248,42 +273,28 @@ fn look(url: &Url) -> Result<Looked, Warning> {
             .build()?;
         let page = client.get(url.clone()).header(ACCEPT, "*/*").send();
         let mut page = page.await?.error_for_status()?;
-        let links: Vec<String> = page
-            .headers()
-            .get_all(LINK)
-            .iter()
-            .filter_map(|value| Some(value.to_str().ok()?.to_owned()))
-            .collect();
         let media_type = page.headers().get(CONTENT_TYPE);
         let media_type = media_type.and_then(|value| value.to_str().ok());
         let is_page = media_type.is_some_and(|text| text.contains("html"));
-        let mut text = Vec::new();
-        while is_page && text.len() < MOST_PAGE {
+        let most = if is_page { MOST_PAGE } else { MOST_START };
+        let mut start = Vec::new();
+        while start.len() < most {
             match page.chunk().await? {
-                Some(chunk) => text.extend_from_slice(&chunk),
+                Some(chunk) => start.extend_from_slice(&chunk),
                 None => break,
             }
         }
-        let text = String::from_utf8_lossy(&text).into_owned();
-        Ok::<_, reqwest::Error>((page.url().clone(), is_page, links, text))
+        Ok::<_, reqwest::Error>(Looked {
+            at: page.url().clone(),
+            is_page,
+            headers: std::mem::take(page.headers_mut()),
+            start,
+        })
     };
     let looked = runtime.block_on(async { tokio::time::timeout(PATIENCE, look).await });
-    let (at, is_page, links, page) = looked
+    looked
         .map_err(|_| "no answer in time".to_owned())?
-        .map_err(|error| error.to_string())?;
-    Ok(Looked {
-        at,
-        is_page,
-        links,
-        page,
-    })
-}
-
-/// The map of the answering host in a `Link` header: not one with an anchor, which is that of another.
-fn map_in_header(header: &str) -> Option<String> {
-    let mut links = links(header.as_bytes()).filter_map(Result::ok);
-    let own = links.find(|link| link.has_relation("mementomap") && link.get("anchor").is_none());
-    own.map(|link| link.uri)
+        .map_err(|error| error.to_string())
 }
 
 /// The map in `<link rel="mementomap" href="…">`.
@@ -333,15 +344,20 @@ fn attribute(tag: &str, name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use reqwest::header::{HeaderValue, LINK};
 
     #[test]
     fn links_to_maps_are_found() {
+        let named = |links: &'static str| {
+            let headers = HeaderMap::from_iter([(LINK, HeaderValue::from_static(links))]);
+            linked(&headers, "mementomap").map(|link| link.uri)
+        };
         assert_eq!(
-            map_in_header("<http://x/>; rel=\"original\", </m.ukvs>; rel=\"mementomap\""),
-            Some("/m.ukvs".to_owned())
+            named("<http://x/>; rel=\"original\", </m.ukvs>; rel=\"mementomap\"").as_deref(),
+            Some("/m.ukvs")
         );
         let other = "<http://x/m>; rel=\"mementomap\"; anchor=\"http://other/\"";
-        assert_eq!(map_in_header(other), None);
+        assert_eq!(named(other), None);
         for (page, expected) in [
             (
                 "<html><LINK REL='mementomap' href=/static/a.ukvs></html>",

@@ -49,8 +49,16 @@ pub(crate) fn companion_path(map: &Path, identity: u64) -> PathBuf {
 /// # Errors
 /// When the map cannot be read.
 pub fn companion_of(map: &Path) -> Result<Option<PathBuf>> {
+    companion_at(map, map)
+}
+
+/// The filter that belongs to the copy of a map at another path.
+///
+/// # Errors
+/// When the map cannot be read.
+pub fn companion_at(map: &Path, copy: &Path) -> Result<Option<PathBuf>> {
     let rows = Rows::open(&Source::new(map), Order::Any)?;
-    Ok(identity_in(rows.headers()).map(|identity| companion_path(map, identity)))
+    Ok(identity_in(rows.headers()).map(|identity| companion_path(copy, identity)))
 }
 
 /// The identity of the filter named in the headers of a map.
