@@ -141,3 +141,82 @@ fn a_map_with_a_filter_is_discovered_with_its_filter() {
     let held = decisions(&world, "router.toml", &uris);
     assert!(held.iter().all(|decision| decision == "present"));
 }
+
+/// WARC records of captures of pages at datetimes.
+fn warc(captures: &[(&str, &str)]) -> String {
+    let mut warc = String::new();
+    for (number, (uri, date)) in captures.iter().enumerate() {
+        let http = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi";
+        write!(
+            warc,
+            "WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: {uri}\r\nWARC-Date: {date}\r\n\
+             WARC-Record-ID: <urn:uuid:00000000-0000-0000-0000-{number:012}>\r\n\
+             Content-Type: application/http; msgtype=response\r\nContent-Length: {}\r\n\r\n{http}\r\n\r\n",
+            http.len()
+        )
+        .unwrap();
+    }
+    warc
+}
+
+#[test]
+fn a_redirect_of_pywb_is_followed_to_what_it_holds() {
+    let Some(python) = oracles::python() else {
+        return;
+    };
+    let world = World::new();
+    let mut config = String::new();
+    let mut archives = Vec::new();
+    for (id, manner) in [
+        ("framed", ""),
+        ("bare", "framed_replay: false\n"),
+        ("exact", "redirect_to_exact: true\n"),
+        ("both", "framed_replay: false\nredirect_to_exact: true\n"),
+    ] {
+        let held = [
+            ("http://held.example/", "2015-03-01T00:00:00Z"),
+            ("http://held.example/", "2018-03-01T00:00:00Z"),
+        ];
+        world.write(&format!("{id}/a.warc"), warc(&held));
+        world.ok(&format!(
+            "--quiet index warc {id}/a.warc -o {id}/index.cdxj"
+        ));
+        let paths = "collections:\n  coll:\n    index_paths: ./index.cdxj\n    archive_paths: ./\n";
+        world.write(&format!("{id}/config.yaml"), format!("{manner}{paths}"));
+        let archive = Peer::start(&python, "wayback", &world.at(id));
+        let coll = format!("http://{}/coll/", archive.address);
+        writeln!(
+            config,
+            "[[archive]]\nid = \"{id}\"\ntimegate = \"{coll}\"\ntimemap = \"{coll}timemap/link/\""
+        )
+        .unwrap();
+        archives.push((id, coll, archive));
+    }
+    world.write("router.toml", config);
+    let router = world.serve("serve --config router.toml --listen 127.0.0.1:0");
+    for (id, coll, _) in &archives {
+        let closest = |uri: &str, datetime: &str| {
+            let headers = [("Accept-Datetime", datetime), ("X-Waypost-Archives", *id)];
+            let reply = router.get_with(&format!("/timegate/{uri}"), &headers);
+            assert_eq!(reply.header("x-waypost-incomplete"), None, "{id} {uri}");
+            let location = reply.header("location").map(str::to_owned);
+            (reply.status, location)
+        };
+        for uri in ["http://held.example", "http://held.example/"] {
+            for (datetime, timestamp) in [
+                ("Wed, 01 Jun 2016 00:00:00 GMT", "20150301000000"),
+                ("Sun, 01 Mar 2015 00:00:00 GMT", "20150301000000"),
+                ("Sun, 01 Dec 2019 00:00:00 GMT", "20180301000000"),
+            ] {
+                let (status, location) = closest(uri, datetime);
+                let location = location.unwrap_or_default().replace("mp_", "");
+                let expected = format!("{coll}{timestamp}/http://held.example/");
+                assert_eq!((status, location), (302, expected), "{id} {uri} {datetime}");
+            }
+        }
+        for uri in ["http://none.example", "http://none.example/"] {
+            let found = closest(uri, "Wed, 01 Jun 2016 00:00:00 GMT");
+            assert_eq!(found, (404, None), "{id} {uri}");
+        }
+    }
+}

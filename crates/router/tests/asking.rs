@@ -540,7 +540,9 @@ async fn a_timegate_is_asked_with_head() {
             request.header("accept-datetime"),
             Some("Fri, 01 Jan 2010 00:00:00 GMT")
         );
-        Answer::new(302, "").with("Location", "/20100101000000/http://example.com/")
+        Answer::new(302, "")
+            .with("Location", "/20100101000000/http://example.com/")
+            .with("Vary", "accept-datetime")
     });
     let (found, reply) = closest(fake.entry("a")).await;
     let uri = format!("{}/20100101000000/http://example.com/", fake.base());

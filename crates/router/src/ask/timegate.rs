@@ -3,11 +3,15 @@
 //! TimeGates answer in many ways: 200 with `Memento-Datetime` and `Content-Location`, redirects of
 //! every kind, with and without `Link`. HEAD suffices for all of them; GET is for archives that do
 //! not support it.
+//!
+//! Only an answer that says so speaks of mementos: by a link to one, by `Memento-Datetime`, or, if it is
+//! a redirect, by `Vary: accept-datetime`. pywb redirects `http://host` to `http://host/` at the
+//! datetime that was asked for, whether it holds anything or not.
 
 use std::time::Duration;
 
 use reqwest::Method;
-use reqwest::header::{CONTENT_LOCATION, HeaderMap, HeaderName, HeaderValue, LINK};
+use reqwest::header::{CONTENT_LOCATION, HeaderMap, HeaderName, HeaderValue, LINK, VARY};
 use url::Url;
 use waypost_memento::{Datetime, Format, Memento, TimeMap};
 
@@ -56,7 +60,15 @@ pub fn read(status: u16, headers: &HeaderMap, url: &Url, original: &str) -> Gate
     let datetime = header(headers, &MEMENTO_DATETIME);
     let datetime = datetime.and_then(|text| Datetime::parse(&text).ok());
     if let Some(Ok(location)) = redirect(status, headers, url) {
-        gate.redirected(location, datetime, original);
+        let varies = headers.get_all(VARY).iter().any(|field| {
+            let field = String::from_utf8_lossy(field.as_bytes()).to_ascii_lowercase();
+            let mut names = field.split(',').map(str::trim);
+            names.any(|name| name == ACCEPT_DATETIME.as_str())
+        });
+        match varies || datetime.is_some() || !gate.mementos.is_empty() {
+            true => gate.redirected(location, datetime, original),
+            false => gate.next = Some(location),
+        }
     } else if matches!(status, 200..=299)
         && let Some(datetime) = datetime
     {
@@ -72,6 +84,14 @@ pub fn read(status: u16, headers: &HeaderMap, url: &Url, original: &str) -> Gate
 }
 
 impl Gate {
+    /// Where the memento itself is, if all that a page says is the datetime that was asked for: the
+    /// pages in which pywb frames mementos say that whether there is one or not.
+    fn framed(&self, url: &Url, datetime: Option<Datetime>) -> Option<Url> {
+        let first = Url::parse(&self.mementos.first()?.uri).ok()?;
+        let echoes = self.mementos.iter().all(|m| Some(m.datetime) == datetime);
+        (echoes && identity(&first) != identity(url)).then_some(first)
+    }
+
     fn add(&mut self, url: Url, datetime: Datetime) {
         let same = |memento: &Memento| memento.uri == url.as_str() && memento.datetime == datetime;
         if is_web(url.as_str()) && !self.mementos.iter().any(same) {
@@ -162,8 +182,14 @@ impl Conversation<'_> {
         original: &str,
         mementos: &mut Vec<Memento>,
     ) -> Result<u16, Failure> {
+        let mut followed = false;
         for _ in 0..=MOST_REDIRECTS {
             let Head { status, gate } = self.head(&url, datetime, original).await?;
+            if let Some(framed) = gate.framed(&url, datetime).filter(|_| followed) {
+                url = framed;
+                continue;
+            }
+            followed = true;
             mementos.extend(gate.mementos);
             match gate.next {
                 Some(next) if is_original(&next, original) => {
@@ -258,6 +284,7 @@ mod tests {
     }
 
     const MEMENTO: &str = "http://a.example/20100101000000/http://b.com/20010101000000/";
+    const VARIES: &str = "negotiate, Accept-Datetime";
     const DATE: &str = "Fri, 01 Jan 2010 00:00:00 GMT";
 
     #[test]
@@ -285,7 +312,7 @@ mod tests {
         ];
         for status in [301, 302, 303, 307, 308] {
             styles.push((status, vec![("location", MEMENTO), ("link", &link)]));
-            styles.push((status, vec![("location", relative)]));
+            styles.push((status, vec![("location", relative), ("vary", VARIES)]));
             styles.push((
                 status,
                 vec![("location", MEMENTO), ("memento-datetime", DATE)],
@@ -308,10 +335,18 @@ mod tests {
     #[test]
     fn a_redirect_that_says_nothing_is_followed() {
         // The digits are those of the original URI.
-        let location = format!("https://a.example/gate/{ORIGINAL}");
-        let gate = gate(301, &[("location", &location)]);
-        assert_eq!(gate.next.unwrap().as_str(), location);
-        assert_eq!(gate.mementos, []);
+        let same = format!("https://a.example/gate/{ORIGINAL}");
+        let other = format!("<{ORIGINAL}>; rel=\"original\"");
+        for fields in [
+            vec![("location", &same[..]), ("vary", VARIES)],
+            vec![("location", &same), ("vary", "accept-encoding")],
+            // As pywb: the datetime that was asked for.
+            vec![("location", MEMENTO), ("link", &other)],
+        ] {
+            let gate = gate(307, &fields);
+            assert_eq!(gate.next.unwrap().as_str(), fields[0].1);
+            assert_eq!(gate.mementos, []);
+        }
     }
 
     #[test]
