@@ -220,3 +220,78 @@ fn a_redirect_of_pywb_is_followed_to_what_it_holds() {
         }
     }
 }
+
+#[test]
+fn a_kept_answer_goes_with_the_summary_that_it_depended_on() {
+    let world = World::new();
+    let uris = [
+        "http://a.example/".to_owned(),
+        "http://b.example/".to_owned(),
+    ];
+    write_index(&world, "index.cdxj", &uris);
+    let replay = "--replay http://replay.example/{timestamp}/{url}";
+    let archive = world.serve(&format!(
+        "index serve index.cdxj {replay} --listen 127.0.0.1:0"
+    ));
+    write_index(&world, "old.cdxj", &uris[..1]);
+    world.ok("--quiet map build old.cdxj -o a.ukvs");
+    world.ok("--quiet map build index.cdxj -o new.ukvs");
+    let table = format!(
+        "[cache]\nnegative = \"1d\"\n[[archive]]\nid = \"a\"\ntimemap = \"{}\"\nsummaries = [\"a.ukvs\"]\n",
+        archive.url("/all/timemap/link/")
+    );
+    world.write("router.toml", table);
+    let router = world.serve("serve --config router.toml --listen 127.0.0.1:0");
+    for kept in [None, Some("fresh")] {
+        let absent = router.get("/timemap/link/http://b.example/");
+        assert_eq!(absent.status, 404);
+        if kept.is_some() {
+            assert_eq!(absent.header("x-waypost-cache"), kept);
+        }
+    }
+    let map = world.read("new.ukvs");
+    world.replace("a.ukvs", map);
+    eventually("the newer map answers", || {
+        let why = router.get("/explain/http://b.example/");
+        why.text().contains("\"present\"").then_some(())
+    });
+    let only = [("Cache-Control", "only-if-cached")];
+    assert_eq!(
+        router
+            .get_with("/timemap/link/http://b.example/", &only)
+            .status,
+        504
+    );
+    assert_eq!(router.get("/timemap/link/http://b.example/").status, 200);
+    // What did not depend on the summary is still kept.
+    let again = router.get("/timemap/link/http://b.example/");
+    assert_eq!(again.header("x-waypost-cache"), Some("fresh"));
+}
+
+#[test]
+fn nothing_is_said_of_what_no_archive_has_answered() {
+    let world = World::new();
+    write_index(&world, "index.cdxj", &["http://a.example/".to_owned()]);
+    let archive = world.serve(
+        "index serve index.cdxj --replay http://r.example/{timestamp}/{url} --listen 127.0.0.1:0",
+    );
+    let table = format!(
+        "[[archive]]\nid = \"a\"\ntimemap = \"{0}timemap/link/\"\ntimegate = \"{0}\"\n[archive.limits]\nmax_failures = 2\n",
+        archive.url("/all/")
+    );
+    world.write("router.toml", table);
+    let router = world.serve("serve --config router.toml --listen 127.0.0.1:0");
+    assert_eq!(
+        router.get("/timemap/link/http://absent.example/").status,
+        404
+    );
+    drop(archive);
+    // It fails, and then it is left alone.
+    for number in 0..5 {
+        for path in ["/timemap/link/", "/timegate/", "/memento/2015/"] {
+            let reply = router.get(&format!("{path}http://a.example/{number}"));
+            assert_eq!(reply.status, 503, "{path}: {reply:?}");
+            assert_eq!(reply.header("x-waypost-incomplete"), Some("a"));
+        }
+    }
+}

@@ -13,6 +13,9 @@ pub struct Aggregate {
     pub mementos: Vec<Found>,
     /// What became of each archive that was to be asked, in the order of the registry.
     pub outcomes: Vec<Outcome>,
+    /// Archives that were not asked because of their summaries: their places, and what identifies the
+    /// summaries.
+    pub left_out: Vec<(usize, u64)>,
 }
 
 /// A memento and whose it is.
@@ -85,5 +88,10 @@ impl Aggregate {
         let incomplete = |outcome: &&Outcome| outcome.reply.is_incomplete();
         let missing = self.outcomes.iter().filter(incomplete);
         missing.map(|outcome| outcome.archive)
+    }
+
+    /// Whether nothing is known: archives were to be asked, and none of them has answered.
+    pub fn is_unknown(&self) -> bool {
+        !self.outcomes.is_empty() && self.missing().count() == self.outcomes.len()
     }
 }

@@ -208,10 +208,19 @@ impl Aggregator {
             deadline,
             observer: Some(Arc::clone(session) as Arc<dyn Observer>),
         };
+        let current = Arc::clone(&router);
         let wanted = lookup.clone();
         let fetch = move || async move { router.aggregate(&wanted, &options).await };
+        let again = fetch.clone();
         let cache = &self.cache;
-        let kept = cache.get(&registry, lookup, directive, fetch).await;
+        let mut kept = cache.get(&registry, lookup, directive, fetch).await;
+        // What a summary has ruled out, another one may hold.
+        let outdated = kept
+            .take_if(|kept| kept.origin != Origin::Fetched && !current.is_current(&kept.aggregate));
+        if outdated.is_some() && directive != CacheDirective::OnlyKept {
+            let refresh = CacheDirective::Refresh;
+            kept = cache.get(&registry, lookup, refresh, again).await;
+        }
         let origin = kept.as_ref().map(|kept| kept.origin);
         let name = origin.map_or("missing", Origin::name);
         self.operations.metrics.lookup(name);

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout_at};
 use waypost_memento::{Datetime, Memento};
 
 use crate::ask::{Asked, Client, NamedHosts};
-use crate::decide::{Choice, Decider, Decision, Seats};
+use crate::decide::{Choice, Decider, Decision, Reason, Seats};
 use crate::manners::{Change, Manners};
 use crate::merge::{merge, sort};
 use crate::tally::Tallies;
@@ -179,6 +179,8 @@ impl Router {
     pub async fn aggregate(&self, lookup: &Lookup, options: &AggregateOptions) -> Aggregate {
         let start = Instant::now();
         let deadline = start + options.deadline.min(Duration::from_secs(365 * 24 * 3600));
+        // Before the decision: a summary that changes meanwhile counts as changed.
+        let sets = self.seats.sets();
         let decision = self.decide(lookup);
         let lookup = Arc::new(lookup.clone());
         let first = decision.asked().map(|choice| choice.archive);
@@ -204,7 +206,22 @@ impl Router {
                 end: SystemTime::now(),
             });
         }
-        Aggregate { mementos, outcomes }
+        let absent = |choice: &&Choice| choice.reason == Reason::Absent;
+        let left_out = decision.choices.iter().filter(absent);
+        let left_out = left_out.map(|choice| (choice.archive, sets[choice.archive].identity));
+        Aggregate {
+            mementos,
+            outcomes,
+            left_out: left_out.collect(),
+        }
+    }
+
+    /// Whether all summaries that left archives out of an answer are still the same.
+    pub(crate) fn is_current(&self, answer: &Aggregate) -> bool {
+        let sets = self.seats.sets();
+        let known = |place: usize| sets.get(place).map(|set| set.identity);
+        let mut left_out = answer.left_out.iter();
+        left_out.all(|&(place, identity)| known(place) == Some(identity))
     }
 
     /// Asks archives, all at once. What they have is added to `lists`.

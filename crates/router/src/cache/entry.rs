@@ -118,7 +118,14 @@ impl Entry {
             })
             .collect();
         outcomes.sort_by_key(|outcome| outcome.archive);
-        Arc::new(Aggregate { mementos, outcomes })
+        let left_out = self.aggregate.left_out.iter();
+        let left_out =
+            left_out.filter_map(|&(archive, identity)| Some((place(archive)?, identity)));
+        Arc::new(Aggregate {
+            mementos,
+            outcomes,
+            left_out: left_out.collect(),
+        })
     }
 
     /// About how much memory it takes.
@@ -138,7 +145,8 @@ impl Entry {
                 size_of::<Found>() + found.memento.uri.len() + parameters
             })
             .sum();
-        let outcomes = self.aggregate.outcomes.len() * (size_of::<Outcome>() + 32);
+        let outcomes = self.aggregate.outcomes.len() * (size_of::<Outcome>() + 32)
+            + size_of_val(&self.aggregate.left_out[..]);
         size_of::<Entry>() + size_of::<Aggregate>() + ids + mementos + outcomes
     }
 
@@ -155,6 +163,7 @@ impl Entry {
                     (outcome.archive, took, outcome.reply.clone())
                 })
                 .collect(),
+            left_out: self.aggregate.left_out.clone(),
             mementos: found
                 .map(|found| {
                     let Memento {
@@ -207,6 +216,7 @@ impl Entry {
                     })
                 })
                 .collect::<Option<_>>()?,
+            left_out: saved.left_out,
         };
         Some(Entry {
             at: Duration::from_millis(saved.at),
@@ -217,7 +227,7 @@ impl Entry {
 }
 
 /// The version of the form in which entries are saved. Others are ignored.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// URI, second, place of the archive, parameters.
 type SavedMemento = (String, i64, usize, Vec<(String, String)>);
@@ -227,6 +237,7 @@ struct Saved {
     at: u64,
     ids: Vec<String>,
     outcomes: Vec<(usize, u64, Reply)>,
+    left_out: Vec<(usize, u64)>,
     mementos: Vec<SavedMemento>,
 }
 
@@ -254,13 +265,13 @@ fn keep(earlier: &Aggregate, mut fetched: Aggregate) -> Aggregate {
     }
     let mut lists: Vec<(usize, Vec<Memento>)> = kept.into_iter().collect();
     let mut arrived: HashMap<usize, Vec<Memento>> = HashMap::new();
-    for found in fetched.mementos {
+    for found in std::mem::take(&mut fetched.mementos) {
         let list = arrived.entry(found.archive).or_default();
         list.push(found.memento);
     }
     lists.extend(arrived);
     Aggregate {
         mementos: merge(lists),
-        outcomes: fetched.outcomes,
+        ..fetched
     }
 }

@@ -29,6 +29,9 @@ use store::Store;
 /// How many stale answers are refreshed at a time. More are refreshed when they are asked for again.
 const MOST_REFRESHES: usize = 64;
 
+/// How far an answer may be ahead of the clock, which several threads read.
+const AHEAD: Duration = Duration::from_secs(5);
+
 /// What a client says about kept answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheDirective {
@@ -242,6 +245,10 @@ impl Cache {
     /// Whether an answer may still be sent.
     fn judge(&self, entry: &Entry, now: Duration) -> Option<Origin> {
         let config = self.config();
+        // The clock was set back: nobody knows how old it is.
+        if entry.at > now + AHEAD {
+            return None;
+        }
         let age = now.saturating_sub(entry.at);
         let complete = entry.aggregate.missing().next().is_none();
         let (fresh, stale) = match (complete, entry.aggregate.mementos.is_empty()) {

@@ -47,6 +47,7 @@ fn answer(archives: &[(usize, Reply, u64)]) -> Aggregate {
     Aggregate {
         mementos: merge(lists),
         outcomes,
+        left_out: vec![(0, u64::MAX)],
     }
 }
 
@@ -559,5 +560,29 @@ proptest! {
             }
             Ok(())
         })?;
+    }
+}
+
+#[tokio::test]
+async fn a_clock_that_was_set_back_keeps_nothing_fresh() {
+    let (cache, clock) = cache(&CacheConfig::default());
+    let archives = registry(&["a"]);
+    let lookup = all("http://a.example/");
+    for count in [0, 3] {
+        let now = clock.load(Ordering::Relaxed);
+        let fetch = |directive| {
+            let answer = answer(&[of_count(0, count)]);
+            get(&cache, &archives, &lookup, directive, answer)
+        };
+        clock.store(now + 10 * 365 * 86_400, Ordering::Relaxed);
+        assert!(fetch(CacheDirective::Refresh).await.1);
+        assert!(!fetch(CacheDirective::Usual).await.1, "it is fresh");
+        clock.store(now, Ordering::Relaxed);
+        assert!(fetch(CacheDirective::OnlyKept).await.0.is_none());
+        assert!(
+            fetch(CacheDirective::Usual).await.1,
+            "it is from the future"
+        );
+        assert!(!fetch(CacheDirective::Usual).await.1, "it is fresh");
     }
 }

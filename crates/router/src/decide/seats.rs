@@ -7,7 +7,7 @@ use super::learned::Seed;
 use super::summaries::{Shelf, SummarySet};
 
 /// The summaries of all archives of a registry, in its order.
-pub(super) type Sets = Arc<[Arc<SummarySet>]>;
+pub(crate) type Sets = Arc<[Arc<SummarySet>]>;
 
 /// The archives of a registry, in its order.
 pub(crate) struct Seats {
@@ -37,7 +37,7 @@ impl Seats {
     }
 
     /// What is on all shelves now.
-    pub(super) fn sets(&self) -> Sets {
+    pub(crate) fn sets(&self) -> Sets {
         let changes = self.changes.load(Ordering::Acquire);
         {
             let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);

@@ -35,6 +35,8 @@ pub(crate) struct Shelf {
 #[derive(Default)]
 pub(crate) struct SummarySet {
     pub(crate) entries: Vec<Entry>,
+    /// Identifies the files that answer.
+    pub(crate) identity: u64,
 }
 
 /// A file that the registry names, or one in a folder that it names.
@@ -223,7 +225,13 @@ impl Shelf {
             .any(|entry| entry.path == path)
     }
 
-    fn put(&self, set: SummarySet) {
+    fn put(&self, entries: Vec<Entry>) {
+        let open = entries.iter().filter_map(|entry| match &entry.state {
+            State::Open(open) => Some(open.identity()),
+            State::Refused(..) => None,
+        });
+        let identity = xxh3_64(format!("{:?}", open.collect::<Vec<u64>>()).as_bytes());
+        let set = SummarySet { entries, identity };
         {
             let current = self.current.write();
             *current.unwrap_or_else(PoisonError::into_inner) = Arc::new(set);
@@ -277,9 +285,7 @@ impl Shelf {
             });
         }
         if distrusted || entries.len() != before.entries.len() {
-            self.put(SummarySet {
-                entries: entries.clone(),
-            });
+            self.put(entries.clone());
         }
         for entry in &mut entries {
             if unchanged(&entry.path) {
@@ -315,7 +321,7 @@ impl Shelf {
                 }
             }
         }
-        self.put(SummarySet { entries });
+        self.put(entries);
     }
 
     /// Takes a summary that failed during a lookup out of use.
@@ -329,7 +335,7 @@ impl Shelf {
                 entry.state = State::Refused(stamp, why.into());
             }
         }
-        self.put(SummarySet { entries });
+        self.put(entries);
     }
 }
 

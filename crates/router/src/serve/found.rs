@@ -87,9 +87,16 @@ impl LookedUp<'_> {
         self.marked(answer)
     }
 
-    /// The answer if there are no mementos: where else to look.
+    /// The answer if there are no mementos: where else to look. That there are none is said only if an
+    /// archive or a summary has said so.
     fn nothing(&self) -> Answer {
-        let mut answer = not_found();
+        let mut answer = match self.kept.aggregate.is_unknown() {
+            true => error(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "no archive that may have mementos has answered",
+            ),
+            false => not_found(),
+        };
         let links = self.addresses.links(&self.target.uri);
         set(&mut answer, header::LINK, &answer::link_header(&links));
         vary(&mut answer);
