@@ -295,3 +295,63 @@ fn nothing_is_said_of_what_no_archive_has_answered() {
         }
     }
 }
+
+#[test]
+fn a_harvest_writes_voids_only_for_an_archive_that_answers() {
+    let world = World::new();
+    let held: Vec<String> = (0..3).map(|n| format!("http://held.example/{n}")).collect();
+    let gone: Vec<String> = (0..3).map(|n| format!("http://gone.example/{n}")).collect();
+    write_index(&world, "index.cdxj", &held);
+    world.write("list", [&gone[..], &held[..]].concat().join("\n") + "\n");
+    world.write("gone", gone.join("\n") + "\n");
+    let replay = "--replay http://replay.example/{timestamp}/{url}";
+    let blind = world.serve("index serve index.cdxj --listen 127.0.0.1:0");
+    let archive = world.serve(&format!(
+        "index serve index.cdxj {replay} --listen 127.0.0.1:0"
+    ));
+    let answers = |map: &str, expected: &str| {
+        let answers = world.lookup(map, &gone);
+        assert!(
+            answers.iter().all(|answer| answer == expected),
+            "{map}: {answers:?}"
+        );
+        let held = world.lookup(map, &held);
+        assert!(
+            held.iter().all(|answer| answer != "absent"),
+            "{map}: {held:?}"
+        );
+    };
+    let harvest = |list: &str, timemap: String, map: &str| {
+        let run = world.run(&format!(
+            "harvest {list} --timemap {timemap} --rate 1000 -o {map}"
+        ));
+        (run.code, run.stderr)
+    };
+    // An archive that does not know where its captures are replayed, and one that is not there.
+    assert_eq!(
+        blind.get("/all/timemap/link/http://held.example/0").status,
+        501
+    );
+    for (server, path, map) in [
+        (&blind, "/all/timemap/link/", "blind.ukvs"),
+        (&archive, "/none/timemap/link/", "none.ukvs"),
+    ] {
+        let (code, said) = harvest("list", server.url(path), map);
+        assert_eq!(code, 1, "{said}");
+        assert!(said.contains("name a URI that the archive holds"), "{said}");
+        answers(map, "unknown");
+    }
+    let timemap = archive.url("/all/timemap/link/");
+    let (code, said) = harvest("list", timemap.clone(), "whole.ukvs");
+    assert_eq!(code, 0, "{said}");
+    answers("whole.ukvs", "absent");
+    // A hit of an earlier run is asked for again.
+    world.write("one", format!("{}\n", held[0]));
+    assert_eq!(harvest("one", timemap.clone(), "later.ukvs").0, 0);
+    let (code, said) = harvest("gone", timemap.clone(), "later.ukvs");
+    assert_eq!(code, 1, "nothing that it holds is in the list: {said}");
+    answers("later.ukvs", "unknown");
+    world.write("again", format!("{}\n{}\n", gone.join("\n"), held[0]));
+    assert_eq!(harvest("again", timemap, "later.ukvs").0, 0);
+    answers("later.ukvs", "absent");
+}

@@ -624,7 +624,8 @@ impl Links {
 
 fn no_replay() -> Answer {
     let text = "this server does not know where its captures are replayed";
-    message(StatusCode::NOT_FOUND, text)
+    // Not 404, which says that there are no captures.
+    message(StatusCode::NOT_IMPLEMENTED, text)
 }
 
 fn failed(failure: &Failure) -> Answer {

@@ -212,7 +212,9 @@ impl Harvest {
             report.rejected,
             report.failed,
         ));
-        if report.failed > 0 {
+        if report.failed > 0 && report.hits == 0 {
+            out.warn("nothing was found, so that nothing is known to be absent either: name a URI that the archive holds");
+        } else if report.failed > 0 {
             out.warn("some requests failed: run the command again to repeat them");
         }
         Ok(!report.unfinished && report.failed == 0)

@@ -10,6 +10,10 @@
 //! The map has a row for each URI that was looked at: with its captures, or with 0. Its scope says that
 //! it is partial: whatever has no row is unknown, never absent.
 //!
+//! A void needs proof. An archive that answers every lookup with 404, because it is misconfigured or
+//! blocks us, holds who knows what: so misses are recorded only if the archive also had a hit, and only
+//! those that it answers as it answers for a URI that nobody has.
+//!
 //! Everything that was found is appended to a journal at once. A harvest that is interrupted, or has
 //! used up its budget, goes on where it ended.
 
@@ -18,6 +22,7 @@ mod search;
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -121,6 +126,18 @@ impl Journal {
         Ok(true)
     }
 
+    /// Notes URIs that the archive does not have, and empties the list.
+    fn add_misses(&mut self, uris: &mut Vec<String>) -> Result<()> {
+        for uri in uris.drain(..) {
+            let miss = Finding {
+                captures: 0,
+                at_least: false,
+            };
+            self.add(&uri, miss)?;
+        }
+        Ok(())
+    }
+
     /// Writes the map of all findings.
     ///
     /// # Errors
@@ -144,7 +161,9 @@ impl Journal {
         let mut text = Vec::new();
         waypost_summary::map::headers(&about, None).write(&mut text);
         let mut rows: BTreeMap<Vec<u8>, Finding> = BTreeMap::new();
-        for (surt, finding) in &self.found {
+        // A journal of an earlier version may have misses without a single hit.
+        let proven = self.hits() > 0;
+        for (surt, finding) in self.found.iter().filter(|_| proven) {
             // A row that says present covers any query; a void speaks for one URI.
             let surt = match finding.captures {
                 0 => surt,
@@ -227,6 +246,8 @@ pub async fn ask(
 ) -> Result<HarvestReport> {
     let mut report = HarvestReport::default();
     let mut failures = 0;
+    // The status of a miss, if that is known; misses before the first hit; a URI that had a hit before.
+    let (mut miss, mut unproven, mut held) = (None, Vec::new(), None);
     for line in uris {
         let Some(uri) = crate::original_uri(&line) else {
             report.rejected += 1;
@@ -237,44 +258,39 @@ pub async fn ask(
                 report.rejected += 1;
                 continue;
             }
-            Some(surt) if journal.found.contains_key(&surt) => {
-                report.known += 1;
-                continue;
+            Some(surt) => {
+                if let Some(known) = journal.found.get(&surt) {
+                    report.known += 1;
+                    held = held.or((known.captures > 0).then_some(uri));
+                    continue;
+                }
             }
-            Some(_) => {}
         }
         if report.asked >= budget || failures >= MOST_FAILURES {
             report.unfinished = true;
             break;
         }
-        let options = AggregateOptions {
-            deadline: Duration::from_secs(120),
-            ..AggregateOptions::default()
-        };
-        let lookup = Lookup::new(&uri[..], Wanted::All);
-        let aggregate = router.aggregate(&lookup, &options).await;
         report.asked += 1;
-        let reply = aggregate.outcomes.first().map(|outcome| &outcome.reply);
-        let finding = match reply {
-            Some(Reply::Mementos(count)) => Some(Finding {
-                captures: *count as u64,
-                at_least: false,
-            }),
-            Some(Reply::Partial(count, _)) if *count > 0 => Some(Finding {
-                captures: *count as u64,
-                at_least: true,
-            }),
-            Some(Reply::Nothing(_)) => Some(Finding {
-                captures: 0,
-                at_least: false,
-            }),
-            _ => None,
-        };
-        match finding {
+        let reply = look_up(router, &uri).await;
+        let has_nothing = matches!(reply, Some(Reply::Nothing(_)));
+        if has_nothing && miss.is_none() && report.asked < budget {
+            report.asked += 1;
+            let nowhere = format!("http://{:016x}.waypost.example.com/", random());
+            miss = Some(look_up(router, &nowhere).await);
+        }
+        match captures(reply.as_ref()) {
             Some(finding) => {
                 failures = 0;
-                report.hits += u64::from(finding.captures > 0);
+                report.hits += 1;
                 journal.add(&uri, finding)?;
+                journal.add_misses(&mut unproven)?;
+            }
+            None if has_nothing && miss.as_ref() == Some(&reply) => {
+                failures = 0;
+                unproven.push(uri);
+                if report.hits > 0 {
+                    journal.add_misses(&mut unproven)?;
+                }
             }
             None => {
                 failures += 1;
@@ -283,7 +299,45 @@ pub async fn ask(
         }
         observe(&report);
     }
+    // What had a hit in an earlier run is as good a proof.
+    if let Some(uri) = held.filter(|_| !unproven.is_empty() && report.asked < budget) {
+        report.asked += 1;
+        if captures(look_up(router, &uri).await.as_ref()).is_some() {
+            journal.add_misses(&mut unproven)?;
+        }
+    }
+    report.failed += unproven.len() as u64;
     Ok(report)
+}
+
+async fn look_up(router: &Router, uri: &str) -> Option<Reply> {
+    let options = AggregateOptions {
+        deadline: Duration::from_secs(120),
+        ..AggregateOptions::default()
+    };
+    let lookup = Lookup::new(uri, Wanted::All);
+    let aggregate = router.aggregate(&lookup, &options).await;
+    let outcome = aggregate.outcomes.into_iter().next();
+    outcome.map(|outcome| outcome.reply)
+}
+
+/// The captures of a hit.
+fn captures(reply: Option<&Reply>) -> Option<Finding> {
+    match reply? {
+        Reply::Mementos(count) => Some((count, false)),
+        Reply::Partial(count, _) => Some((count, true)),
+        _ => None,
+    }
+    .filter(|(count, _)| **count > 0)
+    .map(|(count, at_least)| Finding {
+        captures: *count as u64,
+        at_least,
+    })
+}
+
+/// A number that nobody can foresee.
+fn random() -> u64 {
+    RandomState::new().hash_one(0)
 }
 
 #[cfg(test)]
