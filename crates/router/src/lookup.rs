@@ -1,5 +1,7 @@
 //! What is asked.
 
+use std::net::IpAddr;
+
 use waypost_memento::Datetime;
 use waypost_summary::Preference;
 
@@ -18,6 +20,8 @@ pub struct Lookup {
     pub page: Option<String>,
     /// What mementos should be like, if there is a choice: such archives come first.
     pub preference: Preference,
+    /// Who asks, if that is known: what is learned from one client is limited.
+    pub client: Option<IpAddr>,
 }
 
 impl Lookup {
@@ -30,6 +34,7 @@ impl Lookup {
             for_page: false,
             page: None,
             preference: Preference::default(),
+            client: None,
         }
     }
 }

@@ -29,7 +29,7 @@ use tokio::time::Instant;
 use url::Url;
 use waypost_memento::Memento;
 
-pub(crate) use guard::NamedHosts;
+pub(crate) use guard::{NamedHosts, is_public};
 
 use crate::manners::Permit;
 use crate::{Archive, Lookup, Reply, Wanted};

@@ -10,6 +10,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockWriteGuard};
@@ -33,6 +34,11 @@ const MOST: usize = 1 << 20;
 
 /// The weight of the part above, in lookups.
 const PRIOR: f64 = 4.0;
+
+/// How many lookups in a row count that are of one client, or for one host, and how long a row lasts in
+/// seconds: nobody teaches the router alone.
+const IN_A_ROW: u32 = 4;
+const ROW: u64 = 3600;
 
 /// What was learned from traffic.
 pub(crate) struct Learned {
@@ -100,6 +106,32 @@ struct Tally {
     seconds: f32,
     /// When this was true.
     at: u64,
+    /// The last lookups, if they were of one client or for one host.
+    row: Row,
+}
+
+/// Lookups that followed each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Row {
+    /// Hashes; 0 if not known.
+    client: u32,
+    host: u32,
+    length: u32,
+    /// When the first one was, in seconds since 1970.
+    since: u32,
+}
+
+impl Row {
+    /// Adds a lookup. Whether it counts.
+    fn add(&mut self, client: u32, host: u32, now: u64) -> bool {
+        let same = (client != 0 && client == self.client) || (host != 0 && host == self.host);
+        if !same || now.abs_diff(u64::from(self.since)) > ROW {
+            (self.length, self.since) = (0, now as u32);
+        }
+        (self.client, self.host) = (client, host);
+        self.length = self.length.saturating_add(1);
+        self.length <= IN_A_ROW
+    }
 }
 
 impl Tally {
@@ -113,6 +145,7 @@ impl Tally {
             mementos: self.mementos * factor,
             seconds: self.seconds * factor,
             at: now.max(self.at),
+            row: self.row,
         }
     }
 
@@ -132,6 +165,15 @@ pub(crate) struct Expectation {
     pub(crate) seconds: Option<f64>,
     /// From how many lookups for the most specific part that is known.
     pub(crate) lookups: f64,
+}
+
+/// The hash of a client: of its network, if it may have many addresses.
+fn network(client: IpAddr) -> u32 {
+    let hash = match client.to_canonical() {
+        IpAddr::V4(address) => xxh3_64(&address.octets()),
+        IpAddr::V6(address) => xxh3_64(&address.octets()[..8]),
+    };
+    hash as u32
 }
 
 fn seconds_since_1970() -> u64 {
@@ -187,18 +229,26 @@ impl Learned {
     }
 
     /// Learns from one answer: whether an archive had mementos of a SURT, how many, and how long it
-    /// took to say so.
+    /// took to say so. Of many lookups in a row of one client, few count; and above the host, of those
+    /// for one host.
     pub(crate) fn add(
         &self,
         archive: Seed,
         parts: &Parts<'_>,
+        client: Option<IpAddr>,
         mementos: u64,
         took: Option<Duration>,
     ) {
         let now = (self.clock)();
+        let client = client.map_or(0, network);
+        let own = parts.hashes().last();
         let mut state = self.state();
         for part in parts.hashes() {
             let tally = state.tally(part, archive);
+            let host = own.filter(|own| *own != part).unwrap_or_default();
+            if !tally.row.add(client, host as u32, now) {
+                continue;
+            }
             let mut counted = tally.decayed(now, self.half_life);
             match mementos {
                 0 => counted.misses += 1.0,
@@ -416,6 +466,7 @@ fn try_open(path: &Path) -> Result<(Database, State), Problem> {
                     mementos,
                     seconds,
                     at,
+                    row: Row::default(),
                 };
             }
         }
@@ -491,12 +542,14 @@ mod tests {
             learned.add(
                 Seed::of("pwa"),
                 &parts(news),
+                None,
                 8,
                 Some(Duration::from_secs(2)),
             );
             learned.add(
                 Seed::of("pwa"),
                 &parts(shop),
+                None,
                 0,
                 Some(Duration::from_secs(1)),
             );
@@ -504,7 +557,7 @@ mod tests {
         let chance = |uri: &str| expect(&learned, "pwa", uri).chance.unwrap();
         assert!(chance("pt,sapo,news)/b") > 0.9);
         assert!(chance("pt,sapo)/") > 0.85, "another host of the domain");
-        assert!(chance("pt,other)/") > 0.8, "another domain of .pt");
+        assert!(chance("pt,other)/") > 0.7, "another domain of .pt");
         assert!(chance("com,shop)/b") < 0.1);
         let at_news = expect(&learned, "pwa", news);
         assert!((at_news.mementos.unwrap() - 8.0).abs() < 1e-3);
@@ -520,10 +573,41 @@ mod tests {
             mementos: 16.0,
             seconds: 2.0,
             at: 100 * 86_400,
+            row: Row::default(),
         };
         let later = tally.decayed(tally.at + 60 * 86_400, 30 * DAY);
         assert!((later.hits - 2.0).abs() < 1e-4 && (later.misses - 1.0).abs() < 1e-4);
         assert_eq!(tally.decayed(0, 30 * DAY), tally);
+    }
+
+    #[test]
+    fn one_client_or_one_host_teaches_little() {
+        let learned = Learned::new(30 * DAY);
+        let add = |surt: &str, client: u32, mementos| {
+            let client = Some(IpAddr::from(client.to_be_bytes()));
+            learned.add(Seed::of("a"), &parts(surt), client, mementos, None);
+        };
+        let chance = || expect(&learned, "a", "com,unseen)/").chance.unwrap();
+        for number in 0..20 {
+            add(&format!("com,site{number})/"), number, 1);
+        }
+        let before = chance();
+        assert!(before > 0.9);
+        // A flood from one client, for URIs of many hosts that the archive does not hold.
+        for number in 0..34_102 {
+            add(&format!("com,flood{number})/"), 1000, 0);
+        }
+        // And one of many clients, for one host.
+        for number in 0..10_000 {
+            add("com,popular)/", 2000 + number, 0);
+        }
+        assert!(chance() > 0.65, "{}", chance());
+        assert!(expect(&learned, "a", "com,popular)/").chance.unwrap() < 0.01);
+        let same = |one: &str, other: &str| {
+            network(one.parse().unwrap()) == network(other.parse().unwrap())
+        };
+        assert!(same("2001:db8::1", "2001:db8::2") && !same("2001:db8::1", "2001:db8:0:1::1"));
+        assert!(same("::ffff:192.0.2.1", "192.0.2.1") && !same("192.0.2.1", "192.0.2.2"));
     }
 
     #[test]
@@ -533,7 +617,7 @@ mod tests {
         let mut reports = Vec::new();
         let mut report = |text: String| reports.push(text);
         let learned = Learned::open(&path, 30 * DAY, &mut report).unwrap();
-        learned.add(Seed::of("a"), &parts("com,a)/"), 3, None);
+        learned.add(Seed::of("a"), &parts("com,a)/"), None, 3, None);
         learned.flush().unwrap();
         let expected = expect(&learned, "a", "com,a)/").chance.unwrap();
         assert!(

@@ -224,7 +224,13 @@ impl LogReader<'_> {
         }
         let parts = Parts::of(&Surt::new(&surt));
         let learned = &self.decider.learned;
-        learned.add(Seed::of(said.archive), &parts, said.mementos, said.took);
+        learned.add(
+            Seed::of(said.archive),
+            &parts,
+            None,
+            said.mementos,
+            said.took,
+        );
     }
 }
 

@@ -365,7 +365,8 @@ impl Decider {
                 _ => continue,
             };
             if let Some(seed) = seats.seed(outcome.archive) {
-                self.learned.add(seed, &parts, found, Some(outcome.took));
+                let took = Some(outcome.took);
+                self.learned.add(seed, &parts, lookup.client, found, took);
             }
             let mut choices = decision.choices.iter();
             match choices.find(|choice| choice.archive == outcome.archive) {

@@ -8,6 +8,7 @@ use http::request::Parts;
 use hyper::body::Incoming;
 use tokio::sync::OwnedSemaphorePermit;
 
+use crate::ask::is_public;
 use crate::{AnsweredRequest, Operations, Session};
 
 /// The status in logs of a request whose client left before it was answered, as in nginx.
@@ -55,6 +56,15 @@ impl<'a> Exchange<'a> {
     /// The number of the request, which all its log lines have.
     pub(super) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Who asks. A proxy in the same network says for whom it does.
+    pub(super) fn client(&self) -> IpAddr {
+        let forwarded = self.request.headers.get("x-forwarded-for");
+        let last = forwarded.and_then(|value| value.to_str().ok()?.rsplit(',').next());
+        let said = last.and_then(|client| client.trim().parse().ok());
+        said.filter(|_| !is_public(self.client))
+            .unwrap_or(self.client)
     }
 
     /// When it arrived.

@@ -370,7 +370,8 @@ impl Server {
     ) -> Result<LookedUp<'a>, Refusal> {
         let headers = &exchange.request.headers;
         // Archives may change between here and the session; then one more or less is selected.
-        let lookup = lookup(&self.aggregator.router(), target, wanted, headers)?;
+        let mut lookup = lookup(&self.aggregator.router(), target, wanted, headers)?;
+        lookup.client = Some(exchange.client());
         let permit = Arc::clone(&self.requests).try_acquire_owned();
         exchange.permit = Some(permit.map_err(|_| Refusal::Busy)?);
         let kind = match wanted {
