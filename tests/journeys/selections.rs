@@ -6,6 +6,7 @@ use std::fs;
 use serde_json::Value;
 
 use super::world::{Served, World};
+use super::{oracles, peers};
 
 /// What an archive holds, by what it is.
 const HELD: [(&str, &str, &str); 8] = [
@@ -354,4 +355,130 @@ fn the_resources_of_a_page_come_from_where_the_page_is() {
     // What is not there is found elsewhere.
     let single = "http://cdn.example.net/single";
     assert!(memento(single, Some(&page)).contains("/20150101000000/"));
+}
+
+/// Says of each URI in a file whether pywb finds something in an index.
+const PYWB: &str = "\
+import sys
+from pywb.warcserver.index.aggregator import SimpleAggregator
+from pywb.warcserver.index.fuzzymatcher import FuzzyMatcher
+from pywb.warcserver.index.indexsource import FileIndexSource
+
+source = SimpleAggregator({'held': FileIndexSource(sys.argv[1])})
+fuzzy = FuzzyMatcher()
+for line in open(sys.argv[2]):
+    found, _ = fuzzy(source, {'url': line.strip()})
+    print(int(any(True for _ in found)))
+";
+
+const QUERIES: [&str; 16] = [
+    "",
+    "?_=1234",
+    "?_=5678&x=1",
+    "?_=abc&x=1",
+    "?callback=jsonp12&q=1",
+    "?callback=jsonp34&q=1",
+    "?callback=jquery12_34&q=1",
+    "?callback=jquery56_78&q=1",
+    "?cachebust=1234567890123&p=2",
+    "?cachebust=1234567890999&p=2",
+    "?fbclid=abc&z=1",
+    "?fbclid=def",
+    "?utm_source=a&utm_medium=b&z=1",
+    "?utm_source=c&z=1",
+    "?x=1",
+    "?x=1&z=1",
+];
+
+/// Paths and media types.
+const PATHS: [(&str, &str); 8] = [
+    ("page", "text/html"),
+    ("folder/", "text/html"),
+    ("style.css", "text/css"),
+    ("index.php", "text/html"),
+    ("UPPER.PHP", "text/html"),
+    ("archive.tar.gz", "application/gzip"),
+    ("stream", "application/dash+xml"),
+    ("movie.php", "application/x-mpegURL"),
+];
+
+#[test]
+fn what_pywb_finds_by_its_fuzzy_rules_is_not_absent() {
+    let Some(python) = oracles::python() else {
+        return;
+    };
+    let world = World::new();
+    let (mut rows, mut lookups) = (String::new(), Vec::new());
+    // Of each host, one query is held.
+    for (host, held) in QUERIES.into_iter().enumerate() {
+        for (path, mime) in PATHS {
+            let uri = |query: &str| format!("http://host{host}.example.net/{path}{query}");
+            rows += &format!(
+                "x)/ 20200101000000 {{\"url\": \"{}\", \"mime\": \"{mime}\", \"status\": \"200\"}}\n",
+                uri(held)
+            );
+            lookups.extend(QUERIES.map(uri));
+        }
+    }
+    rows += "x)/ 20200101000000 {\"url\": \"http://www.instagram.com/p/abc\", \"mime\": \"text/html\", \"status\": \"200\"}\n";
+    lookups.push("http://www.instagram.com/p/".to_owned());
+    world.write("unkeyed.cdxj", rows);
+    world.ok("--quiet index rekey --dialect ia unkeyed.cdxj -o held.cdxj");
+    world.write("asked.txt", lookups.join("\n") + "\n");
+    let paths = ["held.cdxj", "asked.txt"].map(|name| world.at(name).display().to_string());
+    let found = peers::run(&python, PYWB, &[&paths[0], &paths[1]]);
+    let found: Vec<bool> = found.lines().map(|line| line == "1").collect();
+    assert_eq!(found.len(), lookups.len());
+    let refused = world.refused("filter build held.cdxj --fuzzy pywb --kind hashes -o a.hashes");
+    assert!(refused.contains("--fuzzy needs --kind ribbon"), "{refused}");
+    world.ok("--quiet filter build held.cdxj --bits 20 -o exact.filter");
+    world.ok("--quiet filter build held.cdxj --bits 20 --fuzzy pywb -o fuzzy.filter");
+    world.ok("--quiet profile held.cdxj --policy URIR,HxPx --id profile -o .");
+    world.ok("--quiet map build held.cdxj -o map.ukvs");
+    world.ok(
+        "--quiet map compact map.ukvs --filters --bytes 20K --holdings held.cdxj -o small.ukvs",
+    );
+    // Lookups that are found but absent, and those that are not found and absent.
+    let count = |answers: Vec<String>| {
+        let absent = |is_found: bool| {
+            let pairs = found.iter().zip(&answers);
+            pairs
+                .filter(|(found, answer)| **found == is_found && *answer == "absent")
+                .count()
+        };
+        (absent(true), absent(false))
+    };
+    let routed = |summary: &str, fuzzy: &str| {
+        world.write(
+            "waypost.toml",
+            format!("[[archive]]\nid = \"a\"\ntimemap = \"http://a.example/\"\nsummaries = [\"{summary}\"]\n{fuzzy}"),
+        );
+        let text = world.ok("--quiet route --batch asked.txt --config waypost.toml");
+        let decisions = text.lines().map(|line| {
+            let json: Value = serde_json::from_str(line).unwrap();
+            json["archives"][0]["decision"].as_str().unwrap().to_owned()
+        });
+        count(decisions.collect())
+    };
+    let (lost, exact) = count(world.lookup("exact.filter", &lookups));
+    assert!(lost > 100, "{lost}");
+    let (lost, fuzzy) = count(world.lookup("fuzzy.filter", &lookups));
+    // Where pywb has rules for a site, only a router knows better.
+    assert_eq!(lost, 1);
+    assert!(fuzzy * 2 > exact, "{fuzzy} of {exact}");
+    let pywb = "fuzzy = \"pywb\"\n";
+    assert!(routed("exact.filter", "").0 > 100);
+    for summary in ["exact.filter", "profile.URIR.cdxj", "small.ukvs"] {
+        assert_eq!(routed(summary, pywb), (0, 0), "{summary}");
+    }
+    let (lost, absent) = routed("fuzzy.filter", pywb);
+    assert_eq!((lost, absent), (0, fuzzy));
+    // Keys without queries find the same.
+    for summary in ["map.ukvs", "profile.HxPx.cdxj"] {
+        assert_eq!(routed(summary, pywb).0, 0, "{summary}");
+        world.write("asked.txt", "http://host1.example.net/never\n");
+        let run = world.run("--quiet route --batch asked.txt --config waypost.toml");
+        assert_eq!(run.code, 1, "{summary}");
+        world.write("asked.txt", lookups.join("\n") + "\n");
+    }
 }

@@ -25,6 +25,7 @@ pub struct Select {
     include_non_web: bool,
     revisits: Revisits,
     keep_unresolved: bool,
+    fuzzy: bool,
     dialect: Dialect,
 }
 
@@ -231,6 +232,17 @@ impl Select {
     pub fn keep_unresolved(&mut self, keep: bool) -> &mut Select {
         self.keep_unresolved = keep;
         self
+    }
+
+    /// Whether to add what pywb would also find by its fuzzy rules.
+    pub fn fuzzy(&mut self, fuzzy: bool) -> &mut Select {
+        self.fuzzy = fuzzy;
+        self
+    }
+
+    /// Whether what pywb would also find is added.
+    pub fn is_fuzzy(&self) -> bool {
+        self.fuzzy
     }
 
     /// The dialect for captures whose keys are not SURTs.

@@ -45,6 +45,8 @@ pub struct Archive {
     pub allow_private: bool,
     /// How it canonicalises URIs.
     pub dialect: Dialect,
+    /// Whether it finds similar URIs by pywb's fuzzy rules.
+    pub fuzzy: bool,
     /// Summaries of its holdings: files, and folders with such files.
     pub summaries: Vec<PathBuf>,
     /// Which lookups its summaries of pages answer.
@@ -102,6 +104,7 @@ impl Archive {
             limits: ArchiveLimits::default(),
             allow_private: false,
             dialect: Dialect::default(),
+            fuzzy: false,
             summaries: Vec::new(),
             pages: ForPages::default(),
             report: None,

@@ -44,6 +44,7 @@
 //! - [`profile`](mod@profile): build profiles for all policies in one pass, merge them, look URIs
 //!   up;
 //! - [`ukvs`] and [`frequency`]: the text formats, read leniently and written strictly;
+//! - [`fuzzy`](mod@fuzzy): what pywb finds instead of a URI;
 //! - [`Summary`]: the common interface of all kinds of summaries;
 //! - [`evaluate`]: cost, accuracy, precision and recall on real lookups.
 //!
@@ -56,6 +57,7 @@ mod error;
 pub mod evaluate;
 pub mod filter;
 pub mod frequency;
+pub mod fuzzy;
 pub mod holdings;
 mod lookup;
 pub mod map;

@@ -36,6 +36,8 @@ pub struct Scope {
     without_revisits: bool,
     /// Whether only single URIs were looked at, as in a harvest: what has no row was not.
     partial: bool,
+    /// Whether there are keys of what pywb would also find: see [`fuzzy`](crate::fuzzy).
+    fuzzy: bool,
     /// Written by a later version and not understood by this one.
     other: BTreeSet<String>,
 }
@@ -50,6 +52,7 @@ pub(crate) static EVERYTHING: Scope = Scope {
     exclude: BTreeSet::new(),
     without_revisits: false,
     partial: false,
+    fuzzy: false,
     other: BTreeSet::new(),
 };
 
@@ -65,6 +68,7 @@ impl Scope {
             exclude: select.excludes().into_iter().collect(),
             without_revisits: select.drops_revisits(),
             partial: false,
+            fuzzy: select.is_fuzzy(),
             other: BTreeSet::new(),
         }
     }
@@ -165,6 +169,7 @@ impl fmt::Display for Scope {
         let time = |time: Option<Time>| time.map(|time| format!("{:014}", time.digits14()));
         let revisits = self.without_revisits.then(|| "drop".to_owned());
         let partial = self.partial.then(|| "yes".to_owned());
+        let fuzzy = self.fuzzy.then(|| "pywb".to_owned());
         let parameters = [
             ("status", self.status.iter().cloned().collect::<Vec<_>>()),
             ("mime", self.mime.iter().cloned().collect()),
@@ -174,6 +179,7 @@ impl fmt::Display for Scope {
             ("exclude", self.exclude.iter().cloned().collect()),
             ("revisits", revisits.into_iter().collect()),
             ("partial", partial.into_iter().collect()),
+            ("fuzzy", fuzzy.into_iter().collect()),
         ];
         let mut first = true;
         let mut separate = |f: &mut fmt::Formatter<'_>| match std::mem::take(&mut first) {
@@ -220,6 +226,7 @@ impl FromStr for Scope {
                 ("exclude", _) => drop(scope.exclude.insert(value)),
                 ("revisits", _) if value == "drop" => scope.without_revisits = true,
                 ("partial", _) if value == "yes" => scope.partial = true,
+                ("fuzzy", _) if value == "pywb" => scope.fuzzy = true,
                 _ => drop(scope.other.insert(parameter.to_owned())),
             }
         }
@@ -274,7 +281,19 @@ impl Scopes {
 
     /// Adds the scopes of a summary that is merged in.
     pub fn merge(&mut self, other: Scopes) {
-        self.0.extend(other.0);
+        let fuzzy = self.is_fuzzy() && other.is_fuzzy();
+        let all = std::mem::take(&mut self.0).into_iter().chain(other.0);
+        *self = all
+            .map(|scope| Scope {
+                fuzzy: scope.fuzzy && fuzzy,
+                ..scope
+            })
+            .collect();
+    }
+
+    /// Whether there are keys of what pywb would also find.
+    pub fn is_fuzzy(&self) -> bool {
+        !self.0.is_empty() && self.0.iter().all(|scope| scope.fuzzy)
     }
 
     /// Whether a summary with these scopes may call a lookup absent.
@@ -429,9 +448,10 @@ mod tests {
             years in (prop::option::of(1990..2020u16), prop::option::of(1990..2020u16)),
             without_revisits: bool,
             partial: bool,
+            fuzzy: bool,
         ) {
             let time = |year: Option<u16>| year.and_then(|year| Time::parse(year.to_string().as_bytes()));
-            let scope = Scope { status, mime, include, exclude, from: time(years.0), to: time(years.1), without_revisits, partial, other: BTreeSet::new() };
+            let scope = Scope { status, mime, include, exclude, from: time(years.0), to: time(years.1), without_revisits, partial, fuzzy, other: BTreeSet::new() };
             prop_assert_eq!(scope.to_string().parse::<Scope>().unwrap(), scope);
         }
 

@@ -145,6 +145,12 @@ pub trait Summary: Send + Sync {
     /// When the summary cannot be read.
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer>;
 
+    /// Whether it distinguishes URIs that differ only in their queries, though it has keys of another
+    /// policy or of none.
+    fn has_whole_uris(&self) -> bool {
+        false
+    }
+
     /// How many seconds the captures of a URI are away from a time, at least. 0 if some may be of that
     /// time, or if the summary can't tell.
     ///

@@ -338,6 +338,7 @@ impl Archive {
         visitor.visit("probability", &mut self.probability, PROBABILITY);
         visitor.visit("allow_private", &mut self.allow_private, SWITCH);
         visitor.visit("dialect", &mut self.dialect, DIALECT);
+        visitor.visit("fuzzy", &mut self.fuzzy, FUZZY);
         visitor.visit("summaries", &mut self.summaries, PATHS);
         visitor.visit("sources", &mut self.sources, ADDRESSES);
         visitor.visit("pages", &mut self.pages, PAGES);
@@ -468,6 +469,16 @@ const DIALECT: Kind<Dialect> = Kind {
         })
     },
     show: |dialect| Some(quoted(dialect.name())),
+};
+
+const FUZZY: Kind<bool> = Kind {
+    read: |value| {
+        parsed(value, "pywb", |text| match text {
+            "pywb" => Ok(true),
+            _ => Err(format!("unknown rules `{text}`: write pywb")),
+        })
+    },
+    show: |fuzzy| fuzzy.then(|| quoted("pywb")),
 };
 
 const PAGES: Kind<ForPages> = Kind {

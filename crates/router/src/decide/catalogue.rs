@@ -69,6 +69,7 @@ impl<F: Fn() -> Arc<Router> + Send + Sync> Catalogue for RouterCatalogue<F> {
                 Arc::clone(router.decider()),
                 router.seats().shelf(place)?,
                 archive.max_age,
+                archive.fuzzy,
             ));
             let summary = RemoteSummary {
                 summary: Arc::clone(&consulted) as Arc<dyn Summary>,
@@ -92,15 +93,22 @@ struct Consulted {
     decider: Arc<Decider>,
     shelf: Arc<Shelf>,
     max_age: Option<Duration>,
+    fuzzy: bool,
     about: About,
 }
 
 impl Consulted {
-    fn new(decider: Arc<Decider>, shelf: &Arc<Shelf>, max_age: Option<Duration>) -> Consulted {
+    fn new(
+        decider: Arc<Decider>,
+        shelf: &Arc<Shelf>,
+        max_age: Option<Duration>,
+        fuzzy: bool,
+    ) -> Consulted {
         Consulted {
             decider,
             shelf: Arc::clone(shelf),
             max_age,
+            fuzzy,
             about: About::default(),
         }
     }
@@ -165,6 +173,7 @@ impl Summary for Consulted {
             at: None,
             preference: &Preference::default(),
             max_age,
+            fuzzy: self.fuzzy,
             clocks: Clocks::now(),
             warn: &*self.decider.warn,
         };

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use waypost_index::timestamp::Time;
+use waypost_summary::fuzzy::is_absent_in_pywb;
 use waypost_summary::{
     Answer, HashedSurt, Lookup, Preference, Presence, Scope, SurtWriter, combine,
 };
@@ -37,6 +38,8 @@ pub(super) struct Consultation<'a> {
     pub(super) at: Option<Time>,
     pub(super) preference: &'a Preference,
     pub(super) max_age: Option<Duration>,
+    /// Whether the archive finds similar URIs by pywb's fuzzy rules.
+    pub(super) fuzzy: bool,
     pub(super) clocks: Clocks,
     pub(super) warn: &'a dyn Fn(&str),
 }
@@ -136,6 +139,11 @@ impl Consultation<'_> {
         }
         let question = self.questions.get(open.dialect)?;
         match open.summary.lookup(question) {
+            Ok(Answer::Absent)
+                if self.fuzzy && !is_absent_in_pywb(&*open.summary, question.surt().as_bytes()) =>
+            {
+                Some(Answer::Unknown)
+            }
             Ok(answer) => Some(answer),
             Err(error) => {
                 let why = error.to_string();

@@ -254,6 +254,7 @@ impl Decider {
                 at,
                 preference: &lookup.preference,
                 max_age: archive.max_age.or(config.max_age),
+                fuzzy: archive.fuzzy,
                 clocks,
                 warn: &*self.warn,
             };

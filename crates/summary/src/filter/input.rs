@@ -19,6 +19,7 @@ use super::partition::Partitions;
 use super::run::Run;
 use super::summary::Keyer;
 use crate::error::{Error, ErrorKind, Result};
+use crate::fuzzy;
 use crate::holdings::{BadUri, Content, Counts, check_filters, tell};
 
 /// What to read, and how.
@@ -103,7 +104,8 @@ pub(crate) fn read(input: Input<'_>) -> Result<(Run, Reading)> {
         Keyer::new(input.dialect, input.policy, input.hasher),
         input.dialect,
         &input.resources,
-    );
+    )
+    .fuzzy(input.select.is_fuzzy());
     read_with(input, &hashing)
 }
 
@@ -208,6 +210,8 @@ pub struct Hashing {
     keyer: Keyer,
     /// Hashes URLs as they are spelled, instead of keys.
     of_url: Option<fn(&[u8]) -> Hash>,
+    /// Whether to hash what pywb would also find.
+    fuzzy: bool,
     dialect: Dialect,
     resources: Resources,
 }
@@ -219,9 +223,16 @@ impl Hashing {
         Hashing {
             keyer,
             of_url: None,
+            fuzzy: false,
             dialect,
             resources: resources.clone(),
         }
+    }
+
+    /// Also hashes what pywb would find: see [`fuzzy`].
+    #[must_use]
+    pub fn fuzzy(self, fuzzy: bool) -> Hashing {
+        Hashing { fuzzy, ..self }
     }
 
     /// Hashes URLs as they are spelled, for filters of [Orestes](super::orestes).
@@ -332,6 +343,14 @@ impl Job for Hashing {
         if found.hashes.last() != Some(&hash) {
             found.hashes.push(hash);
         }
+        if self.fuzzy {
+            let (url, mime) = (capture.url().unwrap_or_default(), capture.mime());
+            let mime = mime.unwrap_or_default();
+            let keys = fuzzy::keys_of_capture(rekeyer.surt(capture), &url, &mime, capture.key());
+            found
+                .hashes
+                .extend(keys.iter().map(|key| keyer.hash_surt(key)));
+        }
         found.span.add(capture);
     }
 
@@ -346,6 +365,10 @@ impl Job for Hashing {
             .get_or_insert_with(|| (Rekeyer::new(self.dialect), self.keyer.clone()));
         let surt = keyer.surt(line)?;
         let wanted = select.accepts_uri(line, surt);
+        let others = match wanted && self.fuzzy {
+            true => fuzzy::keys_of_capture(surt, line, b"", surt),
+            false => Vec::new(),
+        };
         if wanted {
             found.hashes.push(match self.of_url {
                 None => keyer.hash_last(),
@@ -356,6 +379,9 @@ impl Job for Hashing {
                 Some(hash) => hash(line.trim_ascii()),
             });
         }
+        found
+            .hashes
+            .extend(others.iter().map(|key| keyer.hash_surt(key)));
         Ok(wanted)
     }
 

@@ -9,6 +9,7 @@ use super::read::Filter;
 use crate::about::About;
 use crate::error::Result;
 use crate::frequency::{Frequency, Number, Sureness};
+use crate::fuzzy;
 use crate::lookup::{Lookup, SurtWriter, spelled};
 use crate::scope::Scope;
 use crate::summary::{Answer, Kind, Match, Size, Summary, in_chunks};
@@ -102,18 +103,19 @@ pub(super) const SCOPE: &str = "captures?";
 
 /// The head and metadata of a file as the metadata of a summary.
 pub(super) fn about(layout: &Layout) -> About {
+    let about = about_of(&layout.metadata);
     About {
         policy: Some(layout.head.policy),
         dialect: layout.head.dialect,
         urirs: (layout.head.policy == Policy::Whole).then_some(Number {
             value: layout.head.count,
-            sureness: if layout.head.estimated {
-                Sureness::About
-            } else {
-                Sureness::Exact
+            sureness: match layout.head.estimated {
+                true => Sureness::About,
+                false if about.scopes.is_fuzzy() => Sureness::AtMost,
+                false => Sureness::Exact,
             },
         }),
-        ..about_of(&layout.metadata)
+        ..about
     }
 }
 
@@ -161,6 +163,21 @@ impl Filter {
     }
 }
 
+impl Filter {
+    /// Whether it has what pywb would find instead of a lookup, if it has such keys.
+    fn has_other(&self, lookup: &Lookup<'_>) -> Result<bool> {
+        if self.about.scopes.is_fuzzy() {
+            let mut keyer = Keyer::of(self)?;
+            for key in fuzzy::keys_of_lookup(lookup.surt().as_bytes()) {
+                if self.contains(keyer.hash_surt(&key))? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+}
+
 impl Summary for Filter {
     fn kind(&self) -> Kind {
         Kind::Filter
@@ -191,7 +208,7 @@ impl Summary for Filter {
     }
 
     fn lookup(&self, lookup: &Lookup<'_>) -> Result<Answer> {
-        let present = self.contains(self.hash_of(lookup)?)?;
+        let present = self.contains(self.hash_of(lookup)?)? || self.has_other(lookup)?;
         self.check_intact()?;
         let answer = if present {
             let mut key = Vec::new();
@@ -216,10 +233,11 @@ impl Summary for Filter {
                 .collect();
             let mut present = Vec::new();
             self.contains_all(&hashes, &mut present)?;
-            answers.extend(present.into_iter().zip(lookups).map(|(present, lookup)| {
+            for (present, lookup) in present.into_iter().zip(lookups) {
+                let present = present || self.has_other(lookup)?;
                 let answer = Answer::without_key(present.then(Frequency::default));
-                self.about.scopes.limit(lookup, answer)
-            }));
+                answers.push(self.about.scopes.limit(lookup, answer));
+            }
             Ok(())
         })
     }

@@ -1,4 +1,4 @@
-use clap::Args;
+use clap::{Args, ValueEnum};
 use waypost_index::scan::Pieces;
 use waypost_summary::filter::{self, Hasher, Hashing, Input, Keyer, Kind};
 use waypost_surt::{Dialect, Policy};
@@ -8,6 +8,7 @@ use crate::args::Inputs;
 use crate::args::{default_dialect, dialects, number};
 use crate::cmd::worker::{Divide, Task};
 use crate::exit::Exit;
+use crate::hint::Hint;
 use crate::printer::Printer;
 
 /// Build a filter from indexes or lists of URIs
@@ -37,10 +38,19 @@ pub(crate) struct Build {
     /// Make a Bloom filter large enough to grow to this many keys: 300M
     #[arg(long, value_name = "N", value_parser = number, default_value = "0")]
     room: u64,
+    /// Add what the archive also finds by fuzzy rules, which ignore some parameters and queries
+    #[arg(long, value_enum, value_name = "RULES")]
+    fuzzy: Option<Fuzzy>,
     #[command(flatten)]
     key_file: KeyFile,
     #[command(flatten)]
     holdings: Holdings,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Fuzzy {
+    /// The default rules of pywb
+    Pywb,
 }
 
 impl Build {
@@ -49,17 +59,22 @@ impl Build {
         let dialect = default_dialect(self.dialect, &sources, out);
         let progress = out.progress();
         let recipe = self.make.recipe(Kind::Ribbon, self.room, &progress)?;
+        if self.fuzzy.is_some() && recipe.kind != Kind::Ribbon {
+            return Err(anyhow::anyhow!("--fuzzy needs --kind ribbon"))
+                .hint("other kinds can be changed, but what was added by fuzzy rules cannot");
+        }
         let hasher = Hasher::new(self.key_file.secret()?);
         let (built, reading) =
             self.holdings
                 .read(&sources, recipe.resources.clone(), &progress, |input| {
-                    let input = Input {
+                    let mut input = Input {
                         dialect,
                         policy: self.policy,
                         hasher,
                         pieces: self.inputs.pieces.clone(),
                         ..input
                     };
+                    input.select.fuzzy(self.fuzzy.is_some());
                     Ok(filter::build(input, &recipe, &self.make.output)?)
                 })?;
         drop(progress);
@@ -80,6 +95,7 @@ impl Divide for Build {
         let hasher = Hasher::new(self.key_file.secret()?);
         let keyer = Keyer::new(dialect, self.policy, hasher);
         let job = Hashing::new(keyer, dialect, &self.make.resources.limits(None)?);
+        let job = job.fuzzy(self.fuzzy.is_some());
         let mut select = self.holdings.filters.of_summary()?;
         select.dialect(dialect);
         task.read(&job, select, &self.holdings.bad_lines)

@@ -523,6 +523,10 @@ impl Summary for Map {
         Kind::Map
     }
 
+    fn has_whole_uris(&self) -> bool {
+        self.companion.is_some()
+    }
+
     fn about(&self) -> &About {
         &self.about
     }
