@@ -122,7 +122,10 @@ impl Field {
             b"orig.length" | b"originalLength" => Field::OriginalLength,
             b"orig.offset" | b"originalOffset" => Field::OriginalOffset,
             b"orig.filename" | b"originalFilename" => Field::OriginalFilename,
-            _ => return None,
+            _ => {
+                let text = json::unescaped(name);
+                return matches!(text, Cow::Owned(_)).then(|| Field::of_json(&text))?;
+            }
         })
     }
 }
@@ -383,11 +386,6 @@ impl<'a> Capture<'a> {
         &self.columns
     }
 
-    /// The JSON object of the line, if it has one.
-    pub(crate) fn object(&self) -> Option<&'a [u8]> {
-        self.json.map(|at| &self.line[at..])
-    }
-
     /// The timestamp as written in the index.
     pub fn timestamp(&self) -> &[u8] {
         &self.timestamp
@@ -479,7 +477,7 @@ impl<'a> Capture<'a> {
     /// The HTTP status, if it is a number of three digits.
     #[inline]
     pub fn status(&self) -> Option<u16> {
-        match self.raw(Field::Status)? {
+        match &*self.text(Field::Status)? {
             [a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9'] => {
                 Some(u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0'))
             }
@@ -489,7 +487,8 @@ impl<'a> Capture<'a> {
 
     /// The value of a numeric field: a length, an offset, a time in seconds.
     pub fn number(&self, field: Field) -> Option<u64> {
-        let digits = self.raw(field)?;
+        let text = self.text(field)?;
+        let digits = &*text;
         if let (1..=8, Some([word])) = (digits.len(), self.fixed(digits)) {
             return number_of_word(word, digits.len());
         }
@@ -562,7 +561,8 @@ impl<'a> Values<'_, 'a> {
         match raw.kind {
             json::Kind::Text => self.set(field, raw.bytes),
             json::Kind::Escaped => {
-                if !self.present.contains(field) {
+                let is_missing = || json::text(raw).is_some_and(|text| *text == *b"-");
+                if !self.present.contains(field) && (raw.bytes.len() > 6 || !is_missing()) {
                     self.set(field, raw.bytes);
                     self.escaped.insert(field);
                 }

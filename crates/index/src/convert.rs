@@ -197,7 +197,7 @@ fn push_columns(capture: &Capture<'_>, tally: &mut Tally, out: &mut Vec<u8>) {
     for (name, _) in capture.columns() {
         tally.lose(name.as_bytes());
     }
-    let Some(object) = capture.object() else {
+    let Some(object) = capture.json() else {
         for field in Field::ALL {
             if !COLUMNS.contains(&field) && capture.raw(field).is_some() {
                 tally.lose(field.name().as_bytes());
@@ -226,7 +226,7 @@ fn push_columns(capture: &Capture<'_>, tally: &mut Tally, out: &mut Vec<u8>) {
 
 /// Appends the JSON object.
 fn push_object(capture: &Capture<'_>, out: &mut Vec<u8>) {
-    let object = capture.object();
+    let object = capture.json();
     out.push(b' ');
     if let Some(object) = object
         && !is_ndjson(capture)
@@ -241,9 +241,8 @@ fn push_object(capture: &Capture<'_>, out: &mut Vec<u8>) {
     let mut name_of = |name: &[u8], out: &mut Vec<u8>| {
         out.extend_from_slice(separator);
         separator = b", ";
-        out.push(b'"');
-        out.extend_from_slice(name);
-        out.extend_from_slice(b"\": ");
+        json::push_string(name, out);
+        out.extend_from_slice(b": ");
     };
     match object {
         Some(object) => {
@@ -297,7 +296,7 @@ fn usual_names(object: &[u8]) -> Fields {
     usual
 }
 
-/// Whether a field of an object has only a name that pywb does not use.
+/// Whether a field of an object has only a name that pywb does not use, or a name has escapes.
 fn has_other_names(object: &[u8]) -> bool {
     let usual = usual_names(object);
     let mut has = false;
@@ -308,7 +307,7 @@ fn has_other_names(object: &[u8]) -> bool {
 }
 
 /// Visits the members of an object, which was checked when its line was parsed.
-fn visit<'a>(object: &'a [u8], mut visit: impl FnMut(&'a [u8], Raw<'a>)) {
+fn visit<'a>(object: &'a [u8], mut visit: impl FnMut(&[u8], Raw<'a>)) {
     let visited = json::members(object, false, |name, raw| {
         visit(name, raw);
         Next::More
@@ -319,7 +318,7 @@ fn visit<'a>(object: &'a [u8], mut visit: impl FnMut(&'a [u8], Raw<'a>)) {
 /// Whether the whole line is JSON, with the key and the timestamp in it.
 fn is_ndjson(capture: &Capture<'_>) -> bool {
     capture
-        .object()
+        .json()
         .is_some_and(|object| object.len() == capture.line().len())
 }
 

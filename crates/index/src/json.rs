@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr;
 use serde::de::IgnoredAny;
 
 use crate::structure::{ScalarStrings, Strings};
@@ -130,17 +131,25 @@ impl<T: Copy> Order<T> {
     }
 }
 
-/// Visits the members of `object` in order. Names are passed as written, without their quotes. With
-/// `whole`, the object is checked to its end even after [`Next::Enough`], and accepted only if
+/// Visits the members of `object` in order, with the texts of their names. With `whole`, the object is checked to its end even after [`Next::Enough`], and accepted only if
 /// `serde_json` would accept it (except that strings may contain bytes that are not UTF-8, which
 /// occur in old indexes).
 pub fn members<'a>(
     object: &'a [u8],
     whole: bool,
-    visit: impl FnMut(&'a [u8], Raw<'a>) -> Next,
+    mut visit: impl FnMut(&[u8], Raw<'a>) -> Next,
 ) -> Result<(), NotJson> {
     let mut order = Order::default();
+    let visit = |name: &'a [u8], raw| visit(&unescaped(name), raw);
     members_in(object, whole, ScalarStrings, &mut order, |name| name, visit)
+}
+
+/// The text of a name, or the name as written if its escapes are invalid.
+pub(crate) fn unescaped(name: &[u8]) -> Cow<'_, [u8]> {
+    match memchr(b'\\', name) {
+        None => Cow::Borrowed(name),
+        Some(_) => decode(name).map_or(Cow::Borrowed(name), Cow::Owned),
+    }
 }
 
 /// The same for objects in which `strings` finds strings, and whose members are usually in the same
@@ -379,15 +388,43 @@ fn valid(bytes: &[u8]) -> bool {
     }
 }
 
-/// Decodes the content of a string with escapes. Bytes that are not UTF-8 stay as they are.
+/// Decodes the content of a string with escapes. Bytes that are not UTF-8 stay as they are; half of a pair
+/// of UTF-16, which Python accepts, becomes a replacement character.
 fn decode(bytes: &[u8]) -> Result<Vec<u8>, NotJson> {
+    let unit = |text: &[u8]| {
+        let digits = text.strip_prefix(b"u")?.first_chunk::<4>()?;
+        let mut digits = digits.iter().map(|digit| char::from(*digit).to_digit(16));
+        digits.try_fold(0, |unit, digit| Some(unit << 4 | digit? as u16))
+    };
     let mut text = Vec::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        let quoted = format!("\"{}\"", chunk.valid());
-        let valid: String = serde_json::from_str(&quoted).map_err(|_| NotJson)?;
-        text.extend_from_slice(valid.as_bytes());
-        text.extend_from_slice(chunk.invalid());
+    let mut rest = bytes;
+    while let Some(at) = memchr(b'\\', rest) {
+        text.extend_from_slice(&rest[..at]);
+        rest = &rest[at + 1..];
+        let escaped = *rest.first().ok_or(NotJson)?;
+        let simple = match escaped {
+            b'"' | b'\\' | b'/' => escaped,
+            b'b' => 0x08,
+            b'f' => 0x0c,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            _ => {
+                let first = unit(rest).ok_or(NotJson)?;
+                rest = &rest[5..];
+                let second = rest.strip_prefix(b"\\").and_then(unit);
+                let pair = [first, second.unwrap_or_default()];
+                let is_pair = String::from_utf16(&pair).is_ok() && matches!(first, 0xd800..0xdc00);
+                let units = &pair[..1 + usize::from(is_pair)];
+                text.extend_from_slice(String::from_utf16_lossy(units).as_bytes());
+                rest = &rest[6 * usize::from(is_pair)..];
+                continue;
+            }
+        };
+        text.push(simple);
+        rest = &rest[1..];
     }
+    text.extend_from_slice(rest);
     Ok(text)
 }
 
@@ -482,7 +519,8 @@ mod tests {
             "{\"a\":[1,]}",
             "{\"a\":\"b\" \"c\":1}",
             "{\"a\":\"\\",
-            "{\"a\":\"\\ud800\"}",
+            "{\"a\":\"\\u00g0\"}",
+            "{\"a\":\"\\u00\"}",
             "{\"a\\x\":1}",
         ] {
             assert_eq!(scan(bad.as_bytes(), true), Err(NotJson), "{bad}");
@@ -502,13 +540,24 @@ mod tests {
             for line in &lines {
                 let mut found = Pairs::new();
                 let read = members_in(line.as_bytes(), whole, ScalarStrings, &mut order, |name| name, |name, raw| {
-                    found.push((name.to_vec(), text(raw).map(Cow::into_owned)));
+                    found.push((unescaped(name).into_owned(), text(raw).map(Cow::into_owned)));
                     Next::More
                 });
                 let expected = scan(line.as_bytes(), whole);
                 prop_assert_eq!(read.map(|()| found), expected, "{}", line);
             }
         }
+    }
+
+    #[test]
+    fn half_a_pair_is_read_as_python_reads_it() {
+        let line = br#"{"a": "x\ud83dy", "\ud83d\ude00": "\ud83d\ud83d\ude00", "c": "\ude00"}"#;
+        let expected = pairs(&[
+            ("a", Some("x\u{fffd}y")),
+            ("😀", Some("\u{fffd}😀")),
+            ("c", Some("\u{fffd}")),
+        ]);
+        assert_eq!(scan(line, true).unwrap(), expected);
     }
 
     #[test]
@@ -561,8 +610,11 @@ mod tests {
     proptest! {
         #[test]
         fn objects_are_read_as_serde_json_reads_them(
-            members in proptest::collection::vec(("[a-z-]{1,12}", ".{0,20}", 0u8..5), 0..8)
+            members in proptest::collection::vec(("[a-z-]{1,12}", ".{0,20}", 0u8..6), 0..8)
         ) {
+            let escaped = |text: &str| -> String {
+                text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect()
+            };
             let mut text = String::from("{");
             for (i, (name, value, kind)) in members.iter().enumerate() {
                 if i > 0 { text.push_str(if *kind == 1 { "," } else { ", " }); }
@@ -570,8 +622,10 @@ mod tests {
                     0 => format!("{}", value.len()),
                     1 => serde_json::to_string(&vec![value.as_str()]).unwrap(),
                     2 => "null".to_owned(),
+                    5 => format!("\"{}\"", escaped(value)),
                     _ => serde_json::to_string(value).unwrap(),
                 };
+                let name = if *kind == 5 { escaped(name) } else { name.clone() };
                 text.push_str(&format!("\"{name}\": {value}"));
             }
             text.push('}');

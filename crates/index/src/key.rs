@@ -84,7 +84,7 @@ impl KeyForm {
     /// A `)` comes before any slash.
     #[inline]
     fn reversed(key: &[u8], place: usize) -> KeyForm {
-        if place > 0 && key[place - 1] == b',' || key[..place].windows(2).any(|w| w == b",:") {
+        if key[..place].ends_with(b",") || port_behind_comma(&key[..place]).is_some() {
             KeyForm::TrailingComma
         } else if key.get(place + 1) == Some(&b':') {
             KeyForm::PortBehind
@@ -123,6 +123,14 @@ impl KeyForm {
     pub fn is_surt(self) -> bool {
         self == KeyForm::Surt
     }
+}
+
+/// Where the port of `com,example,:8080` starts, which follows a comma. The colons of an address, as in
+/// `4,3,2,::ffff:1`, are not taken for one.
+fn port_behind_comma(host: &[u8]) -> Option<usize> {
+    let digits = host.iter().rev().take_while(|byte| byte.is_ascii_digit());
+    let port = host.len() - digits.count();
+    host[..port].ends_with(b",:").then(|| port - 1)
 }
 
 impl fmt::Display for KeyForm {

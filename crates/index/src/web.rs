@@ -99,16 +99,20 @@ impl fmt::Display for NonWeb {
 #[inline(always)]
 pub fn non_web(capture: &Capture<'_>) -> Option<NonWeb> {
     let url = capture.raw(Field::Url).unwrap_or_default();
-    if is_http(url) {
-        let key = capture.key();
-        // The first letter is enough for most keys.
-        return if key.first() == Some(&b'o') && key.starts_with(b"org,archive,web)/screenshot/") {
-            Some(NonWeb::Screenshot)
-        } else {
-            by_mime(capture)
-        };
+    match is_http(url) {
+        true => of_http(capture),
+        false => by_scheme(capture, url),
     }
-    by_scheme(capture, url)
+}
+
+#[inline(always)]
+fn of_http(capture: &Capture<'_>) -> Option<NonWeb> {
+    let key = capture.key();
+    // The first letter is enough for most keys.
+    match key.first() == Some(&b'o') && key.starts_with(b"org,archive,web)/screenshot/") {
+        true => Some(NonWeb::Screenshot),
+        false => by_mime(capture),
+    }
 }
 
 /// Whether a lookup of the row's key finds it: a capture of the Web, or a row whose key says itself that it
@@ -126,6 +130,7 @@ fn by_scheme(capture: &Capture<'_>, url: &[u8]) -> Option<NonWeb> {
         _ => capture.url(),
     };
     by_mime(capture).or_else(|| match &text {
+        Some(url) if is_http(url) => of_http(capture),
         Some(url) => by_url(url),
         None => by_key(capture.key()),
     })

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use waypost_index::lookup::{Index, Lookup as Search, Query, Wanted};
-use waypost_index::range::{Match, ranges};
+use waypost_index::range::{Match, pywb_range, ranges};
 use waypost_io::Source;
 use waypost_io::pieces::PIECE;
 use waypost_summary::filter::Filter;
@@ -12,7 +12,7 @@ use waypost_summary::profile::Profile;
 use waypost_summary::{
     Frequency, Kind, LookupBatch, LookupBuffer, Number, Presence, Scope, kind_of_source,
 };
-use waypost_surt::Dialect;
+use waypost_surt::{Canonicalizer, Dialect, is_surt};
 
 use super::filter::options::KeyFile;
 use super::index::keys::dialect_of;
@@ -100,20 +100,33 @@ impl Lookup {
         self.lookups.answer(&[], PIECE, out, || {
             let mut search = Search::new(index, Wanted::default());
             let mut buffer = LookupBuffer::new(dialect);
-            move |lines, answers| count_captures(&mut search, buffer.fill(lines), answers)
+            let mut canonicalizer = Canonicalizer::new(dialect);
+            move |lines, answers| {
+                count_captures(&mut search, &mut canonicalizer, buffer.fill(lines), answers)
+            }
         })
     }
 }
 
 fn count_captures(
     search: &mut Search<'_>,
+    canonicalizer: &mut Canonicalizer,
     batch: LookupBatch<'_>,
     answers: &mut Answers<'_>,
 ) -> anyhow::Result<()> {
     let queries: Vec<Query> = batch
         .valid()
-        .map(|lookup| Query {
-            ranges: ranges(lookup.uri(), lookup.surt().as_bytes(), Match::Exact),
+        .map(|lookup| {
+            let (uri, surt) = (lookup.uri(), lookup.surt().as_bytes());
+            let mut ranges = ranges(uri, surt, Match::Exact);
+            // An index has SURTs that a summary spells otherwise: `com,example,)/`.
+            let mut written = Vec::new();
+            let is_uri = !is_surt(uri) && canonicalizer.canonicalize(uri, &mut written).is_ok();
+            if is_uri && written != surt {
+                ranges.push(pywb_range(uri, &written, Match::Exact));
+                ranges.sort();
+            }
+            Query { ranges }
         })
         .collect();
     let counts = search.count_each(&queries)?;

@@ -242,7 +242,7 @@ impl Job for Checking {
     type Partial = Part;
 
     fn fields(&self) -> Fields {
-        Field::Url.into()
+        Field::Url | Field::Status | Field::Length | Field::Offset
     }
 
     fn whole(&self) -> bool {

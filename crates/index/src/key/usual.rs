@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
-use super::KeyForm;
+use super::{KeyForm, port_behind_comma};
 
 /// A SURT in its usual form: without trailing commas after the host, parentheses, the scheme, or a
 /// port at the end. Conversions are repeated (`com,,)/`) until nothing changes, so that all spellings
@@ -47,14 +47,17 @@ pub fn usual_form(surt: &[u8]) -> Cow<'_, [u8]> {
 fn without_commas(key: &[u8]) -> Vec<u8> {
     let close = memchr(b')', key).unwrap_or(key.len());
     let (host, rest) = key.split_at(close);
-    let colon = memchr(b':', host).unwrap_or(host.len());
-    let (labels, port) = host.split_at(colon);
-    let last = labels.iter().rposition(|&byte| byte != b',');
-    let labels = last.map_or(&b""[..], |last| &labels[..=last]);
-    // Without a port, trailing commas follow the host; with one, they may also follow the port.
-    let port = match port.iter().rposition(|&byte| byte != b',') {
-        Some(last) if !port.is_empty() => &port[..=last],
-        _ => port,
+    let trimmed = |labels: &'_ [u8]| {
+        labels
+            .iter()
+            .rposition(|&byte| byte != b',')
+            .map_or(0, |last| last + 1)
+    };
+    let host = &host[..trimmed(host)];
+    let (labels, port) = host.split_at(port_behind_comma(host).unwrap_or(host.len()));
+    let labels = match port.is_empty() {
+        true => labels,
+        false => &labels[..trimmed(labels)],
     };
     [labels, port, rest].concat()
 }
@@ -80,6 +83,19 @@ mod tests {
         fn the_usual_form_of_the_usual_form_is_itself(surt in "[(]{0,2}(a:/{0,2}[(]?)?[a,:8]{0,5}[),]{0,3}[:8]{0,3}[/a,)]{0,3}") {
             let usual = usual_form(surt.as_bytes()).into_owned();
             prop_assert_eq!(&*usual_form(&usual), &usual[..]);
+        }
+    }
+
+    #[test]
+    fn addresses_keep_their_colons() {
+        for (key, usual) in [
+            ("4,3,2,::ffff:1)/", "4,3,2,::ffff:1)/"),
+            ("4,3,2,::ffff:1:8080)/", "4,3,2,::ffff:1:8080)/"),
+            ("4,3,2,::ffff:1,)/", "4,3,2,::ffff:1)/"),
+            ("(4,3,2,::ffff:1,:8080)/", "4,3,2,::ffff:1:8080)/"),
+            ("::1,:80)/", "::1:80)/"),
+        ] {
+            assert_eq!(usual_form(key.as_bytes()), usual.as_bytes(), "{key}");
         }
     }
 

@@ -182,7 +182,7 @@ impl FileLayout {
         {
             capture.begin(line, key, timestamp);
             capture.set_json(at);
-            return read_usual(capture, object, strings.from(at), wanted)
+            return read_usual(capture, object, strings.from(at), wanted, whole)
                 .map(|()| Shape::Cdxj)
                 .into();
         }
@@ -358,15 +358,37 @@ fn read_json(
         Next::More
     });
     read.map_err(|_| Bad::Json)?;
-    check_url(capture)
+    check_values(capture, whole)
 }
 
-/// Whether the URL that was read can be one.
+/// Whether the values that were read can be ones. A number or a status that cannot does not make the URL wrong,
+/// as it would in columns: it is only noticed if the line is checked as a `whole`.
 #[inline(always)]
-fn check_url(capture: &Capture<'_>) -> Result<(), Bad> {
-    match capture.raw(Field::Url) {
-        Some(url) if !web::can_be_url(url) => Err(Bad::Url),
-        _ => Ok(()),
+fn check_values(capture: &Capture<'_>, whole: bool) -> Result<(), Bad> {
+    let is_url = match capture.plain(Field::Url) {
+        Some(url) => web::can_be_url(url),
+        None => capture.url().is_none_or(|url| web::can_be_url(&url)),
+    };
+    match (is_url, whole) {
+        (false, _) => Err(Bad::Url),
+        (true, false) => Ok(()),
+        (true, true) => check_numbers(capture),
+    }
+}
+
+fn check_numbers(capture: &Capture<'_>) -> Result<(), Bad> {
+    let fine = |field| {
+        capture
+            .text(field)
+            .is_none_or(|value| fits(field, &value).is_ok())
+    };
+    match (
+        fine(Field::Status),
+        fine(Field::Length) && fine(Field::Offset),
+    ) {
+        (true, true) => Ok(()),
+        (false, _) => Err(Bad::Status),
+        (true, false) => Err(Bad::Number),
     }
 }
 
@@ -377,6 +399,7 @@ fn read_usual<'a>(
     object: &'a [u8],
     strings: impl Strings,
     wanted: Fields,
+    whole: bool,
 ) -> Result<(), Bad> {
     let mut seen = Fields::NONE;
     let (order, mut values) = capture.parts();
@@ -392,7 +415,7 @@ fn read_usual<'a>(
             false => Next::More,
         }
     });
-    check_url(capture)
+    check_values(capture, whole)
 }
 
 fn read_ndjson<'a>(line: &'a [u8], wanted: Fields, whole: bool, capture: &mut Capture<'a>) -> Read {
@@ -425,7 +448,7 @@ fn read_ndjson<'a>(line: &'a [u8], wanted: Fields, whole: bool, capture: &mut Ca
     let Some(timestamp) = timestamp.filter(|timestamp| is_timestamp(timestamp)) else {
         return Read::Bad(Bad::Timestamp);
     };
-    if let Err(kind) = check_url(capture) {
+    if let Err(kind) = check_values(capture, whole) {
         return Read::Bad(kind);
     }
     capture.set_key(key);

@@ -9,7 +9,7 @@ use waypost_surt::Dialect;
 
 use super::index::Index;
 use crate::capture::Field;
-use crate::key::{KeyCheck, KeyForm, Rekeyer};
+use crate::key::{KeyCheck, KeyForm, NewKey, Rekeyer};
 use crate::layout::{FileLayout, Line};
 use crate::web;
 
@@ -83,10 +83,13 @@ impl Sampler {
                 self.layout.read(line, Field::Url | Field::Mime, false)
                 && web::non_web(&capture).is_none()
             {
-                let (key, surt) = (capture.key(), self.rekeyer.surt(&capture));
-                if !KeyForm::of(key).is_surt() {
-                    self.misspelled.compared += 1;
-                    if surt != key {
+                let key = capture.key();
+                let is_surt = KeyForm::of(key).is_surt();
+                self.misspelled.compared += u64::from(!is_surt);
+                // A host may end with a comma: `com,example,)/` is the SURT of `http://,example.com/`.
+                if is_surt || self.rekeyer.new_key(&capture) != NewKey::Same {
+                    let surt = self.rekeyer.surt(&capture);
+                    if !is_surt && surt != key {
                         let url = capture.url().unwrap_or_default();
                         let fits = std::iter::empty();
                         self.misspelled.add_different(key, surt, &url, fits);

@@ -100,9 +100,8 @@ fn members(capture: &Capture<'_>, original: Option<&Original>, out: &mut Vec<u8>
     let mut separator: &[u8] = b"";
     let mut write = |name: &[u8], value: &dyn Fn(&mut Vec<u8>)| {
         out.extend_from_slice(separator);
-        out.push(b'"');
-        out.extend_from_slice(name);
-        out.extend_from_slice(b"\": ");
+        json::push_string(name, out);
+        out.extend_from_slice(b": ");
         value(out);
         separator = b", ";
     };

@@ -173,13 +173,10 @@ impl Tallies {
         let month = self.months.of(month_of(capture));
         month.classes[class_of(status)] += 1;
         month.bytes += capture.number(Field::Length).unwrap_or(0);
-        let digits = match capture.raw(Field::Status) {
-            Some(raw) if status.is_some() => raw,
-            _ => b"---",
-        };
+        let digits = capture.text(Field::Status).filter(|_| status.is_some());
         let scratch = &mut self.scratch;
         scratch.clear();
-        scratch.extend_from_slice(digits);
+        scratch.extend_from_slice(digits.as_deref().unwrap_or(b"---"));
         let mime = capture.text(Field::Mime);
         let mime = mime.as_deref().unwrap_or(b"-");
         scratch.extend_from_slice(mime);
