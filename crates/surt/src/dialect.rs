@@ -18,15 +18,18 @@ pub enum Dialect {
     CommonCrawlLegacy,
     /// `getSurt` of the npm package `warcio` 2: what Webrecorder's tools write into WACZ files.
     Webrecorder,
+    /// `getSurt` of `warcio` 1, which encodes parameters as in forms: what older versions of the same tools wrote.
+    WebrecorderLegacy,
 }
 
 impl Dialect {
     /// All of them, the default first.
-    pub const ALL: [Dialect; 4] = [
+    pub const ALL: [Dialect; 5] = [
         Dialect::Ia,
         Dialect::CommonCrawl,
         Dialect::CommonCrawlLegacy,
         Dialect::Webrecorder,
+        Dialect::WebrecorderLegacy,
     ];
 
     /// The name that users type.
@@ -36,15 +39,21 @@ impl Dialect {
             Dialect::CommonCrawl => "commoncrawl",
             Dialect::CommonCrawlLegacy => "commoncrawl-legacy",
             Dialect::Webrecorder => "webrecorder",
+            Dialect::WebrecorderLegacy => "webrecorder-legacy",
         }
+    }
+
+    /// Whether it is one of Webrecorder's, which need a scheme.
+    pub fn is_webrecorder(self) -> bool {
+        matches!(self, Dialect::Webrecorder | Dialect::WebrecorderLegacy)
     }
 }
 
 impl Dialect {
     /// A URI as people type it, `example.com/a`, with what the dialect needs to make a SURT of it. Only
-    /// `webrecorder` needs a scheme in lower case; the other dialects assume one.
+    /// Webrecorder's need a scheme in lower case; the others assume one.
     pub fn complete(self, uri: &[u8]) -> Cow<'_, [u8]> {
-        if self != Dialect::Webrecorder {
+        if !self.is_webrecorder() {
             return Cow::Borrowed(uri);
         }
         let colon = memchr::memchr(b':', uri);
@@ -73,7 +82,9 @@ impl fmt::Display for Dialect {
 
 /// The error for an unknown dialect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a dialect: use ia, commoncrawl, commoncrawl-legacy or webrecorder")]
+#[error(
+    "`{0}` is not a dialect: use ia, commoncrawl, commoncrawl-legacy, webrecorder or webrecorder-legacy"
+)]
 pub struct UnknownDialect(String);
 
 impl FromStr for Dialect {

@@ -180,10 +180,10 @@ impl Rekeyer {
     }
 }
 
-/// A URI with the scheme that the dialect `webrecorder` needs to make a SURT of it, if it is not a SURT
+/// A URI with the scheme that Webrecorder's dialects need to make a SURT of it, if it is not a SURT
 /// already. Holdings and lookups both go through this, so that `example.com/a` is the same for both.
 pub fn completed(dialect: Dialect, uri: &[u8]) -> Cow<'_, [u8]> {
-    match dialect == Dialect::Webrecorder && !is_surt(uri) {
+    match dialect.is_webrecorder() && !is_surt(uri) {
         true => dialect.complete(uri),
         false => Cow::Borrowed(uri),
     }

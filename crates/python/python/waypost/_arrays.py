@@ -12,7 +12,7 @@ def surt(uri, dialect="ia"):
 
     ``uri`` is ``str`` or ``bytes``, a list or another iterable of them, a ``pyarrow`` array, a Polars
     or pandas ``Series``. ``dialect`` is ``ia`` (as Python's ``surt`` package), ``commoncrawl``,
-    ``commoncrawl-legacy`` or ``webrecorder``.
+    ``commoncrawl-legacy``, ``webrecorder`` or ``webrecorder-legacy``.
 
     >>> surt("http://www.example.com/A/../b/?b=2&a=1")
     'com,example)/b?a=1&b=2'

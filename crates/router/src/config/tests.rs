@@ -135,8 +135,8 @@ fn errors_name_file_line_and_key() {
         ),
         (
             "[[archive]]\nid = \"a\"\ntimemap = \"http://a/\"\ndialect = \"x\"",
-            "line 4: dialect: `x` is not a dialect: use ia, commoncrawl, commoncrawl-legacy or \
-             webrecorder",
+            "line 4: dialect: `x` is not a dialect: use ia, commoncrawl, commoncrawl-legacy, \
+             webrecorder or webrecorder-legacy",
         ),
         (
             "[archive]\nid = \"a\"",

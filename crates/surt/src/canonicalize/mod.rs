@@ -122,7 +122,10 @@ impl Canonicalizer {
             Dialect::CommonCrawlLegacy => {
                 commoncrawl::canonicalize(uri, Edition::Legacy, &mut self.scratch, out)
             }
-            Dialect::Webrecorder => webrecorder::canonicalize(uri, &mut self.scratch, out),
+            Dialect::Webrecorder | Dialect::WebrecorderLegacy => {
+                let as_form = self.dialect == Dialect::WebrecorderLegacy;
+                webrecorder::canonicalize(uri, as_form, &mut self.scratch, out)
+            }
         };
         if result.is_err() {
             out.truncate(start);

@@ -37,7 +37,7 @@ impl Plain {
             surt.strip_prefix(&self.labels[..]),
         ) && !self.host.is_empty()
         {
-            return match self.dialect != Dialect::Webrecorder
+            return match !self.dialect.is_webrecorder()
                 && is_usual_path(uri, path.len(), surt, rest.len())
             {
                 true => Some(true),
@@ -58,7 +58,7 @@ impl Plain {
         if !is_plain_host(authority) {
             return None;
         }
-        if self.dialect == Dialect::Webrecorder && !is_plain_host_for_webrecorder(authority) {
+        if self.dialect.is_webrecorder() && !is_plain_host_for_webrecorder(authority) {
             return None;
         }
         let host = match strip_www(authority) {
@@ -89,7 +89,10 @@ impl Plain {
         if !is_plain_path(path) || !is_plain_query(query, self.dialect) {
             return None;
         }
-        let is_webrecorder = self.dialect == Dialect::Webrecorder;
+        if self.dialect == Dialect::WebrecorderLegacy && !query.is_empty() {
+            return None;
+        }
+        let is_webrecorder = self.dialect.is_webrecorder();
         if is_webrecorder && !is_plain_for_webrecorder(path, query) {
             return None;
         }

@@ -5,6 +5,9 @@
 //! apart, reverses the host and sorts the parameters. Everything else is what that parser does:
 //! escapes stay as they are, `\` is a slash, a trailing slash stays, hosts go through UTS 46. A URL
 //! with another scheme, or one that the parser refuses, is its own key.
+//!
+//! Version 1 of the package had the browser sort the parameters (`URLSearchParams`), which encodes them as in
+//! forms: `?u=http%3A%2F%2Fa.com`.
 
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
@@ -17,6 +20,7 @@ use crate::Error;
 
 pub(super) fn canonicalize(
     uri: &[u8],
+    as_form: bool,
     scratch: &mut Scratch,
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
@@ -33,7 +37,7 @@ pub(super) fn canonicalize(
     let (before, behind) = without_www(&uri, rest);
     let mut text = std::mem::take(&mut scratch.text);
     put_lower_case(before, behind, &mut text);
-    let parsed = push_surt(&text, scratch, out);
+    let parsed = push_surt(&text, as_form, scratch, out);
     scratch.text = text;
     if parsed.is_none() {
         out.truncate(start);
@@ -90,7 +94,7 @@ fn put_lower_case(before: &str, behind: &str, out: &mut Vec<u8>) {
 }
 
 /// Appends the SURT of a URL in lower case. `None` if the parser refuses the URL.
-fn push_surt(url: &[u8], scratch: &mut Scratch, out: &mut Vec<u8>) -> Option<()> {
+fn push_surt(url: &[u8], as_form: bool, scratch: &mut Scratch, out: &mut Vec<u8>) -> Option<()> {
     let is_slash = |byte: &u8| matches!(byte, b'/' | b'\\');
     let behind = behind_scheme(url)?;
     let default_port = if behind == 6 { 443 } else { 80 };
@@ -113,7 +117,9 @@ fn push_surt(url: &[u8], scratch: &mut Scratch, out: &mut Vec<u8>) -> Option<()>
     }
     out.push(b')');
     push_path(path, out);
-    if !query.is_empty() {
+    if as_form {
+        push_form(query, out);
+    } else if !query.is_empty() {
         out.push(b'?');
         let start = out.len();
         for &byte in query {
@@ -354,14 +360,70 @@ fn sort_parameters(out: &mut Vec<u8>, start: usize, ranges: &mut Vec<(usize, usi
     query::reorder(out, start, ranges);
 }
 
+/// Appends parameters as `URLSearchParams` does when it has sorted them: decoded once, sorted by their names,
+/// and encoded as in forms.
+fn push_form(query: &[u8], out: &mut Vec<u8>) {
+    let decoded = |text: &[u8]| {
+        let space = |byte: &u8| if *byte == b'+' { b' ' } else { *byte };
+        let text: Vec<u8> = text.iter().map(space).collect();
+        String::from_utf8_lossy(percent_decoded(&text, &mut Vec::new())).into_owned()
+    };
+    let parameters = query.split(|&byte| byte == b'&');
+    let mut pairs: Vec<[String; 2]> = parameters
+        .filter(|parameter| !parameter.is_empty())
+        .map(|parameter| {
+            let equals = memchr(b'=', parameter).unwrap_or(parameter.len());
+            let value = parameter.get(equals + 1..).unwrap_or_default();
+            [&parameter[..equals], value].map(decoded)
+        })
+        .collect();
+    pairs.sort_by(|[a, _], [b, _]| a.encode_utf16().cmp(b.encode_utf16()));
+    let mut separator = b'?';
+    for [name, value] in &pairs {
+        for (before, text) in [(separator, name), (b'=', value)] {
+            out.push(before);
+            for byte in text.bytes() {
+                match byte {
+                    b' ' => out.push(b'+'),
+                    b'*' | b'-' | b'.' | b'_' => out.push(byte),
+                    _ => push_escaped(byte, !byte.is_ascii_alphanumeric(), out),
+                }
+            }
+        }
+        separator = b'&';
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn surt(url: &str) -> String {
-        let mut out = Vec::new();
-        canonicalize(url.as_bytes(), &mut Scratch::default(), &mut out).unwrap();
+    fn canonical(url: &str, as_form: bool) -> String {
+        let (mut scratch, mut out) = (Scratch::default(), Vec::new());
+        canonicalize(url.as_bytes(), as_form, &mut scratch, &mut out).unwrap();
         String::from_utf8(out).unwrap()
+    }
+
+    fn surt(url: &str) -> String {
+        canonical(url, false)
+    }
+
+    #[test]
+    fn parameters_were_encoded_as_in_forms() {
+        for (url, expected) in [
+            (
+                "http://a.com/?u=http://b/%2f",
+                "com,a)/?u=http%3A%2F%2Fb%2F",
+            ),
+            ("http://a.com/?b=2&a=x+y&b=1&&c", "com,a)/?a=x+y&b=2&b=1&c="),
+            ("http://a.com/?%C3%89=~*-._'", "com,a)/?%C3%89=%7E*-._%27"),
+            ("http://a.com/?&", "com,a)/"),
+            ("http://a.com/x/?", "com,a)/x/"),
+            ("http://a.com/?%ff", "com,a)/?%EF%BF%BD="),
+            ("http://a.com/?x=a=b", "com,a)/?x=a%3Db"),
+        ] {
+            assert_eq!(canonical(url, true), expected, "{url}");
+        }
     }
 
     #[test]

@@ -185,6 +185,7 @@ impl Head {
             2 => Dialect::CommonCrawl,
             3 => Dialect::CommonCrawlLegacy,
             4 => Dialect::Webrecorder,
+            5 => Dialect::WebrecorderLegacy,
             _ => return Err(damaged("unknown dialect")),
         };
         let reserved = [&bytes[14..16], &bytes[100..CHECKSUM]].concat();
