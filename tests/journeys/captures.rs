@@ -1,8 +1,12 @@
 //! WARC files and indexes of several crawls into one index.
 
 use std::fs;
+use std::os::unix::fs::{FileTypeExt, symlink};
+use std::process::Command;
+use std::thread;
 
-use super::world::World;
+use super::oracles;
+use super::world::{World, write_index};
 
 /// A record of an uncompressed WARC file.
 fn record(kind: &str, uri: &str, content_type: &str, content: &str) -> String {
@@ -173,4 +177,205 @@ fn records_of_wacz_files_with_the_same_entries_are_found() {
     let uri = row["url"].as_str().unwrap();
     let fetched = world.ok(&format!("index fetch all.cdxj {uri} --as record"));
     assert!(fetched.starts_with("WARC/1."), "{fetched}");
+}
+
+#[test]
+fn hosts_that_are_addresses_are_found() {
+    let world = World::new();
+    let uris = [
+        "http://[::ffff:1.2.3.4]/",
+        "http://[::ffff:1.2.3.4]:8080/a",
+        "http://[::1.2.3.4]/a",
+        "http://[2001:db8::1]:8080/x",
+        "http://[::1]/",
+        "http://1.2.3.4:81/",
+        // A host as pages misspell it.
+        "http://,example.com/",
+        "http://example.com/",
+    ]
+    .map(str::to_owned);
+    write_index(&world, "held.cdxj", &uris);
+    let expected = ["present"; 8];
+    assert_eq!(world.lookup("held.cdxj", &uris), expected);
+    for uri in &uris {
+        let found = world.run_with("index lookup held.cdxj", &[uri]);
+        assert_eq!(found.code, 0, "{uri}: {}", found.stderr);
+    }
+    world.ok("map build held.cdxj -o held.ukvs");
+    world.ok("filter build held.cdxj -o held.filter");
+    world.ok("profile held.cdxj --policy HxPx -o profiles");
+    let profile = fs::read_dir(world.at("profiles")).unwrap().next().unwrap();
+    let profile = profile.unwrap().path();
+    for summary in ["held.ukvs", "held.filter", profile.to_str().unwrap()] {
+        assert_eq!(world.lookup(summary, &uris), expected, "{summary}");
+    }
+}
+
+#[test]
+fn json_is_read_as_python_reads_it() {
+    let world = World::new();
+    // The page is at http://b.com/x, an HTML page with the status 200, whatever is escaped.
+    let rows = [
+        r#""url": "\u0068ttp://b.com/1", "mime": "text\/html", "status": "\u00320\u0030""#,
+        r#""\u0075rl": "http:\/\/b.com\/2", "m\u0069me": "text/html", "st\u0061tus": "200""#,
+        r#""statu\u0073": 200, "mime": "\u0074ext/html", "url": "http://b.com/3", "title": "\ud83d""#,
+        r#""url": "http://b.com/4", "mime": "text/html", "status": "200", "redirect": "\u002d", "t\"\u00e9": "x""#,
+    ];
+    let index: Vec<String> = rows
+        .iter()
+        .enumerate()
+        .map(|(n, row)| format!("com,b)/{} 20200101000000 {{{row}}}\n", n + 1))
+        .collect();
+    let request = "com,b)/5 20200101000000 {\"url\": \"http://b.com/5\", \"m\\u0069me\": \"\\u0077arc\\/request\"}\n";
+    world.write("held.cdxj", index.concat() + request);
+    let uris = [1, 2, 3, 4, 5].map(|n| format!("http://b.com/{n}"));
+    let checked = world.run("index check held.cdxj --format json");
+    let checked: serde_json::Value = serde_json::from_str(&checked.stdout).unwrap();
+    assert_eq!(checked["bad"], serde_json::json!({}), "{checked:#}");
+    assert_eq!(checked["non_web"], serde_json::json!({"request": 1}));
+    world.ok("map build held.cdxj --status 200 --mime text/html -o pages.ukvs");
+    world.ok("map build held.cdxj -o all.ukvs");
+    let expected = ["present", "present", "present", "present", "absent"];
+    for summary in ["held.cdxj", "all.ukvs"] {
+        assert_eq!(world.lookup(summary, &uris), expected, "{summary}");
+    }
+    let found = world.ok("lookup pages.ukvs --status 200 --mime text/html http://b.com/1 http://b.com/2 http://b.com/3 http://b.com/4 --format tsv");
+    assert_eq!(found.matches("\tpresent\t").count(), 4, "{found}");
+
+    // What comes out is what Python reads in it.
+    let Some(python) = oracles::python() else {
+        return;
+    };
+    let json = world.ok("index lookup held.cdxj --match prefix http://b.com/ --format json");
+    world.write("rows.json", json);
+    const SAME: &str = "
+import json, sys
+held = [json.loads(line.split(' ', 2)[2]) for line in open('held.cdxj')][:4]
+rows = [json.loads(line) for line in open('rows.json')]
+for row in rows:
+    del row['urlkey'], row['timestamp']
+assert rows == held, (rows, held)
+";
+    let peer = Command::new(python)
+        .args(["-c", SAME])
+        .current_dir(world.folder())
+        .output()
+        .unwrap();
+    assert!(peer.status.success(), "{peer:?}");
+}
+
+#[test]
+fn strange_statuses_are_defects_in_every_layout() {
+    let world = World::new();
+    let statuses = ["200", "2000", "abc"];
+    let cdxj = statuses.map(|status| {
+        format!("com,a)/{status} 20200101000000 {{\"url\": \"http://a.com/{status}\", \"status\": \"{status}\", \"length\": \"12\"}}\n")
+    });
+    let cdx = statuses.map(|status| {
+        format!("com,a)/{status} 20200101000000 http://a.com/{status} text/html {status} D - - 1 2 a.warc.gz\n")
+    });
+    world.write("a.cdxj", cdxj.concat());
+    world.write("a.cdx", cdx.concat());
+    for index in ["a.cdxj", "a.cdx"] {
+        let checked = world.run(&format!("index check {index} --format json"));
+        let checked: serde_json::Value = serde_json::from_str(&checked.stdout).unwrap();
+        assert_eq!(checked["bad"], serde_json::json!({"status": 2}), "{index}");
+    }
+    // The URI of such a line of CDXJ is held, whatever its status is.
+    world.ok("map build a.cdxj -o a.ukvs");
+    let uris = statuses.map(|status| format!("http://a.com/{status}"));
+    assert_eq!(world.lookup("a.ukvs", &uris), ["present"; 3]);
+}
+
+#[test]
+fn keys_of_older_web_archives_are_explained_by_their_urls() {
+    let world = World::new();
+    let rows = [
+        "com,example)/ 20200101000000 {\"url\": \"http://www.example.com/\"}",
+        "com,example)/?u=http%3A%2F%2Fa.com&v=x+y 20200101000000 {\"url\": \"http://example.com/?v=x%20y&u=http://a.com\"}",
+        "com,example)/a/?b= 20200101000000 {\"url\": \"http://example.com/A/?b\"}",
+    ];
+    world.write("old.cdxj", rows.join("\n") + "\n");
+    let uris = [
+        "http://example.com/",
+        "http://example.com/?v=x%20y&u=http://a.com",
+        "http://example.com/A/?b",
+    ]
+    .map(str::to_owned);
+    assert_eq!(world.lookup("old.cdxj", &uris), ["present"; 3]);
+    let found = world.run_with("index lookup old.cdxj", &[&uris[1]]);
+    assert_eq!(found.stdout.lines().count(), 1, "{}", found.stderr);
+    assert!(
+        found.stderr.contains("webrecorder-legacy"),
+        "{}",
+        found.stderr
+    );
+    let server = world.serve("index serve old.cdxj --listen 127.0.0.1:0");
+    let answer = server
+        .get("/all/cdx?url=http%3A%2F%2Fexample.com%2F%3Fv%3Dx%2520y%26u%3Dhttp%3A%2F%2Fa.com");
+    assert_eq!(answer.text().lines().count(), 1, "{answer:?}");
+    world.ok("map build old.cdxj -o old.ukvs");
+    assert_eq!(world.lookup("old.ukvs", &uris), ["present"; 3]);
+}
+
+#[test]
+fn outputs_stay_what_they_are() {
+    let world = World::new();
+    // Unsorted, so that the index is read a second time, with bad lines in between.
+    let rows = "com,b)/ 20200101000000 {\"url\": \"http://b.com/\"}\nbad one\n\
+                com,a)/ 20200101000000 {\"url\": \"http://a.com/\"}\nbad two\n";
+    world.write("a.cdxj", rows);
+    let bad = "bad one\nbad two\n";
+    // A link.
+    symlink("target.txt", world.at("link.txt")).unwrap();
+    for _ in 0..2 {
+        world.ok("profile a.cdxj --policy HxPx -o profiles --rejects link.txt");
+        assert_eq!(world.read("target.txt"), bad.as_bytes());
+        assert!(
+            fs::symlink_metadata(world.at("link.txt"))
+                .unwrap()
+                .is_symlink()
+        );
+    }
+    // A pipe: what it got once it does not get again.
+    let made = Command::new("mkfifo")
+        .arg(world.at("pipe"))
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let path = world.at("pipe");
+    let reader = thread::spawn(move || fs::read_to_string(path).unwrap());
+    world.ok("profile a.cdxj --policy HxPx -o others --rejects pipe");
+    assert_eq!(reader.join().unwrap(), bad);
+    assert!(
+        fs::metadata(world.at("pipe"))
+            .unwrap()
+            .file_type()
+            .is_fifo()
+    );
+    // A device, also where it could be replaced.
+    assert_eq!(world.run("index check a.cdxj --rejects /dev/null").code, 1);
+    assert!(
+        fs::metadata("/dev/null")
+            .unwrap()
+            .file_type()
+            .is_char_device()
+    );
+}
+
+#[test]
+fn a_uri_of_very_many_segments_is_counted() {
+    let world = World::new();
+    let long = format!("http://example.com/{}", "a/".repeat(40_000));
+    write_index(&world, "held.cdxj", [&long]);
+    for format in ["table", "json", "csv"] {
+        let run = world.run(&format!("stats held.cdxj --format {format}"));
+        assert_eq!(
+            run.code,
+            0,
+            "{format}: {}",
+            &run.stderr[run.stderr.len().saturating_sub(500)..]
+        );
+    }
+    world.ok("stats held.cdxj --html held.html");
 }

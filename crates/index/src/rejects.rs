@@ -1,13 +1,12 @@
 //! Bad lines: counted by kind, with examples of each.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{BufWriter, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::io::{BufWriter, Write};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use waypost_io::{Error, ErrorKind, IoContext, Result};
+use waypost_io::{AtomicFile, Error, ErrorKind, IoContext, Result};
 
 /// Number of examples to keep of each kind.
 pub const EXAMPLES: usize = 3;
@@ -221,26 +220,25 @@ pub fn printable(bytes: &[u8]) -> String {
     shown
 }
 
-/// A file of bad lines, which appears when it is [`finished`](RejectsFile::finish).
+/// A file of bad lines, which appears when it is [`finished`](RejectsFile::finish). Devices and pipes get
+/// them at once.
 pub struct RejectsFile {
-    path: PathBuf,
-    file: BufWriter<tempfile::NamedTempFile>,
+    file: BufWriter<AtomicFile>,
+    written: u64,
+    /// How many bytes are in a pipe already, which cannot be taken back.
+    skip: u64,
 }
 
 impl RejectsFile {
-    /// Creates a temporary file next to `path`.
+    /// Starts to write `path`.
     ///
     /// # Errors
     /// If the file cannot be created.
     pub fn create(path: &Path) -> Result<RejectsFile> {
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let file = waypost_io::temporary::file_in(folder)?;
         Ok(RejectsFile {
-            path: path.to_owned(),
-            file: BufWriter::new(file),
+            file: BufWriter::new(AtomicFile::create(path)?),
+            written: 0,
+            skip: 0,
         })
     }
 
@@ -249,10 +247,15 @@ impl RejectsFile {
     /// # Errors
     /// If it cannot be written.
     pub fn write(&mut self, line: &[u8]) -> Result<()> {
-        self.file
+        self.written += line.len() as u64 + 1;
+        if self.written <= self.skip {
+            return Ok(());
+        }
+        let written = self
+            .file
             .write_all(line)
-            .and_then(|()| self.file.write_all(b"\n"))
-            .doing("write", &self.path)
+            .and_then(|()| self.file.write_all(b"\n"));
+        written.doing("write", self.file.get_ref().path())
     }
 
     /// Removes what was written, because the input is read again.
@@ -260,42 +263,31 @@ impl RejectsFile {
     /// # Errors
     /// If the file cannot be written.
     pub fn restart(&mut self) -> Result<()> {
-        let clear = |file: &mut BufWriter<tempfile::NamedTempFile>| {
-            file.flush()?;
-            file.get_mut().as_file_mut().set_len(0)?;
-            file.get_mut().as_file_mut().rewind()
+        self.file
+            .flush()
+            .doing("write", self.file.get_ref().path())?;
+        self.skip = match self.file.get_mut().restart()? {
+            true => 0,
+            false => self.skip.max(self.written),
         };
-        clear(&mut self.file).doing("write", &self.path)
+        self.written = 0;
+        Ok(())
     }
 
-    /// Moves the file to its final name.
+    /// Gives the file its name.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn finish(self) -> Result<()> {
-        let path = self.path;
+    pub fn finish(mut self) -> Result<()> {
+        self.file
+            .flush()
+            .doing("write", self.file.get_ref().path())?;
         let file = self
             .file
             .into_inner()
-            .map_err(std::io::IntoInnerError::into_error)
-            .doing("write", &path)?;
-        make_readable(file.as_file()).doing("write", &path)?;
-        file.as_file().sync_all().doing("write", &path)?;
-        file.persist(&path)
-            .map_err(|error| Error::io("write", &path, error.error))?;
-        Ok(())
+            .map_err(|error| Error::from_read(error.into_error()))?;
+        file.commit()
     }
-}
-
-/// Gives the file the default permissions, because temporary files are private.
-fn make_readable(file: &File) -> std::io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
-    }
-    let _ = file;
-    Ok(())
 }
 
 /// The error for a bad line in strict mode.

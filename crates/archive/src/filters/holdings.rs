@@ -155,6 +155,11 @@ impl Holdings {
         Ok(holdings)
     }
 
+    /// What was wrong with the logs of added URIs when they were opened.
+    pub fn warnings(&self) -> impl Iterator<Item = &Error> {
+        self.lives.values().filter_map(|live| live.warning())
+    }
+
     /// Opens what has changed. Returns whether anything has.
     ///
     /// # Errors

@@ -43,8 +43,7 @@ impl AtomicFile {
             let inner = Inner::Direct(Box::new(io::stdout()));
             return Ok(AtomicFile::new(path.to_owned(), inner));
         }
-        // A link stays a link: what it points to is replaced.
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let path = behind_links(path);
         if fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file()) {
             let file = File::options()
                 .write(true)
@@ -117,6 +116,21 @@ impl AtomicFile {
         self.commit()
     }
 
+    /// Removes what was written. Returns `false` for devices and pipes, which cannot take anything back.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn restart(&mut self) -> Result<bool> {
+        let file = match &mut self.inner {
+            Inner::Unnamed(file) => file,
+            Inner::Beside(file) => file.as_file_mut(),
+            Inner::Direct(_) => return Ok(false),
+        };
+        let cleared = file.set_len(0).and_then(|()| file.rewind());
+        cleared.doing("write", &self.path)?;
+        Ok(true)
+    }
+
     /// The name, for errors.
     pub fn path(&self) -> &Path {
         &self.path
@@ -138,6 +152,20 @@ impl Write for AtomicFile {
             Inner::Direct(out) => out.flush(),
         }
     }
+}
+
+/// Where a path leads. A link stays a link: what it points to is replaced, even if it does not exist yet.
+fn behind_links(path: &Path) -> PathBuf {
+    // As many as systems follow.
+    let mut path = path.to_owned();
+    for _ in 0..40 {
+        match (fs::canonicalize(&path), fs::read_link(&path)) {
+            (Ok(place), _) => return place,
+            (_, Ok(target)) => path = folder_of(&path).join(target),
+            (Err(_), Err(_)) => break,
+        }
+    }
+    path
 }
 
 /// A file under a temporary name in the same folder.
@@ -173,6 +201,7 @@ impl AtomicFolder {
     /// # Errors
     /// If it exists and is not empty, or cannot be written.
     pub fn create(path: &Path) -> Result<AtomicFolder> {
+        let path = &behind_links(path);
         let taken = match fs::read_dir(path) {
             Ok(mut entries) => entries.next().is_some(),
             Err(error) => error.kind() != io::ErrorKind::NotFound,
@@ -251,6 +280,24 @@ mod tests {
             out.commit().unwrap();
             assert_eq!(fs::read(&path).unwrap(), text.as_bytes());
             assert_eq!(names(folder.path()), ["out"]);
+        }
+    }
+
+    #[test]
+    fn links_stay_links_whether_or_not_they_lead_anywhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::os::unix::fs::symlink("second", at("first")).unwrap();
+        std::os::unix::fs::symlink(at("file"), at("second")).unwrap();
+        for text in ["one", "two"] {
+            let mut out = AtomicFile::create(&at("first")).unwrap();
+            out.write_all(b"what is removed").unwrap();
+            assert!(out.restart().unwrap());
+            out.write_all(text.as_bytes()).unwrap();
+            out.commit().unwrap();
+            assert_eq!(fs::read_to_string(at("file")).unwrap(), text);
+            assert_eq!(names(folder.path()), ["file", "first", "second"]);
+            assert!(fs::symlink_metadata(at("first")).unwrap().is_symlink());
         }
     }
 

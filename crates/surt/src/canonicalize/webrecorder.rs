@@ -413,7 +413,7 @@ mod tests {
         for (url, expected) in [
             (
                 "http://a.com/?u=http://b/%2f",
-                "com,a)/?u=http%3A%2F%2Fb%2F",
+                "com,a)/?u=http%3A%2F%2Fb%2F%2F",
             ),
             ("http://a.com/?b=2&a=x+y&b=1&&c", "com,a)/?a=x+y&b=2&b=1&c="),
             ("http://a.com/?%C3%89=~*-._'", "com,a)/?%C3%89=%7E*-._%27"),

@@ -32,6 +32,8 @@ pub(super) struct Log {
     start: u64,
     /// Set if the file could not be brought back to a known state.
     broken: bool,
+    /// What was cut off its end.
+    pub(super) warning: Option<Error>,
 }
 
 /// What a log says about the keys of its hashes, so that it is never read with others.
@@ -74,11 +76,15 @@ fn frame(bytes: &[u8], at: usize) -> Option<&[u8]> {
     (stated == checksum(at as u64, hashes)).then_some(hashes)
 }
 
-/// Reads a log. Returns where its last frame ends.
+/// Reads a log. Returns where its last frame ends, and a warning if something follows it.
 ///
 /// # Errors
 /// If it is damaged, or was written with other keys.
-pub(super) fn replay(path: &Path, keyer: &Keyer, mut take: impl FnMut(Hash)) -> Result<u64> {
+pub(super) fn replay(
+    path: &Path,
+    keyer: &Keyer,
+    mut take: impl FnMut(Hash),
+) -> Result<(u64, Option<Error>)> {
     let wrong = |what: String| Error::new(ErrorKind::Format(what)).in_file(path.display());
     let bytes = fs::read(path).doing("read", path)?;
     let header = header(keyer);
@@ -102,7 +108,16 @@ pub(super) fn replay(path: &Path, keyer: &Keyer, mut take: impl FnMut(Hash)) -> 
         .find(|&later| frame(&bytes, at + later).is_some());
     match later {
         Some(_) => Err(wrong(format!("the log is damaged at byte {at}"))),
-        None => Ok(at as u64),
+        None => {
+            let rest = bytes.len() - at;
+            let warning = (rest > 0).then(|| {
+                wrong(format!(
+                    "the last record, {rest} bytes at byte {at}, is incomplete or damaged and was ignored: add the \
+                     last URIs again"
+                ))
+            });
+            Ok((at as u64, warning))
+        }
     }
 }
 
@@ -121,7 +136,7 @@ impl Log {
             .write(true)
             .open(path)
             .doing("open", path)?;
-        let end = replay(path, keyer, take)?;
+        let (end, warning) = replay(path, keyer, take)?;
         // What was not acknowledged.
         file.set_len(end).doing("write", path)?;
         file.sync_all().doing("write", path)?;
@@ -131,6 +146,7 @@ impl Log {
             end,
             start: header(keyer).len() as u64,
             broken: false,
+            warning,
         })
     }
 
@@ -243,6 +259,34 @@ mod tests {
             prop_assert_eq!(read(&path).unwrap(), [kept, vec![7]].concat());
             log.clear().unwrap();
             prop_assert!(read(&path).unwrap().is_empty());
+        }
+    }
+
+    #[test]
+    fn a_damaged_last_frame_is_warned_about() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let mut log = Log::open(&path, &keyer(), |_| {}).unwrap();
+        log.append(&[1, 2]).unwrap();
+        let end = log.end as usize;
+        log.append(&[3]).unwrap();
+        drop(log);
+        assert!(replay(&path, &keyer(), |_| {}).unwrap().1.is_none());
+        let mut bytes = fs::read(&path).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        fs::write(&path, &bytes).unwrap();
+        assert_eq!(read(&path).unwrap(), [1, 2]);
+        for _ in 0..2 {
+            let warning = Log::open(&path, &keyer(), |_| {}).unwrap().warning;
+            // It is cut off, and the next start has nothing to warn about.
+            let expected = fs::metadata(&path).unwrap().len() as usize == end && bytes.len() > end;
+            assert!(expected);
+            if let Some(warning) = warning {
+                assert!(warning.to_string().contains("add the last URIs again"));
+                bytes.truncate(end + 1);
+            } else {
+                assert_eq!(bytes.len(), end + 1, "the first start warns");
+            }
         }
     }
 

@@ -67,6 +67,7 @@ pub struct LiveArchive {
     sender: Mutex<Option<Sender<Batch>>>,
     writer: Mutex<Option<JoinHandle<Result<()>>>>,
     writable: bool,
+    warning: Option<Error>,
 }
 
 struct Shared {
@@ -102,18 +103,16 @@ impl LiveArchive {
         };
         let writable = options.is_some();
         let segments = Segments::open(folder, keyer, options.unwrap_or(&defaults), writable)?;
-        let mut log = None;
+        let (mut log, mut warning) = (None, None);
+        let insert = |hash| {
+            segments.insert(hash);
+        };
         match options {
             Some(_) => {
-                log = Some(Log::open(&path, keyer, |hash| {
-                    segments.insert(hash);
-                })?);
+                let log = log.insert(Log::open(&path, keyer, insert)?);
+                warning = log.warning.take();
             }
-            None if path.exists() => {
-                log::replay(&path, keyer, |hash| {
-                    segments.insert(hash);
-                })?;
-            }
+            None if path.exists() => (_, warning) = log::replay(&path, keyer, insert)?,
             None => {}
         }
         segments.measure();
@@ -143,7 +142,13 @@ impl LiveArchive {
             writable: sender.is_some(),
             sender: Mutex::new(sender),
             writer: Mutex::new(writer),
+            warning,
         })
+    }
+
+    /// What was wrong with its log when it was opened.
+    pub fn warning(&self) -> Option<&Error> {
+        self.warning.as_ref()
     }
 
     /// What makes its keys.

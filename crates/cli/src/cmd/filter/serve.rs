@@ -112,6 +112,7 @@ impl Serve {
         let holdings = Holdings::open(self.folder.as_deref(), options).hint_otherwise(
             "name a folder with files such as haw.filter, or with folders of summaries; create archives with --writable --archive ID",
         )?;
+        out.warn_some(holdings.warnings());
         for archive in holdings.snapshot().archives() {
             let writable = match archive.is_writable() {
                 true => ", writable",
