@@ -143,10 +143,9 @@ impl Takedowns {
         self.cover_subtree(&[parsed.stem(), below].concat(), dialect)
     }
 
-    /// URIs of the lines that mean one page each.
-    pub fn pages(&self) -> impl Iterator<Item = &[u8]> {
-        let pages = self.lines.iter().filter(|line| line.extent == Extent::Page);
-        pages.map(|line| &line.uri[..])
+    /// A URI of each line: the page, or the one that stands for a host or a subtree.
+    pub fn uris(&self) -> impl Iterator<Item = &[u8]> {
+        self.lines.iter().map(|line| &line.uri[..])
     }
 
     /// The lines that mean more than one page, each with its file and number.

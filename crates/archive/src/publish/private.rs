@@ -54,9 +54,9 @@ pub(super) fn check_takedowns(
         return check_rows(source, summary, list).map(|()| true);
     }
     let dialect = summary.about().dialect;
-    let pages: Vec<&[u8]> = list.pages().collect();
+    let uris: Vec<&[u8]> = list.uris().collect();
     let mut buffer = LookupBuffer::new(dialect);
-    let lookups: Vec<Lookup<'_>> = buffer.fill(&pages).valid().collect();
+    let lookups: Vec<Lookup<'_>> = buffer.fill(&uris).valid().collect();
     let Ok(answers) = summary.lookup_all(&lookups) else {
         return Ok(false);
     };

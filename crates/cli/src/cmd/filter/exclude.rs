@@ -61,7 +61,7 @@ impl Exclude {
         // The pages that are held, to be read beside the holdings.
         let mut keyer = Keyer::of(&filter)?;
         let mut pages = tempfile::NamedTempFile::new_in(&recipe.resources.temporary)?;
-        for page in list.pages() {
+        for page in list.uris() {
             let hash = keyer.hash(page).ok();
             if let Some(true) = hash.map(|hash| filter.contains(hash)).transpose()? {
                 pages.write_all(&[page, b"\n"].concat())?;
