@@ -21,6 +21,9 @@ fn surt(uri: &str, dialect: Dialect) -> Vec<u8> {
 }
 
 proptest! {
+    // Every case writes files.
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
     #[test]
     fn any_bytes_are_a_list_or_an_error_with_its_line(
         lines in prop::collection::vec(prop_oneof![

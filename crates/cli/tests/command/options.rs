@@ -248,7 +248,16 @@ fn the_number_of_threads_is_set_once() {
         &["keys", "http://a.com/"][..],
         &["filter", "build", EXAMPLE, "--kind", "hashes", "-o", hashes],
         &["filter", "merge", hashes, "-o", out],
-        &["filter", "exclude", hashes, list, "-o", out],
+        &[
+            "filter",
+            "exclude",
+            hashes,
+            list,
+            "--holdings",
+            EXAMPLE,
+            "-o",
+            out,
+        ],
         &["filter", "lookup", hashes, "http://library.example.org/"],
         &["lookup", EXAMPLE, "http://library.example.org/"],
     ] {
