@@ -16,7 +16,7 @@ use waypost_net::{Cache, Client, ClientOptions};
 fn client() -> Client {
     Client::new(ClientOptions {
         connect_timeout: Duration::from_secs(2),
-        stall_timeout: Duration::from_millis(300),
+        stall_timeout: Duration::from_millis(1500),
         attempts: 3,
         first_wait: Duration::from_millis(5),
         longest_wait: Duration::from_secs(3),
@@ -209,7 +209,7 @@ fn a_server_that_stalls_is_asked_again_and_given_up() {
     read(move |reply, _, number| if number == 0 { stalled(reply) } else { reply }).succeeds(2);
     let outcome = read(move |reply, _, _| stalled(reply));
     outcome.fails(RemoteProblem::Unreachable, "in time (3 attempts)", 3);
-    assert!(start.elapsed() < Duration::from_secs(10));
+    assert!(start.elapsed() < Duration::from_secs(60));
 }
 
 #[test]

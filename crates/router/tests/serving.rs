@@ -355,13 +355,13 @@ fn a_deadline_ends_waiting_and_a_client_that_leaves_ends_asking() {
     });
     let a = archive(&["2010"]);
     let options = Options {
-        deadline: Duration::from_millis(400),
+        deadline: Duration::from_secs(2),
         ..Options::default()
     };
     let server = Running::with(vec![a.entry("a"), slow.entry("slow")], options);
     let started = Instant::now();
     let reply = server.get("/timemap/link/http://example.com/");
-    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < Duration::from_secs(30));
     assert_eq!(reply.header("x-memento-count"), Some("1"));
     assert_eq!(reply.header("x-waypost-incomplete"), Some("slow"));
 
@@ -372,7 +372,7 @@ fn a_deadline_ends_waiting_and_a_client_that_leaves_ends_asking() {
     let wait_until = |what: &str, condition: &dyn Fn() -> bool| {
         let started = Instant::now();
         while !condition() {
-            assert!(started.elapsed() < Duration::from_secs(10), "{what}");
+            assert!(started.elapsed() < Duration::from_secs(60), "{what}");
             sleep(Duration::from_millis(5));
         }
     };

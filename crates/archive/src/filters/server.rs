@@ -66,9 +66,9 @@ impl FilterServer {
 
     /// Opens what has changed, and returns what there is to say about it.
     pub fn refresh(&self) -> Option<String> {
-        let refreshed = self.holdings.refresh();
+        // One at a time: an older version must not replace a newer one.
         let mut reported = lock(&self.reported);
-        match refreshed {
+        match self.holdings.refresh() {
             Ok(false) => {
                 *reported = None;
                 None

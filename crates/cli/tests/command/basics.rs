@@ -116,3 +116,36 @@ fn a_closed_pipe_is_not_an_error() {
         .unwrap();
     assert_eq!((status.code(), stderr.as_str()), (Some(0), ""));
 }
+
+#[test]
+fn the_script_of_all_tests_runs_on_after_a_failure() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    for tool in ["cargo", "python3"] {
+        let tool = folder.path().join(tool);
+        std::fs::write(&tool, "#!/bin/sh\nexit 1\n").unwrap();
+        std::fs::set_permissions(tool, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", folder.path().display());
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../test");
+    let output = Command::new(script)
+        .args(["lint", "unit"])
+        .env("PATH", path)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let (_, failed) = said.split_once("== failed").unwrap();
+    for command in [
+        "cargo fmt",
+        "cargo clippy",
+        "cargo doc",
+        "scripts/check-documents",
+        "cargo test --workspace --doc",
+        "cargo test --workspace --no-fail-fast",
+    ] {
+        assert!(failed.contains(command), "{command}: {said}");
+    }
+}

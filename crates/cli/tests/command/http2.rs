@@ -20,7 +20,7 @@ use super::inputs::signal;
 use super::{fakes, tls, waypost};
 
 /// How long it takes to answer.
-const PAUSE: Duration = Duration::from_millis(200);
+const PAUSE: Duration = Duration::from_millis(500);
 
 #[derive(Default)]
 struct Seen {

@@ -229,7 +229,7 @@ fn a_harvest_asks_first_for_what_the_router_sees_most() {
         < 6
     {
         assert!(
-            started.elapsed() < Duration::from_secs(10),
+            started.elapsed() < Duration::from_secs(60),
             "the log is written"
         );
         sleep(Duration::from_millis(50));
@@ -384,7 +384,7 @@ fn a_server_killed_while_summaries_change_starts_again_and_excludes_nothing_wron
     let started = Instant::now();
     while !found(address, "b") {
         assert!(
-            started.elapsed() < Duration::from_secs(20),
+            started.elapsed() < Duration::from_secs(60),
             "the new map is read"
         );
         sleep(Duration::from_millis(100));
@@ -394,7 +394,7 @@ fn a_server_killed_while_summaries_change_starts_again_and_excludes_nothing_wron
     let started = Instant::now();
     while !found(address, "c") {
         assert!(
-            started.elapsed() < Duration::from_secs(20),
+            started.elapsed() < Duration::from_secs(60),
             "garbage is not trusted"
         );
         sleep(Duration::from_millis(100));

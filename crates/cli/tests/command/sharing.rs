@@ -270,9 +270,12 @@ fn what_was_acknowledged_survives_kill_9() {
                     }
                 });
             }
-            let server = &server;
+            let (server, acknowledged) = (&server, &acknowledged);
             scope.spawn(move || {
-                std::thread::sleep(Duration::from_millis(120 + 60 * round));
+                while acknowledged.lock().unwrap().is_empty() {
+                    std::thread::yield_now();
+                }
+                std::thread::sleep(Duration::from_millis(60 * round));
                 // The last one ends as it should.
                 signal(&server.process, if round == 5 { "-TERM" } else { "-KILL" });
             });

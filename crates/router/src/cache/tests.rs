@@ -246,7 +246,7 @@ async fn lookups_for_the_same_thing_wait_for_one_fetch() {
     };
     let mut waiting: Vec<_> = (0..20).map(|_| start(CacheDirective::Usual)).collect();
     waiting.extend((0..20).map(|_| start(CacheDirective::Refresh)));
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    settle().await;
     // One that hangs up does not end the fetch of the others.
     waiting.swap_remove(0).abort();
     tokio::task::yield_now().await;
@@ -256,6 +256,13 @@ async fn lookups_for_the_same_thing_wait_for_one_fetch() {
     }
     assert_eq!(fetches.load(Ordering::Relaxed), 1);
     assert!(lock(&cache.flights).is_empty());
+}
+
+/// Lets all tasks run until they wait for something: the runtime has one thread, and takes turns.
+async fn settle() {
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]
@@ -284,13 +291,13 @@ async fn a_fetch_that_nobody_waits_for_is_dropped() {
         })
     };
     let (first, second) = (start(), start());
-    tokio::time::sleep(Duration::from_millis(20)).await;
+    settle().await;
     first.abort();
-    tokio::time::sleep(Duration::from_millis(20)).await;
+    settle().await;
     // The second had a fetch of its own that was not needed.
     assert_eq!(dropped.load(Ordering::Relaxed), 1);
     second.abort();
-    tokio::time::sleep(Duration::from_millis(20)).await;
+    settle().await;
     assert_eq!(dropped.load(Ordering::Relaxed), 2);
     assert!(lock(&cache.flights).is_empty());
 }
