@@ -45,8 +45,13 @@ pub fn is_whole(piece: &[u8]) -> bool {
     let Some((rest, number)) = piece.split_last_chunk::<4>() else {
         return false;
     };
-    // Empty members have nothing to lose, and their checksum is 0, too.
-    *number == [0; 4] || memmem::find(rest.get(10..).unwrap_or_default(), number).is_none()
+    if *number != [0; 4] {
+        return memmem::find(rest.get(10..).unwrap_or_default(), number).is_none();
+    }
+    // The trailer of an empty member is eight zeros. More of them may follow, but nothing else: a
+    // damaged member would be lost.
+    let end = piece.iter().rposition(|&byte| byte != 0).unwrap_or(0);
+    memmem::find(piece.get(10..end).unwrap_or_default(), &[0; 8]).is_none()
 }
 
 /// The inflated length of a piece according to its trailer.
@@ -372,6 +377,34 @@ mod tests {
         let (filled, used) = inflate(&mut Decompressor::new(), &bytes, &pieces, &mut out);
         assert_eq!((filled, used), (100_005, 3));
         assert!(out.starts_with(b"one\nxxx"));
+    }
+
+    #[test]
+    fn an_empty_member_does_not_hide_a_damaged_one() {
+        let inflated = |bytes: &[u8]| {
+            inflate(
+                &mut Decompressor::new(),
+                bytes,
+                &all(bytes),
+                &mut Vec::new(),
+            )
+        };
+        for level in [gzip(b""), stored(b"")] {
+            assert_eq!(inflated(&[&level[..], &[0; 7]].concat()), (0, 1));
+            for at in 0..3 {
+                let mut damaged = level.clone();
+                damaged[at] ^= 1;
+                assert_eq!(
+                    inflated(&[&level[..], &damaged].concat()),
+                    (0, 0),
+                    "byte {at}"
+                );
+            }
+            assert_eq!(
+                inflated(&[&level[..], &[0, 0, 1, 0, 0, 0, 0]].concat()),
+                (0, 0)
+            );
+        }
     }
 
     #[test]
