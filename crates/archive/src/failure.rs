@@ -25,6 +25,9 @@ pub enum Failure {
     /// The client went away.
     #[error("the client went away")]
     Gone,
+    /// Nothing was found, but not in all that there is.
+    #[error("no captures found, but not all indexes can be read at the moment")]
+    Unknown,
     /// The index cannot be read.
     #[error(transparent)]
     Index(#[from] waypost_io::Error),

@@ -10,10 +10,11 @@
 //! let cache = Arc::new(BlockCache::new(64 << 20));
 //! let source = Source {
 //!     path: "sorted.cdxj".into(),
-//!     dialect: Default::default(),
+//!     dialect: None,
 //!     anywhere: false,
+//!     sorted: false,
 //! };
-//! let web = Collection::open("web", vec![source], &cache)?;
+//! let web = Collection::open("web", vec![source], &cache);
 //! let server = Arc::new(Server::new(vec![web], cache, Options::default())?);
 //! let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
 //! // http://127.0.0.1:8080/web/cdx?url=example.com

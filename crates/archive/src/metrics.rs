@@ -46,6 +46,8 @@ pub(crate) struct Metrics {
     pub(crate) refused: Counter,
     pub(crate) reopened: Counter,
     pub(crate) failures: Counter,
+    pub(crate) problems: Gauge<u64, AtomicU64>,
+    pub(crate) unchecked: Gauge<u64, AtomicU64>,
     pub(crate) cache_hits: Gauge<u64, AtomicU64>,
     pub(crate) cache_bytes: Gauge<u64, AtomicU64>,
 }
@@ -84,6 +86,18 @@ impl Metrics {
             "Queries that failed because an index could not be read",
             failures.clone(),
         );
+        let problems = Gauge::<u64, AtomicU64>::default();
+        registry.register(
+            "indexes_unusable",
+            "Indexes that cannot be used, or not all of them: what is not found is unknown",
+            problems.clone(),
+        );
+        let unchecked = Gauge::<u64, AtomicU64>::default();
+        registry.register(
+            "indexes_unchecked",
+            "Indexes whose order is still being checked: what is not found is unknown",
+            unchecked.clone(),
+        );
         let cache_hits = Gauge::<u64, AtomicU64>::default();
         registry.register(
             "block_cache_hits",
@@ -105,6 +119,8 @@ impl Metrics {
             refused,
             reopened,
             failures,
+            problems,
+            unchecked,
             cache_hits,
             cache_bytes,
         }

@@ -33,6 +33,11 @@ pub(crate) trait Runnable: Send + Sync + 'static {
     /// The text that Prometheus reads.
     fn metrics(&self) -> String;
 
+    /// What is wrong with its files.
+    fn problems(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Reopens what has changed, and returns what there is to say about it.
     fn check(&self) -> Vec<String>;
 }
@@ -84,7 +89,10 @@ fn about_itself(server: &impl Runnable, path: &str) -> Answer {
             let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
             plain(StatusCode::OK, kind, server.metrics())
         }
-        "/health" => message(StatusCode::OK, "ok"),
+        "/health" => match &server.problems()[..] {
+            [] => message(StatusCode::OK, "ok"),
+            problems => message(StatusCode::OK, &problems.join("\n")),
+        },
         _ => message(StatusCode::NOT_FOUND, "ask for /metrics or /health"),
     }
 }

@@ -18,7 +18,7 @@ use waypost_surt::Canonicalizer;
 
 use crate::body::Listener;
 use crate::collapse::Collapse;
-use crate::collection::OpenIndex;
+use crate::collection::{OpenIndex, Slot};
 use crate::failure::Failure;
 use crate::query::{BadQuery, Limit, Page, Query};
 use crate::resume::Resume;
@@ -36,12 +36,22 @@ const BLOCK: usize = 1 << 20;
 /// What is shown of a collection while a query runs.
 pub(crate) struct View {
     pub(crate) indexes: Vec<Arc<OpenIndex>>,
+    /// Those, and the ones that cannot be searched.
+    pub(crate) slots: Vec<Slot>,
     pub(crate) takedowns: Option<Arc<Takedowns>>,
     /// The latest capture that may be shown.
     pub(crate) latest: Option<Time>,
 }
 
 impl View {
+    /// Whether what was not found is certainly absent.
+    pub(crate) fn check_absent(&self) -> Result<(), Failure> {
+        match self.slots.iter().all(Slot::is_certain) {
+            true => Ok(()),
+            false => Err(Failure::Unknown),
+        }
+    }
+
     /// A search that returns at most `most_rows`, for which `wanted` must be parsed in JSON.
     pub(crate) fn search<'a>(
         &'a self,

@@ -27,7 +27,7 @@ use waypost_net::server::Limits;
 
 use crate::access::Embargo;
 use crate::body::{AnswerBody, Chunks, Sink, Small, Start, Text, Turn};
-use crate::collection::Collection;
+use crate::collection::{Collection, Slot};
 use crate::failure::Failure;
 use crate::log::AccessLog;
 use crate::metrics::{Metrics, RequestLabels};
@@ -102,7 +102,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server of these collections, which share a cache.
+    /// A server of these collections, which share a cache. Their [problems](Collection::problems) count as
+    /// reported.
     ///
     /// # Errors
     /// If the list of takedowns cannot be read.
@@ -113,6 +114,7 @@ impl Server {
     ) -> waypost_io::Result<Server> {
         let takedowns = options.exclude_list.as_deref();
         let takedowns = takedowns.map(read_takedowns).transpose()?;
+        let reported = collections.iter().flat_map(Collection::problems).collect();
         let named = collections
             .into_iter()
             .map(|collection| (collection.name().to_owned(), Arc::new(collection)));
@@ -125,7 +127,7 @@ impl Server {
             cache,
             metrics: Metrics::new(),
             failures: Mutex::default(),
-            reported: Mutex::default(),
+            reported: Mutex::new(reported),
         })
     }
 
@@ -143,18 +145,20 @@ impl Server {
 
     /// Reopens what has changed, and returns what there is to say about it.
     pub fn refresh(&self) -> Vec<String> {
+        // One at a time: an older version must not replace a newer one.
+        let mut reported = lock(&self.reported);
         let mut said: Vec<String> = std::mem::take(&mut *lock(&self.failures))
             .into_iter()
             .map(|failure| format!("queries failed: {failure}"))
             .collect();
         let mut problems = Vec::new();
         for (name, collection) in &self.collections {
-            let (reopened, errors) = collection.refresh();
+            let reopened = collection.refresh();
             if reopened > 0 {
                 self.metrics.reopened.inc_by(reopened as u64);
                 said.push(format!("reopened {reopened} changed index(es) of {name}"));
             }
-            problems.extend(errors.iter().map(ToString::to_string));
+            problems.extend(collection.problems());
         }
         if let Some(path) = &self.options.exclude_list {
             let stamp = Stamp::of_path(path).ok();
@@ -170,14 +174,15 @@ impl Server {
                     *known.unwrap_or_else(PoisonError::into_inner) = Some(new);
                 }
                 // Better the old list than none.
-                Some(Err(error)) => problems.push(error.to_string()),
+                Some(Err(error)) => {
+                    problems.push(format!("{error}; still using the previous version"));
+                }
             }
         }
-        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         let news = problems
             .iter()
             .filter(|problem| !reported.contains(problem));
-        said.extend(news.map(|problem| format!("{problem}; still using the previous version")));
+        said.extend(news.cloned());
         *reported = problems;
         said
     }
@@ -301,7 +306,8 @@ impl Server {
     ) -> Option<Result<Start, Failure>> {
         let quick = query.kind == Match::Exact
             && query.page.is_none()
-            && collection.indexes().iter().all(|open| open.index.is_flat());
+            && (collection.slots().iter().filter_map(Slot::usable))
+                .all(|open| open.index.is_flat());
         if !quick {
             return None;
         }
@@ -340,6 +346,9 @@ impl Server {
         let search = view.search(query, clock, self.options.most_rows, renderer.wanted());
         if let Some(page) = query.page.filter(|_| query.count_pages) {
             let pages = search.pages(page)?;
+            if pages.pages == 0 {
+                view.check_absent()?;
+            }
             let text = match query.api {
                 Api::Pywb => {
                     let (pages, blocks, size) = (pages.pages, pages.blocks, page.size);
@@ -354,6 +363,9 @@ impl Server {
             renderer.row(row, out.text());
             out.flush_if_full()
         })?;
+        if found.rows == 0 {
+            view.check_absent()?;
+        }
         renderer.end(found.resume.as_ref(), out.text());
         self.metrics.rows.inc_by(found.rows);
         Ok(found.rows)
@@ -476,6 +488,9 @@ impl Server {
             }
             Ok(())
         })?;
+        if closest.is_none() {
+            view.check_absent()?;
+        }
         Ok(closest)
     }
 
@@ -493,8 +508,10 @@ impl Server {
         let takedowns = self.takedowns.read();
         let takedowns = takedowns.unwrap_or_else(PoisonError::into_inner);
         let embargo = self.options.embargo;
+        let slots = collection.slots();
         View {
-            indexes: collection.indexes(),
+            indexes: slots.iter().filter_map(Slot::usable).cloned().collect(),
+            slots,
             takedowns: takedowns.as_ref().map(|(_, list)| Arc::clone(list)),
             latest: embargo.map(|embargo| embargo.latest(Timestamp::now())),
         }
@@ -549,7 +566,17 @@ impl Runnable for Server {
     fn metrics(&self) -> String {
         self.metrics.cache_hits.set(self.cache.hits());
         self.metrics.cache_bytes.set(self.cache.bytes() as u64);
+        let unchecked: usize = self.collections.values().map(|one| one.unchecked()).sum();
+        self.metrics.unchecked.set(unchecked as u64);
+        self.metrics.problems.set(self.problems().len() as u64);
         self.metrics.text()
+    }
+
+    fn problems(&self) -> Vec<String> {
+        let collections = self.collections.values();
+        collections
+            .flat_map(|collection| collection.problems())
+            .collect()
     }
 
     fn check(&self) -> Vec<String> {
@@ -632,9 +659,11 @@ fn failed(failure: &Failure) -> Answer {
     let status = match failure {
         Failure::Bad(BadQuery(_)) | Failure::TooMany => StatusCode::BAD_REQUEST,
         Failure::TooLong => StatusCode::GATEWAY_TIMEOUT,
-        Failure::Gone | Failure::CutOff | Failure::NotSmall | Failure::Index(_) => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        Failure::Gone
+        | Failure::CutOff
+        | Failure::NotSmall
+        | Failure::Unknown
+        | Failure::Index(_) => StatusCode::SERVICE_UNAVAILABLE,
     };
     // The paths of a server are nobody else's business.
     let text = match failure {

@@ -78,7 +78,9 @@ impl RemoteArgs {
     ) -> anyhow::Result<Index> {
         let Some(url) = as_url(index.path()) else {
             let connections = usize::from(self.connections);
-            return Ok(Index::of(index)?.with_opener(files.opener(), connections));
+            let index = Index::of(index)?.with_opener(files.opener(), connections);
+            index.check_before_lookup()?;
+            return Ok(index);
         };
         if !is_idx(url) {
             return Err(anyhow::anyhow!(

@@ -22,6 +22,16 @@ where
     I: IntoIterator,
     I::Item: Into<PathBuf>,
 {
+    let names: Vec<PathBuf> = names.into_iter().map(Into::into).collect();
+    // The data files of a ZipNum index are read without its `.idx` file, but they belong together.
+    for folder in names.iter().filter(|name| name.is_dir()) {
+        if let Ok(zipnum) = ZipNum::open(folder)
+            && let Err(error) = zipnum.check_end()
+            && error.is_damage()
+        {
+            return Err(error);
+        }
+    }
     let is_wanted =
         |name: &str| is_index_name(name) || is_wacz_name(name) || adapters::is_table_name(name);
     let mut expanded = waypost_io::expand(names, is_wanted)?;
@@ -56,7 +66,9 @@ fn inner(source: &Source) -> Result<Option<Vec<Source>>> {
         return Ok(None);
     }
     match kind::detect(source).map(|told| told.kind) {
-        Ok(FileKind::ZipNumIndex) => {
+        kind if matches!(kind, Ok(FileKind::ZipNumIndex))
+            || (matches!(kind, Ok(FileKind::Empty)) && is_idx(&name)) =>
+        {
             let parts = ZipNum::open(path)?.parts()?;
             Ok(Some(parts.into_iter().map(Source::new).collect()))
         }

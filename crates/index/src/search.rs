@@ -1,4 +1,4 @@
-//! Binary search for a line in sorted bytes.
+//! Binary search for a line in sorted bytes, and checks that they are sorted.
 
 use std::ops::Range;
 
@@ -126,6 +126,78 @@ pub(crate) fn line_around(lines: &[u8], at: usize) -> (usize, usize) {
     (start, end)
 }
 
+/// How many bytes at each end of a file are in the sample.
+const END: usize = 4 << 20;
+
+/// How many lines between them are in the sample.
+const PLACES: usize = 1024;
+
+/// How much is read between two questions whether to go on.
+const STEP: usize = 64 << 20;
+
+/// Checks lines at both ends and at positions in between by what `key` takes of them. Returns whether these
+/// were all. `number` is that of the line before the first.
+pub(crate) fn sample<'a>(
+    lines: &'a [u8],
+    number: u64,
+    key: impl Fn(&'a [u8]) -> &'a [u8],
+) -> Result<bool> {
+    if lines.len() <= 2 * END {
+        return check(lines, number, key, |_| true);
+    }
+    let (first, last) = (
+        line_around(lines, END).1,
+        line_around(lines, lines.len() - END).0,
+    );
+    let mut sorted = [&lines[..first], &lines[last..]]
+        .into_iter()
+        .all(|end| check(end, 0, &key, |_| true).is_ok());
+    let mut before = &lines[..0];
+    for place in 0..=PLACES {
+        let at = lines.len() as u128 * place as u128 / PLACES as u128;
+        let (start, end) = line_around(lines, (at as usize).min(lines.len() - 1));
+        let here = key(&lines[start..end]);
+        sorted &= here >= before || here.is_empty();
+        before = here;
+    }
+    if !sorted {
+        // Finds the first line that is out of order.
+        check(lines, number, key, |_| true)?;
+    }
+    Ok(false)
+}
+
+/// Checks lines by what `key` takes of them, and asks after some of them whether to go on. Returns whether
+/// these were all. Blank lines can be anywhere.
+pub(crate) fn check<'a>(
+    lines: &'a [u8],
+    mut number: u64,
+    key: impl Fn(&'a [u8]) -> &'a [u8],
+    mut go_on: impl FnMut(usize) -> bool,
+) -> Result<bool> {
+    let mut before = &lines[..0];
+    let (mut at, mut pause) = (0, STEP);
+    while at < lines.len() {
+        let end = memchr(b'\n', &lines[at..]).map_or(lines.len(), |newline| at + newline);
+        let here = key(&lines[at..end]);
+        number += 1;
+        if here < before && !here.is_empty() {
+            return Err(Error::not_sorted(before, here).at_line(number));
+        }
+        if !here.is_empty() {
+            before = here;
+        }
+        at = end + 1;
+        if at >= pause {
+            pause = at + STEP;
+            if !go_on(at.min(lines.len())) {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,6 +237,28 @@ mod tests {
             let far = lower_bound(text.as_bytes(), target.as_bytes(), |line| line).unwrap();
             let near = lower_bound_near(text.as_bytes(), target.as_bytes(), |line| line).unwrap();
             prop_assert_eq!(near, far);
+        }
+    }
+
+    #[test]
+    fn a_sample_finds_what_was_put_before_or_behind_a_large_file() {
+        let text = |from: u32, to: u32| -> Vec<u8> {
+            (from..to)
+                .flat_map(|n| format!("key{n:08}\n").into_bytes())
+                .collect()
+        };
+        let (large, small) = (text(10, 900_000), text(5, 8));
+        let check = |text: &[u8]| sample(text, 0, |line| line);
+        assert!(!check(&large).unwrap(), "not all of a large file is read");
+        assert!(check(&small).unwrap());
+        assert!(!check(&[&small[..], &large, b"\n\n"].concat()).unwrap());
+        for (unsorted, line) in [
+            ([&text(9, 12)[..], &large].concat(), 4),
+            ([&large[..], &small].concat(), 899_991),
+            ([&large[..6_000_000], &large].concat(), 500_001),
+        ] {
+            let error = check(&unsorted).unwrap_err();
+            assert_eq!(error.place().line, Some(line), "{error}");
         }
     }
 

@@ -35,10 +35,11 @@ impl Running {
         let collections = collections.iter().map(|(name, paths)| {
             let sources = paths.iter().map(|path| Source {
                 path: path.clone(),
-                dialect: Default::default(),
+                dialect: None,
                 anywhere: false,
+                sorted: false,
             });
-            Collection::open(name, sources.collect(), &cache).unwrap()
+            Collection::open(name, sources.collect(), &cache)
         });
         let collections = collections.collect();
         let server = Arc::new(Server::new(collections, cache, options).unwrap());

@@ -191,10 +191,13 @@ impl<'a> Cursor<'a> {
                 let first = zipnum.first_row(&self.range.start)?;
                 self.rows = match direction {
                     Direction::Forward => Rows::From(first),
-                    Direction::Backward => Rows::Before {
-                        before: zipnum.bound(&self.range.end)?,
-                        first,
-                    },
+                    Direction::Backward => {
+                        let before = zipnum.bound(&self.range.end)?;
+                        if zipnum.row(before)?.is_none() {
+                            zipnum.check_end()?;
+                        }
+                        Rows::Before { before, first }
+                    }
                 };
             }
         }
@@ -279,6 +282,8 @@ impl<'a> Cursor<'a> {
             return Ok(false);
         };
         let Some((row, next)) = zipnum.row(at)? else {
+            // Nothing comes after the last row, unless others were cut off.
+            zipnum.check_end()?;
             return Ok(false);
         };
         if zipnum.key(at)? >= &self.range.end[..] {
@@ -327,6 +332,7 @@ impl<'a> Cursor<'a> {
         self.text = match (cached, &self.index.cache) {
             (Cached::Seen, Some((cache, index))) => {
                 let lines = blocks.read_into(zipnum, &row, |size| cache.memory(size))?;
+                zipnum.check_block(&row, &lines)?;
                 let lines = Arc::new(lines);
                 cache.insert(*index, at, &lines);
                 Text::Shared(lines)
@@ -338,6 +344,7 @@ impl<'a> Cursor<'a> {
                     true => blocks.read_until(zipnum, &row, &self.range.end, &mut lines)?,
                     false => blocks.read(zipnum, &row, &mut lines)?,
                 }
+                zipnum.check_block(&row, &lines)?;
                 Text::Own(lines)
             }
         };
@@ -381,8 +388,9 @@ impl<'a> Cursor<'a> {
     /// If a file was truncated while it was read.
     pub fn check(&self) -> Result<()> {
         match &self.index.kind {
-            Kind::Flat(map) if !self.checked => map.check(),
-            Kind::Flat(_) | Kind::ZipNum(_) => Ok(()),
+            _ if self.checked => Ok(()),
+            Kind::Flat(map) => map.check(),
+            Kind::ZipNum(zipnum) => zipnum.check_mapped(),
         }
     }
 

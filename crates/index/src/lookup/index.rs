@@ -1,7 +1,7 @@
 //! A sorted index that can be searched.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use waypost_io::{Compression, Error, ErrorKind, Mapped, Result, Source};
 use waypost_surt::Dialect;
@@ -24,6 +24,8 @@ pub struct Index {
     /// Inflated blocks, and the number of this index in the cache.
     pub(super) cache: Option<(Arc<BlockCache>, u64)>,
     pub(super) buffers: Mutex<Vec<Buffers>>,
+    /// Set when all lines are known to be in order.
+    pub(super) checked: OnceLock<()>,
 }
 
 /// A ZipNum index that was opened in another way.
@@ -35,6 +37,7 @@ impl From<ZipNum> for Index {
             dialect: None,
             cache: None,
             buffers: Mutex::default(),
+            checked: OnceLock::new(),
         }
     }
 }
@@ -79,6 +82,7 @@ impl Index {
             dialect: None,
             cache: None,
             buffers: Mutex::default(),
+            checked: OnceLock::new(),
         })
     }
 
@@ -105,6 +109,7 @@ impl Index {
             dialect: Some(wacz.dialect()),
             cache: None,
             buffers: Mutex::default(),
+            checked: OnceLock::new(),
         })
     }
 

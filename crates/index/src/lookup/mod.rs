@@ -12,6 +12,7 @@ mod keys;
 mod locate;
 mod order;
 mod render;
+mod sorted;
 
 use std::ops::ControlFlow;
 

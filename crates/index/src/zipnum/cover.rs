@@ -4,12 +4,21 @@
 //! order.
 
 use std::collections::BTreeMap;
+use std::fs::{self, DirEntry};
 use std::io::Read;
+use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 use waypost_io::{Error, ErrorKind, RangeRead, Result};
 
-use super::reader::{LARGEST_BLOCK, ZipNum};
+use super::idx::{Flavour, Row};
+use super::reader::ZipNum;
+use super::rows::Rows;
+use crate::input::is_index_name;
+use crate::search::{check, sample};
+
+/// The most bytes of empty gzip members without a row.
+const MOST_EMPTY: u64 = 64 << 10;
 
 /// A block, and the number of its row.
 struct Extent {
@@ -60,6 +69,110 @@ impl ZipNum {
         }
     }
 
+    /// Checks that a sample of the rows is in order, if the `.idx` file is on this machine.
+    pub(crate) fn check_sample(&self) -> Result<()> {
+        let Rows::Mapped(map) = &self.idx else {
+            return Ok(());
+        };
+        let rows = &map[self.rows..];
+        let checked = sample(rows, self.header_lines()?, |row| self.flavour().key(row));
+        checked
+            .map(|_| ())
+            .map_err(|error| error.in_file(self.name()))
+    }
+
+    /// Checks that the `.idx` file was not truncated while it was read.
+    pub(crate) fn check_mapped(&self) -> Result<()> {
+        match &self.idx {
+            Rows::Mapped(map) => map.check(),
+            Rows::Paged(_) => Ok(()),
+        }
+    }
+
+    /// Checks that the lines of a block are in order: a search in it misses others.
+    pub(crate) fn check_block(&self, row: &Row<'_>, lines: &[u8]) -> Result<()> {
+        let checked = check(lines, 0, |line| line, |_| true);
+        checked
+            .map(|_| ())
+            .map_err(|error| self.in_block(row, error))
+    }
+
+    /// An error in a block, at its place in the data file.
+    pub(crate) fn in_block(&self, row: &Row<'_>, error: Error) -> Error {
+        let (kind, _) = error.into_parts();
+        match self.file(row.part) {
+            Ok(file) => Error::new(kind)
+                .in_file(file.bytes.name())
+                .at_byte(row.offset),
+            Err(error) => error,
+        }
+    }
+
+    /// Checks that the last row ends where its data end: what an `.idx` file that was cut has no rows for
+    /// would be called absent.
+    ///
+    /// # Errors
+    /// Names the last row.
+    pub(crate) fn check_end(&self) -> Result<()> {
+        if self.ends.get().is_some() {
+            return Ok(());
+        }
+        let cut = || Error::new(ErrorKind::EndsEarly).in_file(self.name());
+        let Some(at) = self.row_before(self.idx.len())? else {
+            return match self.next_part(b"") {
+                Some(_) => Err(cut()),
+                None => Ok(()),
+            };
+        };
+        if let Some((row, _)) = self.row(at)? {
+            let row = self.parse(row, at)?;
+            let file = self.file(row.part)?.bytes;
+            let (end, size) = (row.offset.saturating_add(row.length), file.size()?);
+            let more = end < size && !is_empty(&*file, end, size);
+            // A part with a later name may come earlier, but not after a cut.
+            let without_rows = match self.next_part(row.part) {
+                Some(next) => !self.part_names()?.iter().any(|name| bare(name) == next),
+                None => false,
+            };
+            if end > size || more || without_rows {
+                return Err(cut().at_byte(at as u64));
+            }
+        }
+        let _ = self.ends.set(());
+        Ok(())
+    }
+
+    /// The data file in the folder that is named like a part, and is the next of them; any, if there is no
+    /// part.
+    fn next_part(&self, part: &[u8]) -> Option<Vec<u8>> {
+        if self.locations.is_remote() || self.flavour() == Flavour::Wacz {
+            return None;
+        }
+        let pattern = |name: &[u8]| -> Vec<u8> {
+            name.iter()
+                .copied()
+                .filter(|byte| !byte.is_ascii_digit())
+                .collect()
+        };
+        let folder = self
+            .path()
+            .parent()
+            .filter(|folder| *folder != Path::new(""));
+        let entries = fs::read_dir(folder.unwrap_or(Path::new("."))).ok()?;
+        let is_data = |entry: &DirEntry| {
+            entry
+                .metadata()
+                .is_ok_and(|about| about.is_file() && about.len() > 0)
+                && is_index_name(&entry.file_name().to_string_lossy())
+        };
+        let names = entries.flatten().filter(is_data);
+        names
+            .map(|entry| bare(entry.file_name().as_encoded_bytes()).to_vec())
+            .filter(|name| part.is_empty() || pattern(name) == pattern(bare(part)))
+            .filter(|name| &name[..] > bare(part))
+            .min()
+    }
+
     fn check_part(&self, part: &[u8], extents: &[Extent]) -> Result<()> {
         let file = self.file(part)?.bytes;
         let size = file.size()?;
@@ -102,9 +215,14 @@ impl ZipNum {
     }
 }
 
+/// The name of a part, which rows often have without its extension.
+fn bare(name: &[u8]) -> &[u8] {
+    name.strip_suffix(b".gz").unwrap_or(name)
+}
+
 /// Whether these bytes are empty gzip members, which some writers append.
 fn is_empty(file: &dyn RangeRead, from: u64, to: u64) -> bool {
-    if to - from > LARGEST_BLOCK {
+    if to - from > MOST_EMPTY {
         return false;
     }
     let mut packed = vec![0; (to - from) as usize];

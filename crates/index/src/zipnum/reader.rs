@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Read;
 use std::ops::DerefMut;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use flate2::read::MultiGzDecoder;
 use libdeflater::Decompressor;
@@ -60,17 +60,19 @@ pub(super) struct DataFile {
 pub struct ZipNum {
     /// The path or URL of the `.idx` file.
     path: PathBuf,
-    idx: Rows,
+    pub(super) idx: Rows,
     /// The offset of the first row, after header lines.
-    rows: usize,
+    pub(super) rows: usize,
     flavour: Flavour,
     /// The only data file of a WACZ.
     only_part: Vec<u8>,
-    locations: Locations,
+    pub(super) locations: Locations,
     files: Mutex<HashMap<Vec<u8>, DataFile>>,
     open: Option<Opener>,
     connections: usize,
     pub(super) packed: Packed,
+    /// Set when the last row was found to end where its data end.
+    pub(super) ends: OnceLock<()>,
 }
 
 impl ZipNum {
@@ -154,6 +156,7 @@ impl ZipNum {
             open: None,
             connections: 1,
             packed: Packed::default(),
+            ends: OnceLock::new(),
         };
         // Detect a file of another kind now, not at the first lookup that reads a row of it.
         if let Some((row, _)) = zipnum.row(rows)? {
@@ -218,19 +221,20 @@ impl ZipNum {
     /// The data files, each once, in the order of their first blocks.
     ///
     /// # Errors
-    /// If a row is invalid, or a data file is missing or remote.
+    /// If a row is invalid, a data file is missing or remote, or the last row does not end where its data end.
     pub fn parts(&self) -> Result<Vec<PathBuf>> {
         let local = |part: &Vec<u8>| {
             let file = self.file(part)?;
             file.path.ok_or_else(|| only_files(file.bytes.name()))
         };
+        self.check_end()?;
         self.part_names()?.iter().map(local).collect()
     }
 
     /// The data files as sources, local or remote, in the order of their first blocks.
     ///
     /// # Errors
-    /// If a row is invalid, or a data file is missing.
+    /// If a row is invalid, a data file is missing, or the last row does not end where its data end.
     pub fn sources(&self) -> Result<Vec<Source>> {
         let source = |part: &Vec<u8>| {
             let file = self.file(part)?;
@@ -239,6 +243,7 @@ impl ZipNum {
                 None => Source::of_remote(file.bytes, self.connections),
             })
         };
+        self.check_end()?;
         self.part_names()?.iter().map(source).collect()
     }
 
@@ -296,7 +301,7 @@ impl ZipNum {
     }
 
     /// The offsets of the rows, in order. Ends after an error.
-    pub(super) fn row_starts(&self) -> impl Iterator<Item = Result<usize>> + '_ {
+    pub(crate) fn row_starts(&self) -> impl Iterator<Item = Result<usize>> + '_ {
         let mut at = Some(self.rows);
         std::iter::from_fn(move || {
             let start = at?;

@@ -23,6 +23,11 @@ pub(crate) struct KeyArgs {
 }
 
 impl KeyArgs {
+    /// The dialect that cannot be detected, or need not be.
+    pub(crate) fn given(&self) -> Option<Dialect> {
+        self.dialect.or(self.trust_keys.then(Dialect::default))
+    }
+
     /// The dialect to search an index with. Unless the keys are trusted, a sample of them is compared
     /// with their URLs.
     pub(crate) fn dialect_of(

@@ -11,6 +11,7 @@ use waypost_index::input;
 use waypost_index::lookup::{BlockCache, Index};
 use waypost_memento::Replay;
 use waypost_net::server::Limits;
+use waypost_surt::Dialect;
 
 use super::keys::KeyArgs;
 use crate::args::{ThreadArgs, number, size};
@@ -27,6 +28,10 @@ use crate::takedowns::TakedownArgs;
 /// collection answers the queries of pywb at /NAME/cdx and /NAME/index and those of the Wayback
 /// Machine at /NAME/cdx/search/cdx. With --replay, it also has TimeMaps at /NAME/timemap/link/URL
 /// and a TimeGate at /NAME/URL.
+///
+/// An index that is unsorted, cut or unreadable is skipped with a warning, and what is not found
+/// elsewhere gets status 503, because it may be held. The same holds until large indexes were read
+/// to their end, which happens in the background.
 ///
 /// Files that are replaced while the server runs are reopened within a second. Ctrl-C and SIGTERM
 /// end it when the requests under way are answered.
@@ -82,6 +87,12 @@ pub(crate) struct Serve {
     access_log: Option<PathBuf>,
     #[command(flatten)]
     keys: KeyArgs,
+    /// Don't check that all lines are in order: answer at once that something is absent
+    #[arg(long)]
+    trust_order: bool,
+    /// Refuse to start if an index cannot be used, instead of skipping it
+    #[arg(long)]
+    strict: bool,
     /// Read data files outside the folder of a ZipNum index if its rows or .loc file name them
     #[arg(long)]
     anywhere: bool,
@@ -129,7 +140,8 @@ impl Serve {
     /// Opens the indexes.
     pub(crate) fn open(&self, out: &Printer) -> anyhow::Result<Arc<Server>> {
         let cache = Arc::new(BlockCache::new(usize::try_from(self.cache)?));
-        let collections = self.collections(&cache, out)?;
+        let mut unusable = None;
+        let collections = self.collections(&cache, &mut unusable, out)?;
         let counts: Vec<String> = collections
             .iter()
             .map(|(name, sources)| {
@@ -139,10 +151,17 @@ impl Serve {
                 )
             })
             .collect();
-        let opened = collections
+        let opened: Vec<Collection> = collections
             .into_iter()
             .map(|(name, sources)| Collection::open(&name, sources, &cache))
-            .collect::<waypost_io::Result<Vec<_>>>()?;
+            .collect();
+        let problems: Vec<String> = opened.iter().flat_map(Collection::problems).collect();
+        if let Some(problem) = problems.first()
+            && (self.strict || !opened.iter().any(Collection::is_usable))
+        {
+            return Err(unusable.unwrap_or_else(|| anyhow::anyhow!("{problem}")));
+        }
+        problems.iter().for_each(|problem| out.warn(problem));
         let server = Server::new(opened, cache, self.options()?)?;
         out.note(format_args!("collections: {}", counts.join(", ")));
         Ok(Arc::new(server))
@@ -165,10 +184,11 @@ impl Serve {
         })
     }
 
-    /// The indexes of each collection, whose keys were compared with their URLs.
+    /// The indexes of each collection. `unusable` is set to why the first that cannot be used is not.
     fn collections(
         &self,
         cache: &Arc<BlockCache>,
+        unusable: &mut Option<anyhow::Error>,
         out: &Printer,
     ) -> anyhow::Result<BTreeMap<String, Vec<Source>>> {
         let mut collections: BTreeMap<String, Vec<Source>> = BTreeMap::new();
@@ -176,8 +196,13 @@ impl Serve {
         let named = self.collection.iter().map(|(name, path)| (&name[..], path));
         for (name, path) in unnamed.chain(named) {
             for path in indexes_in(path)? {
-                let index = Index::open(&path)?.anywhere(self.anywhere).cached(cache);
-                let dialect = self.keys.dialect_of(&index, &path, out)?;
+                let dialect = match self.check(&path, cache, out) {
+                    Ok(dialect) => Some(dialect),
+                    Err(error) => {
+                        unusable.get_or_insert(error);
+                        self.keys.given()
+                    }
+                };
                 collections
                     .entry(name.to_owned())
                     .or_default()
@@ -185,10 +210,23 @@ impl Serve {
                         path,
                         dialect,
                         anywhere: self.anywhere,
+                        sorted: self.trust_order,
                     });
             }
         }
         Ok(collections)
+    }
+
+    /// The dialect of an index, if it can be searched.
+    fn check(
+        &self,
+        path: &Path,
+        cache: &Arc<BlockCache>,
+        out: &Printer,
+    ) -> anyhow::Result<Dialect> {
+        let index = Index::open(path)?.anywhere(self.anywhere).cached(cache);
+        index.check_sample()?;
+        self.keys.dialect_of(&index, path, out)
     }
 }
 
