@@ -190,8 +190,11 @@ pub fn published_map(start: &str) -> Option<String> {
         found.whole(url).ok()
     };
     let found = match resolve(url.as_str()) {
-        Ok(found) => summary(&Url::parse(&found).ok()?),
-        Err(_) => None,
+        // The home page of a host is not a summary, whatever it looks like.
+        Ok(found) if url.path() != "/" || found != url.as_str() => {
+            summary(&Url::parse(&found).ok()?)
+        }
+        _ => None,
     };
     // The home page of a host need not be one.
     found.or_else(|| match url.path() {
