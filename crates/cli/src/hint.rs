@@ -108,6 +108,7 @@ fn of_summary(kind: &waypost_summary::ErrorKind) -> Option<&'static str> {
         ErrorKind::Holdings(_) => {
             "build the map from these holdings: `waypost map build HOLDINGS -o full.ukvs`"
         }
+        ErrorKind::NeedsSecret(_) => "name the key file that it was built with: --key-file FILE",
         ErrorKind::FilterAsHoldings(_) => {
             "name the index or a list of URIs; lookups, `map compact --filters` and `map merge` take unkeyed hashes of whole URIs, too: `waypost filter build --kind hashes`"
         }

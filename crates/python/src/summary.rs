@@ -7,7 +7,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use rayon::prelude::*;
-use waypost_summary::filter::{Filter, Secret};
+use waypost_io::Source;
+use waypost_summary::filter::Secret;
 use waypost_summary::{Answer, LookupBuffer, Presence};
 
 use crate::arrow::{self, Chunk, Strings};
@@ -162,13 +163,8 @@ impl Summary {
 }
 
 fn open(path: &Path, key_file: Option<&Path>) -> waypost_summary::Result<Inner> {
-    match key_file {
-        None => Ok(waypost_summary::open(path)?.into()),
-        Some(key) => {
-            let filter = Filter::open(path)?.with_secret(Secret::read(key)?)?;
-            Ok(Arc::new(filter))
-        }
-    }
+    let secret = key_file.map(Secret::read).transpose()?;
+    Ok(waypost_summary::open_source(&Source::new(path), false, secret)?.into())
 }
 
 fn lookup_all(

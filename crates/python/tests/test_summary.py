@@ -57,8 +57,16 @@ def test_a_keyed_filter_needs_its_key():
     pathlib.Path("secret").write_text("00112233445566778899aabbccddeeff\n")
     waypost.build_filter("small.cdxj", "keyed.filter", key_file="secret")
     assert waypost.open("keyed.filter", "secret").lookup("http://library.example.org/")
-    with pytest.raises(waypost.WaypostError):
-        waypost.open("keyed.filter").lookup("http://library.example.org/")
+    with pytest.raises(waypost.WaypostError, match="needs a secret"):
+        waypost.open("keyed.filter")
+
+
+def test_classic_filters_are_summaries():
+    for bits, presence in ("//8=", "present"), ("AAA=", "absent"):
+        text = f"name,hash,m,k,n,bits\nall,Murmur3,16,1,1,{bits}\n"
+        pathlib.Path("classic").write_text(text)
+        filter = waypost.open("classic", "secret")
+        assert filter.lookup("http://library.example.org/").presence == presence
 
 
 def test_what_is_not_a_summary_is_an_error():

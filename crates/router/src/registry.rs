@@ -53,6 +53,8 @@ pub struct Archive {
     pub pages: ForPages,
     /// A page with statistics of its holdings, as `waypost stats --html` writes it.
     pub report: Option<PathBuf>,
+    /// The file with the secret of its keyed filters.
+    pub key_file: Option<PathBuf>,
     /// The URLs of summaries that are downloaded and kept up to date.
     pub sources: Vec<String>,
     /// Summaries that are older than this say nothing; by default as in the rest of the configuration.
@@ -108,6 +110,7 @@ impl Archive {
             summaries: Vec::new(),
             pages: ForPages::default(),
             report: None,
+            key_file: None,
             sources: Vec::new(),
             max_age: None,
             latency: None,

@@ -165,6 +165,8 @@ pub struct About {
     pub first: Option<Time>,
     /// The newest capture.
     pub last: Option<Time>,
+    /// The end of the year of `last`, if only the years of captures are known.
+    pub until: Option<Time>,
     /// When it was built, or the time of the newest capture.
     pub updated: Option<Time>,
     /// Total number of captures.
@@ -298,6 +300,7 @@ impl About {
             sources: meta.get("sources").and_then(Value::as_u64).unwrap_or(1),
             first: time("from"),
             last: time("until"),
+            until: None,
             updated: time("updated_at").or(time("profile_updated")),
             captures: number("captures"),
             urirs: number("urirs"),
@@ -384,6 +387,7 @@ mod tests {
             sources: 2,
             first: Time::parse(b"1996"),
             last: Time::parse(b"20040102030405"),
+            until: None,
             updated: Time::parse(b"20040102030405"),
             captures: Some(Number::exact(9)),
             urirs: Some(Number::at_most(4)),

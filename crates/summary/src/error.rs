@@ -73,6 +73,9 @@ pub enum ErrorKind {
     /// The holdings are not those that the map was built from.
     #[error("{0}")]
     Holdings(String),
+    /// A keyed filter was opened without its secret, or with another one.
+    #[error("needs a secret: {0}")]
+    NeedsSecret(String),
     /// A filter was given where holdings were expected.
     #[error("{0}")]
     FilterAsHoldings(&'static str),
@@ -98,6 +101,11 @@ impl Error {
 
     pub(crate) fn invalid(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Invalid(message.into()))
+    }
+
+    pub(crate) fn keyed() -> Error {
+        let why = "it was built with a secret key";
+        Error::new(ErrorKind::NeedsSecret(why.to_owned()))
     }
 
     pub(crate) fn companion(message: impl Into<String>) -> Error {

@@ -130,11 +130,12 @@ pub struct HashedSurt {
 }
 
 impl HashedSurt {
-    /// A lookup, which may be repeated in any number of summaries of this dialect.
-    pub fn lookup(&self) -> Lookup<'_> {
+    /// A lookup of a URI that has this SURT, which may be repeated in any number of summaries of this
+    /// dialect.
+    pub fn lookup<'a>(&'a self, uri: &'a [u8]) -> Lookup<'a> {
         Lookup {
             hashes: Some(&self.hashes),
-            ..Lookup::spelled(&self.surt, &self.surt)
+            ..Lookup::spelled(uri, &self.surt)
         }
     }
 }

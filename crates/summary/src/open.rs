@@ -5,8 +5,8 @@ use std::path::Path;
 use waypost_io::{Mapped, Resources, Source};
 
 use crate::error::{Error, Result};
-use crate::filter::Filter;
-use crate::filter::orestes::ClassicFilter;
+use crate::filter::orestes::{ClassicFilter, Form};
+use crate::filter::{Filter, Secret};
 use crate::frequency::Frequency;
 use crate::holdings::{Content, content_of};
 use crate::map::Map;
@@ -19,20 +19,25 @@ use crate::summary::{Kind, Summary};
 /// If the file is missing, unreadable or not a summary, or if it is a map with filters whose
 /// companion is missing, damaged or belongs to another map.
 pub fn open(path: &Path) -> Result<Box<dyn Summary>> {
-    open_source(&Source::new(path), false)
+    open_source(&Source::new(path), false, None)
 }
 
-/// Reads a summary from a source. If `ignore_filter` is set, only the rows of a map are read.
+/// Reads a summary from a source. If `ignore_filter` is set, only the rows of a map are read. Keyed
+/// filters need their secret.
 ///
 /// # Errors
 /// Like [`open`], except for filters that are ignored.
-pub fn open_source(source: &Source, ignore_filter: bool) -> Result<Box<dyn Summary>> {
+pub fn open_source(
+    source: &Source,
+    ignore_filter: bool,
+    secret: Option<Secret>,
+) -> Result<Box<dyn Summary>> {
     let kind = kind_of_source(source)?
         .ok_or_else(|| Error::format("this is not a summary").in_file(source))?;
     let room = Resources::default();
     Ok(match kind {
         Kind::Filter if ClassicFilter::is(source)? => Box::new(ClassicFilter::of(source)?),
-        Kind::Filter => Box::new(Filter::load_of(source)?),
+        Kind::Filter => Box::new(Filter::load_of(source)?.unlock(secret)?),
         Kind::Map if ignore_filter => Box::new(Map::rows_of(source, &room)?),
         Kind::Map => Box::new(Map::of(source, &room)?),
         Kind::Profile => Box::new(Profile::of(source)?),
@@ -49,7 +54,7 @@ pub fn from_bytes(bytes: impl Into<Mapped>) -> Result<Box<dyn Summary>> {
     let start = &bytes[..bytes.len().min(START)];
     Ok(match kind_of(start) {
         None => return Err(Error::format("this is not a summary")),
-        Some(Kind::Filter) if ClassicFilter::begins(start) => {
+        Some(Kind::Filter) if Form::of(start).is_some() => {
             Box::new(ClassicFilter::from_bytes(bytes)?)
         }
         Some(Kind::Filter) => Box::new(Filter::from_bytes(bytes)?),
@@ -76,7 +81,7 @@ pub fn kind_of_source(source: &Source) -> Result<Option<Kind>> {
 /// a map by a frequency; in a file without rows, the type in the headers of a profile names its
 /// policy.
 fn kind_of(start: &[u8]) -> Option<Kind> {
-    if Filter::begins(start) || ClassicFilter::begins(start) {
+    if Filter::begins(start) || Form::of(start).is_some() {
         return Some(Kind::Filter);
     }
     let row = start
@@ -118,6 +123,10 @@ mod tests {
     fn kinds_are_told_by_how_they_begin() {
         for (start, kind) in [
             ("WPFILTER\u{1}", Some(Kind::Filter)),
+            ("WPORESTE\u{1}", Some(Kind::Filter)),
+            ("# dc:title A\nname,hash,m,k,n,bits\n", Some(Kind::Filter)),
+            ("{\"b\": \"AAQI", Some(Kind::Filter)),
+            ("{\"url\": \"http://a/\", \"m\": 1, \"h\": 2}\n", None),
             (
                 "!keys [\"surt\"]\ncom)/ {\"frequency\": 1}\n",
                 Some(Kind::Profile),
@@ -173,7 +182,7 @@ mod tests {
             let other = folder.path().join("other");
             std::fs::write(&other, "org,other)/ 1\n").unwrap();
             std::fs::rename(&other, &path).unwrap();
-            let summary = open_source(&source, false).unwrap();
+            let summary = open_source(&source, false, None).unwrap();
             let mut buffer = Vec::new();
             let lookup = Lookup::of_surt(held.as_bytes(), &mut buffer);
             let answer = summary.lookup(&lookup).unwrap();

@@ -242,7 +242,8 @@ pub(crate) fn in_chunks(
 /// Absent is always right as of the time a summary was built, because whatever a summary does not
 /// cover is unknown. So absent outweighs present, unless the other summary knows, or may know, of
 /// later captures: of two dated summaries, the newer one wins; of a dated and an undated one, the
-/// one that says present. If no summary can tell, the answer is unknown.
+/// one that says present. Where only years are known, what is absent counts as of the start of the last
+/// year, and what is present as of its end. If no summary can tell, the answer is unknown.
 pub fn combine<'a>(answers: impl IntoIterator<Item = (&'a About, Answer)>) -> Answer {
     let mut undated_absent = false;
     let mut newest_absent: Option<Time> = None;
@@ -251,7 +252,7 @@ pub fn combine<'a>(answers: impl IntoIterator<Item = (&'a About, Answer)>) -> An
         match (&answer, about.last) {
             (Answer::Absent, None) => undated_absent = true,
             (Answer::Absent, last) => newest_absent = newest_absent.max(last),
-            (Answer::Present(_), last) => present.push((last, answer)),
+            (Answer::Present(_), last) => present.push((about.until.or(last), answer)),
             (Answer::Unknown, _) => {}
         }
     }

@@ -265,7 +265,8 @@ impl Holdings {
             )));
         }
         if kind == Kind::Filter {
-            let filter = self.with_secret(Filter::of(&source).map_err(io)?)?;
+            let filter = Filter::of(&source).and_then(|filter| filter.unlock(self.secret));
+            let filter = filter.map_err(io)?;
             let (identity, head) = (filter.identity(), filter.head());
             let (rate, keys) = (head.rate, head.count);
             let keyer = Keyer::of(&filter).map_err(io)?;
@@ -279,20 +280,11 @@ impl Holdings {
             };
             return Ok(Some((part, identity, Some(rate), keys)));
         }
-        let summary = open_source(&source, false).map_err(io)?;
+        let summary = open_source(&source, false, None).map_err(io)?;
         let keys = summary.size().keys;
         let stamp = Stamp::of_path(path)?;
         let identity = xxhash_rust::xxh3::xxh3_64(format!("{stamp:?}").as_bytes());
         Ok(Some((Part::Summary(summary), identity, None, keys)))
-    }
-
-    fn with_secret(&self, filter: Filter) -> Result<Filter> {
-        match (self.secret, filter.head().fingerprint) {
-            (Some(secret), Some(_)) => filter
-                .with_secret(secret)
-                .map_err(waypost_summary::Error::into_io),
-            _ => Ok(filter),
-        }
     }
 }
 

@@ -62,33 +62,30 @@ impl SummaryKind {
     }
 }
 
-/// How many bytes tell the forms of classic filters.
-const START: usize = 4096;
-
 /// The kind of a file; `None` if it is not a summary.
 ///
 /// # Errors
 /// If it can't be read.
 pub fn kind_of(source: &Source) -> Result<Option<SummaryKind>> {
-    let mut start = [0; START];
-    let (length, _) = source.open()?.read_full(&mut start);
-    Ok(match Form::of(&start[..length]) {
-        Some(Form::Binary) => Some(SummaryKind::Classic),
-        Some(Form::Text) => Some(SummaryKind::ClassicText),
-        Some(Form::Json) => Some(SummaryKind::ClassicJson),
-        None => match kind_of_source(source).map_err(waypost_summary::Error::into_io)? {
-            Some(Kind::Filter) => {
-                let filter = Filter::of(source).map_err(waypost_summary::Error::into_io)?;
-                Some(match filter.head().kind {
-                    filter::Kind::Hashes => SummaryKind::Hashes,
-                    _ => SummaryKind::Filter,
-                })
-            }
-            Some(Kind::Map) => Some(SummaryKind::Map),
-            Some(Kind::Profile) => Some(SummaryKind::Profile),
-            _ => None,
+    Ok(
+        match Form::of_source(source).map_err(waypost_summary::Error::into_io)? {
+            Some(Form::Binary) => Some(SummaryKind::Classic),
+            Some(Form::Text) => Some(SummaryKind::ClassicText),
+            Some(Form::Json) => Some(SummaryKind::ClassicJson),
+            None => match kind_of_source(source).map_err(waypost_summary::Error::into_io)? {
+                Some(Kind::Filter) => {
+                    let filter = Filter::of(source).map_err(waypost_summary::Error::into_io)?;
+                    Some(match filter.head().kind {
+                        filter::Kind::Hashes => SummaryKind::Hashes,
+                        _ => SummaryKind::Filter,
+                    })
+                }
+                Some(Kind::Map) => Some(SummaryKind::Map),
+                Some(Kind::Profile) => Some(SummaryKind::Profile),
+                _ => None,
+            },
         },
-    })
+    )
 }
 
 impl PublishedFile {
@@ -166,7 +163,7 @@ impl PublishedFile {
             }
             SummaryKind::Map | SummaryKind::Profile => {
                 // With the filter of a map: the map cannot be used without it.
-                let summary = open_source(source, false).map_err(io)?;
+                let summary = open_source(source, false, None).map_err(io)?;
                 self.of_summary(&*summary);
                 return Ok(());
             }

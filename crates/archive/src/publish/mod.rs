@@ -122,7 +122,7 @@ pub fn publish_after(
     if let Some(list) = &options.takedowns {
         for file in &manifest.files {
             let source = Source::new(folder.join(&file.path));
-            let checked = match open_source(&source, true) {
+            let checked = match open_source(&source, true, None) {
                 Ok(summary) => {
                     private::check_takedowns(&source, &*summary, file.rate.unwrap_or(0.0), list)?
                 }

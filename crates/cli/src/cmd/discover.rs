@@ -5,9 +5,12 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 use waypost_archive::discover::{self, DiscoverOptions, Found, Outcome};
 use waypost_archive::sitemap::Entry;
+use waypost_io::Source;
 use waypost_net::{Client, ClientOptions};
 use waypost_report::{Align, Table, bytes, count};
 use waypost_router::{Config, is_companion, published_map};
+use waypost_summary::filter::Secret;
+use waypost_summary::{ErrorKind, open_source};
 
 use crate::args::{number, size};
 use crate::exit::Exit;
@@ -166,13 +169,23 @@ impl Discover {
 fn install(config: &Path, archive: &str, copies: &[PathBuf], out: &Printer) -> anyhow::Result<()> {
     let mut sound = Vec::new();
     let mut described: BTreeMap<String, &Path> = BTreeMap::new();
+    let registry = Config::read(config)?.registry;
+    let known = registry.position(archive);
+    let key_file = known.and_then(|place| registry.archives[place].key_file.as_deref());
+    let secret = key_file.map(Secret::read).transpose()?;
     for copy in copies.iter().filter(|copy| !is_companion(copy)) {
-        match waypost_summary::open(copy) {
+        match open_source(&Source::new(copy), false, secret) {
             Ok(summary) => {
                 if let Some(id) = summary.about().archive.id.first() {
                     described.entry(id.to_owned()).or_insert(copy);
                 }
                 sound.push(copy.clone());
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::NeedsSecret(_)) => {
+                sound.push(copy.clone());
+                out.warn(format_args!(
+                    "{error}; name its key file in `key_file` of the archive {archive}"
+                ));
             }
             Err(error) => out.warn(format_args!("not added: {error}")),
         }

@@ -8,10 +8,12 @@ use waypost_index::{Select, input};
 use waypost_io::{Resources, Source};
 use waypost_report::{Align, Axis, Cell, Page, Plot, Point, Table, count};
 use waypost_summary::evaluate::{self, Confusion, Foreseen, Later, Lookups, Verdict};
+use waypost_summary::filter::Secret;
 use waypost_summary::holdings::{Holdings, Input};
 use waypost_summary::{Kind, Size, Summary};
 use waypost_surt::Dialect;
 
+use super::filter::options::KeyFile;
 use super::profile::report_rejects;
 use crate::args::{Filters, Purpose, ResourceArgs};
 use crate::exit::Exit;
@@ -65,6 +67,8 @@ pub(crate) struct Evaluate {
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]
+    key_file: KeyFile,
+    #[command(flatten)]
     resources: ResourceArgs,
     #[command(flatten)]
     filters: Filters,
@@ -97,9 +101,10 @@ struct Row {
 impl Evaluate {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let resources = self.resources.resources(None)?;
+        let secret = self.key_file.secret()?;
         let mut summaries: Vec<Box<dyn Summary>> = Vec::new();
         for path in &self.summaries {
-            summaries.push(open(path, self.ignore_filter)?);
+            summaries.push(open(path, self.ignore_filter, secret)?);
         }
         let dialect = summaries
             .first()
@@ -279,8 +284,12 @@ impl Evaluate {
 }
 
 /// Opens a summary of any kind.
-fn open(path: &Path, ignore_filter: bool) -> anyhow::Result<Box<dyn Summary>> {
-    waypost_summary::open_source(&Source::new(path), ignore_filter).hint_otherwise("make profiles of an index with `waypost profile INDEX -o FOLDER`, or filters with `waypost filter build INDEX -o FILE`")
+fn open(
+    path: &Path,
+    ignore_filter: bool,
+    secret: Option<Secret>,
+) -> anyhow::Result<Box<dyn Summary>> {
+    waypost_summary::open_source(&Source::new(path), ignore_filter, secret).hint_otherwise("make profiles of an index with `waypost profile INDEX -o FOLDER`, or filters with `waypost filter build INDEX -o FILE`")
 }
 
 fn share(ratio: Option<f64>) -> f64 {

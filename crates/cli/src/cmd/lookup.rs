@@ -74,7 +74,7 @@ impl Lookup {
                 self.lookups.answer_by(&filter, PIECE, out)
             }
             Some(Kind::Filter) => {
-                let filter = self.key_file.give(Filter::of(&source)?)?;
+                let filter = Filter::of(&source)?.unlock(self.key_file.secret()?)?;
                 self.lookups.answer_by(&filter, PIECE, out)
             }
             _ => {

@@ -19,6 +19,7 @@ use waypost_summary::Preference;
 use waypost_summary::evaluate::Lookups;
 use waypost_summary::holdings::{Holdings, Input};
 
+use super::filter::options::KeyFile;
 use super::profile::report_rejects;
 use crate::archives;
 use crate::args::{Purpose, ResourceArgs};
@@ -80,6 +81,8 @@ pub(crate) struct Route {
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]
+    key_file: KeyFile,
+    #[command(flatten)]
     resources: ResourceArgs,
 }
 
@@ -109,7 +112,11 @@ impl Route {
 
     /// A router with open summaries.
     fn router(&self, out: &Printer) -> anyhow::Result<Router> {
-        let config = archives::read(Some(&self.config), None)?;
+        let mut config = archives::read(Some(&self.config), None)?;
+        for archive in &mut config.registry.archives {
+            let given = self.key_file.path().map(Path::to_owned);
+            archive.key_file = archive.key_file.take().or(given);
+        }
         let mut routing = config.routing.clone();
         // What would be decided, not what chance adds to it.
         routing.probe = 0.0;

@@ -340,6 +340,7 @@ impl Archive {
         visitor.visit("dialect", &mut self.dialect, DIALECT);
         visitor.visit("fuzzy", &mut self.fuzzy, FUZZY);
         visitor.visit("summaries", &mut self.summaries, PATHS);
+        visitor.visit("key_file", &mut self.key_file, PATH);
         visitor.visit("sources", &mut self.sources, ADDRESSES);
         visitor.visit("pages", &mut self.pages, PAGES);
         visitor.visit("report", &mut self.report, PATH);
@@ -687,11 +688,9 @@ fn read_archives(
             },
         };
         archive.visit(&mut reader);
-        if let Some(report) = &mut archive.report {
-            *report = folder.join(&*report);
-        }
-        for summary in &mut archive.summaries {
-            *summary = folder.join(&*summary);
+        let files = archive.report.iter_mut().chain(&mut archive.key_file);
+        for path in files.chain(&mut archive.summaries) {
+            *path = folder.join(&*path);
         }
         match &id {
             None if place == at => reader.problem(at, "id: missing from this [[archive]]"),

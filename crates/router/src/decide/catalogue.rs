@@ -45,16 +45,12 @@ impl<F: Fn() -> Arc<Router> + Send + Sync> Catalogue for RouterCatalogue<F> {
     fn snapshot(&self) -> Arc<ServedSnapshot> {
         let router = (self.router)();
         let registry = router.registry();
-        // Those that have summaries, and an id that can be part of a path.
-        let served = registry
-            .archives
-            .iter()
-            .enumerate()
-            .filter(|(place, archive)| {
-                let shelf = router.seats().shelf(*place);
-                let known = shelf.is_some_and(|shelf| !shelf.current().entries.is_empty());
-                known && check_id(&archive.id).is_ok()
-            });
+        // Those that have summaries, or will have when they are downloaded, and an id that can be part of
+        // a path.
+        let served = registry.archives.iter().enumerate().filter(|(_, archive)| {
+            let has_some = !archive.summaries.is_empty() || !archive.sources.is_empty();
+            has_some && check_id(&archive.id).is_ok()
+        });
         let places: Vec<usize> = served.map(|(place, _)| place).collect();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = &*known
@@ -117,10 +113,11 @@ impl Consulted {
     fn state(&self) -> RemoteState {
         let set = self.shelf.current();
         let mut identity = Xxh3Default::new();
+        let is_known = !set.entries.is_empty();
         let mut state = RemoteState {
             identity: 0,
-            rate: Some(0.0),
-            keys: Some(0),
+            rate: is_known.then_some(0.0),
+            keys: is_known.then_some(0),
             modified: SystemTime::UNIX_EPOCH,
         };
         for entry in &set.entries {

@@ -73,6 +73,8 @@ pub enum Reason {
     Stale,
     /// A summary can't be read or trusted.
     Damaged,
+    /// A keyed filter can't be read without its secret.
+    NeedsSecret,
     /// A summary says that it may hold something.
     Present,
     /// A summary says that it holds nothing.
@@ -102,6 +104,7 @@ impl Reason {
             Reason::Unknown => "unknown",
             Reason::Stale => "stale",
             Reason::Damaged => "damaged",
+            Reason::NeedsSecret => "needs-secret",
             Reason::Present => "present",
             Reason::Absent => "absent",
             Reason::Probe => "probe",

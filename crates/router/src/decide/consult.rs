@@ -123,8 +123,8 @@ impl Consultation<'_> {
         let entry = set.entries.get(place)?;
         let open = match &entry.state {
             State::Open(open) => open,
-            State::Refused(_, why) => {
-                choice.blame(Reason::Damaged, &entry.name);
+            State::Refused(_, reason, why) => {
+                choice.blame(*reason, &entry.name);
                 choice.problem = Some(Arc::clone(why));
                 return None;
             }
@@ -225,7 +225,8 @@ impl<'a> Questions<'a> {
     /// `None` if the URI has no SURT.
     pub(super) fn get(&self, dialect: Dialect) -> Option<&Lookup<'a>> {
         let lookup = self.known[number_of(dialect)].get_or_init(|| {
-            let lookup = self.spellings.get(dialect)?.lookup();
+            let lookup = self.spellings.get(dialect)?;
+            let lookup = lookup.lookup(self.spellings.uri.as_bytes());
             Some(match self.for_page {
                 true => lookup.wanting(&PAGES),
                 false => lookup,
@@ -238,6 +239,6 @@ impl<'a> Questions<'a> {
 /// The SURT of a URI as this router keeps it. `None` if it has none.
 pub(super) fn usual_surt(uri: &str) -> Option<Vec<u8>> {
     let spellings = Spellings::new(uri);
-    let lookup = spellings.get(Dialect::default())?.lookup();
+    let lookup = spellings.get(Dialect::default())?.lookup(uri.as_bytes());
     Some(lookup.surt().as_bytes().to_vec())
 }

@@ -78,7 +78,8 @@ impl Decider {
         for archive in registry.archives.iter().filter(with_sources) {
             for source in &archive.sources {
                 let place = installed(&folder, &archive.id, source);
-                if let Err(why) = self.install(source, &folder, &place) {
+                let key_file = archive.key_file.as_deref();
+                if let Err(why) = self.install(source, &folder, &place, key_file) {
                     let id = &archive.id;
                     let last = match place.exists() {
                         true => "the last good summary stays",
@@ -91,7 +92,13 @@ impl Decider {
     }
 
     /// Downloads one summary, checks and installs it.
-    fn install(&self, source: &str, folder: &Path, place: &Path) -> Result<(), Warning> {
+    fn install(
+        &self,
+        source: &str,
+        folder: &Path,
+        place: &Path,
+        key_file: Option<&Path>,
+    ) -> Result<(), Warning> {
         let url = resolve(source)?;
         let text = |error: waypost_io::Error| error.to_string();
         let client = Client::new(ClientOptions::default()).map_err(text)?;
@@ -112,10 +119,10 @@ impl Decider {
             let beside = map::companion_at(&fetched, place).map_err(|error| error.to_string())?;
             copy(&companion, &beside.unwrap_or_default())?;
         }
-        match snapshot::open(&fetched, &self.room) {
+        match snapshot::open(&fetched, &self.room, key_file) {
             Ok(_) => copy(&fetched, place),
             Err(Refusal::Changing) => Err("it changed while it was read".to_owned()),
-            Err(Refusal::Unusable(why)) => Err(why),
+            Err(Refusal::Unusable(_, why)) => Err(why),
         }
     }
 }

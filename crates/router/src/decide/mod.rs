@@ -157,7 +157,7 @@ impl Decider {
                 // Before the first download there is nothing to warn about.
                 paths.extend(installed.filter(|path| path.exists() || shelf.knows(path)));
             }
-            shelf.refresh(&archive.id, &paths, &self.room, settle, &mut warn);
+            shelf.refresh(archive, &paths, &self.room, settle, &mut warn);
         }
         let mut shelves = self.shelves.lock().unwrap_or_else(PoisonError::into_inner);
         shelves.retain(|id, _| registry.position(id).is_some());

@@ -12,8 +12,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use waypost_io::{IoContext, Source, Stamp, temporary};
-use waypost_summary::filter::{self, Filter};
-use waypost_summary::{Error, Kind, Summary, kind_of_source, map};
+use waypost_summary::filter::orestes::ClassicFilter;
+use waypost_summary::filter::{self, Filter, Secret};
+use waypost_summary::{Error, ErrorKind, Kind, Summary, kind_of_source, map};
+
+use super::choice::Reason;
 
 /// A summary that was opened from a private copy of its files.
 pub(super) struct Snapshot {
@@ -32,24 +35,37 @@ pub(super) struct Snapshot {
 pub(super) enum Refusal {
     /// The file changed while it was copied: try again later.
     Changing,
-    /// It can't be trusted.
-    Unusable(String),
+    /// It can't be used.
+    Unusable(Reason, String),
 }
 
 impl From<Error> for Refusal {
     fn from(error: Error) -> Refusal {
-        Refusal::Unusable(error.to_string())
+        Refusal::Unusable(reason_of(&error), error.to_string())
+    }
+}
+
+fn reason_of(error: &Error) -> Reason {
+    match error.kind() {
+        ErrorKind::NeedsSecret(_) => Reason::NeedsSecret,
+        _ => Reason::Damaged,
     }
 }
 
 impl From<waypost_io::Error> for Refusal {
     fn from(error: waypost_io::Error) -> Refusal {
-        Refusal::Unusable(error.to_string())
+        Refusal::damaged(error.to_string())
     }
 }
 
-/// Opens a summary through a copy in the folder `room`.
-pub(super) fn open(path: &Path, room: &Path) -> Result<Snapshot, Refusal> {
+impl Refusal {
+    fn damaged(why: impl Into<String>) -> Refusal {
+        Refusal::Unusable(Reason::Damaged, why.into())
+    }
+}
+
+/// Opens a summary through a copy in the folder `room`. The secret of a keyed filter is in `key_file`.
+pub(super) fn open(path: &Path, room: &Path, key_file: Option<&Path>) -> Result<Snapshot, Refusal> {
     let folder = temporary::folder_in(room)?;
     let stamp = Stamp::of_path(path)?;
     let mut copies = Copies {
@@ -59,21 +75,32 @@ pub(super) fn open(path: &Path, room: &Path) -> Result<Snapshot, Refusal> {
     let copy = copies.add(path)?;
     let source = Source::new(&copy);
     let kind = kind_of_source(&source)?;
-    let kind = kind.ok_or_else(|| Refusal::Unusable("this is not a summary".to_owned()))?;
+    let kind = kind.ok_or_else(|| Refusal::damaged("this is not a summary"))?;
     if kind != Kind::Filter {
         check_end(&copy)?;
     }
     let named = |error: Error| {
         // The copy has a name of its own, which means nothing to anyone.
-        let text = error.to_string();
+        let (reason, text) = (reason_of(&error), error.to_string());
         let text = text.replace(&copy.display().to_string(), &path.display().to_string());
-        Refusal::Unusable(text.replace(&*folder.path().to_string_lossy(), ""))
+        Refusal::Unusable(reason, text.replace(&*folder.path().to_string_lossy(), ""))
     };
     let (mut rate, mut keys) = (None, None);
     let summary: Box<dyn Summary> = match kind {
+        Kind::Filter if ClassicFilter::is(&source)? => {
+            let filter = ClassicFilter::of(&source).map_err(named)?;
+            filter.verify_all().map_err(named)?;
+            (rate, keys) = (Some(filter.lookup_rate()), filter.urls());
+            Box::new(filter)
+        }
         Kind::Filter => {
             let filter = Filter::of(&source).map_err(named)?;
-            filter.hasher().map_err(named)?;
+            let is_keyed = filter.head().fingerprint.is_some();
+            let secret = key_file.filter(|_| is_keyed).map(Secret::read);
+            let secret = secret.transpose().map_err(|error| {
+                Refusal::Unusable(Reason::NeedsSecret, format!("needs a secret: {error}"))
+            })?;
+            let filter = filter.unlock(secret).map_err(named)?;
             if let Some(damage) = filter::check::check(&filter).damaged.pop() {
                 return Err(named(damage));
             }
@@ -131,10 +158,10 @@ impl Copies<'_> {
     fn add(&mut self, path: &Path) -> Result<PathBuf, Refusal> {
         let name = path
             .file_name()
-            .ok_or_else(|| Refusal::Unusable(format!("{} has no name", path.display())))?;
+            .ok_or_else(|| Refusal::damaged(format!("{} has no name", path.display())))?;
         let stamp = Stamp::of_path(path)?;
         if !path.is_file() {
-            return Err(Refusal::Unusable("not a regular file".to_owned()));
+            return Err(Refusal::damaged("not a regular file"));
         }
         let copy = self.folder.join(name);
         fs::copy(path, &copy).doing("copy", path)?;
@@ -161,8 +188,8 @@ fn check_end(copy: &Path) -> Result<(), Refusal> {
         .doing("read", copy)?;
     match last {
         [b'\n'] => Ok(()),
-        _ => Err(Refusal::Unusable(
-            "it ends in the middle of a line: it was cut off".to_owned(),
+        _ => Err(Refusal::damaged(
+            "it ends in the middle of a line: it was cut off",
         )),
     }
 }

@@ -20,7 +20,9 @@ use waypost_summary::{Kind, Summary};
 use waypost_surt::Dialect;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::choice::Reason;
 use super::snapshot::{self, Refusal, Snapshot};
+use crate::Archive;
 
 /// The summaries of an archive.
 pub(crate) struct Shelf {
@@ -53,8 +55,14 @@ pub(crate) struct Entry {
 pub(crate) enum State {
     /// It answers.
     Open(Arc<OpenSummary>),
-    /// It can't be trusted: as it was, and why.
-    Refused(Option<Stamp>, Arc<str>),
+    /// It can't be used: as it was, and why.
+    Refused(Option<Stamp>, Reason, Arc<str>),
+}
+
+impl State {
+    fn damaged(stamp: Option<Stamp>, why: &str) -> State {
+        State::Refused(stamp, Reason::Damaged, why.into())
+    }
 }
 
 /// A summary that answers.
@@ -192,7 +200,7 @@ impl Entry {
                 state.bytes = open.bytes;
                 state.age = open.age();
             }
-            State::Refused(_, why) => state.problem = Some(why.to_string()),
+            State::Refused(.., why) => state.problem = Some(why.to_string()),
         }
         state
     }
@@ -244,12 +252,22 @@ impl Shelf {
     /// is being written at the moment is left for the next time.
     pub(crate) fn refresh(
         &self,
-        archive: &str,
+        archive: &Archive,
         paths: &[PathBuf],
         room: &Path,
         settle: bool,
         warn: &mut dyn FnMut(Warning),
     ) {
+        let key_file = archive.key_file.as_deref();
+        let archive = &archive.id;
+        // A filter that was refused may be opened when the key file has changed.
+        let stamp_of = |path: &Path| {
+            let mut stamp = Stamp::of_path(path).ok()?;
+            if let Some(key) = key_file.and_then(|key| Stamp::of_path(key).ok()) {
+                stamp.tag += &key.tag;
+            }
+            Some(stamp)
+        };
         let guard = self.refreshing.lock();
         let _guard = guard.unwrap_or_else(PoisonError::into_inner);
         let before = self.current();
@@ -257,7 +275,7 @@ impl Shelf {
         let known = |path: &Path| before.entries.iter().find(|entry| entry.path == path);
         let unchanged = |path: &PathBuf| match known(path).map(|entry| &entry.state) {
             Some(State::Open(open)) => open.is_unchanged(),
-            Some(State::Refused(stamp, _)) => *stamp == Stamp::of_path(path).ok(),
+            Some(State::Refused(stamp, ..)) => *stamp == stamp_of(path),
             None => false,
         };
         if files.len() == before.entries.len() && files.iter().all(unchanged) {
@@ -272,10 +290,10 @@ impl Shelf {
             let state = match known(path).map(|entry| entry.state.clone()) {
                 Some(State::Open(open)) if open.was_overwritten() || !path.exists() => {
                     distrusted = true;
-                    State::Refused(None, "it was changed in place".into())
+                    State::damaged(None, "it was changed in place")
                 }
                 Some(state) => state,
-                None => State::Refused(None, "not read yet".into()),
+                None => State::damaged(None, "not read yet"),
             };
             entries.push(Entry {
                 path: path.clone(),
@@ -291,23 +309,24 @@ impl Shelf {
             if unchanged(&entry.path) {
                 continue;
             }
-            let Ok(stamp) = Stamp::of_path(&entry.path) else {
-                let why = "the file is missing".to_owned();
-                warn(warning(archive, entry, &why));
-                entry.state = State::Refused(None, why.into());
+            let stamp = stamp_of(&entry.path);
+            if stamp.is_none() {
+                let why = "the file is missing";
+                warn(warning(archive, entry, why));
+                entry.state = State::damaged(None, why);
                 continue;
-            };
+            }
             if settle && is_recent(&entry.path) {
                 continue;
             }
             let last = entry.last.as_ref();
             if last.is_some_and(|open| snapshot::is_cut_off(&entry.path, &open.copy)) {
-                let why = "it is only the beginning of what it was".to_owned();
-                warn(warning(archive, entry, &why));
-                entry.state = State::Refused(Some(stamp), why.into());
+                let why = "it is only the beginning of what it was";
+                warn(warning(archive, entry, why));
+                entry.state = State::damaged(stamp, why);
                 continue;
             }
-            match snapshot::open(&entry.path, room) {
+            match snapshot::open(&entry.path, room, key_file) {
                 Ok(snapshot) => {
                     let open = Arc::new(OpenSummary::new(snapshot));
                     entry.last = Some(Arc::clone(&open));
@@ -315,9 +334,12 @@ impl Shelf {
                 }
                 // The next check opens it.
                 Err(Refusal::Changing) => {}
-                Err(Refusal::Unusable(why)) => {
+                Err(Refusal::Unusable(reason, mut why)) => {
+                    if reason == Reason::NeedsSecret {
+                        why += "; name its key file in `key_file` of the archive";
+                    }
                     warn(warning(archive, entry, &why));
-                    entry.state = State::Refused(Some(stamp), why.into());
+                    entry.state = State::Refused(stamp, reason, why.into());
                 }
             }
         }
@@ -332,7 +354,7 @@ impl Shelf {
                 && Arc::ptr_eq(open, failed)
             {
                 let stamp = open.stamps.first().map(|(_, stamp)| stamp.clone());
-                entry.state = State::Refused(stamp, why.into());
+                entry.state = State::damaged(stamp, why);
             }
         }
         self.put(entries);
@@ -391,6 +413,15 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>, depth: usize) {
     }
 }
 
+const SUFFIXES: [&str; 6] = [
+    ".ukvs",
+    ".cdxj",
+    ".filter",
+    ".orestes",
+    ".csv",
+    "mementomap",
+];
+
 /// Whether a file in a folder is a summary by its name. Files that go with a map are not.
 fn may_be_summary(path: &Path) -> bool {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
@@ -402,9 +433,7 @@ fn may_be_summary(path: &Path) -> bool {
         .unwrap_or(name);
     !name.starts_with('.')
         && !is_companion(path)
-        && [".ukvs", ".cdxj", ".filter", "mementomap"]
-            .iter()
-            .any(|suffix| plain.ends_with(suffix))
+        && SUFFIXES.iter().any(|suffix| plain.ends_with(suffix))
 }
 
 /// Whether a file goes with a map and is not a summary of its own, by its name.

@@ -111,7 +111,7 @@ fn because(choice: &Choice) -> String {
         Reason::Unknown if name.is_empty() => "it has published no summary".to_owned(),
         Reason::Unknown => format!("its summary {name} does not cover this"),
         Reason::Stale => format!("its summary {name} is too old{aged}"),
-        Reason::Damaged => {
+        Reason::Damaged | Reason::NeedsSecret => {
             let problem = choice.problem.as_deref().unwrap_or("it cannot be read");
             format!("its summary {name} cannot be used: {problem}")
         }

@@ -45,11 +45,7 @@ impl RangedFilter {
             (_, Some(fingerprint), Some(secret)) if fingerprint == secret.fingerprint() => {
                 Hasher::Keyed(secret)
             }
-            _ => {
-                return Err(Error::invalid(
-                    "built with a secret key, which is needed for lookups",
-                ));
-            }
+            _ => return Err(Error::keyed()),
         };
         Ok(RangedFilter { layout, hasher })
     }

@@ -205,13 +205,24 @@ impl Filter {
                 self.hasher = Some(Hasher::Keyed(secret));
                 return Ok(self);
             }
-            Some(fingerprint) => format!(
+            Some(fingerprint) => ErrorKind::NeedsSecret(format!(
                 "made with the key of fingerprint {fingerprint}, not with that of {}",
                 secret.fingerprint()
-            ),
-            None => "made without a key: none can be used with it".to_owned(),
+            )),
+            None => ErrorKind::Invalid("made without a key: none can be used with it".to_owned()),
         };
-        Err(Error::invalid(problem).in_file(&self.name))
+        Err(Error::new(problem).in_file(&self.name))
+    }
+
+    /// Sets the secret if the filter is keyed. Others are returned as they are.
+    ///
+    /// # Errors
+    /// If it is keyed, and there is no secret or another one.
+    pub fn unlock(self, secret: Option<Secret>) -> Result<Filter> {
+        match (self.layout.head.fingerprint, secret) {
+            (Some(_), Some(secret)) => self.with_secret(secret),
+            _ => self.hasher().map(|_| self),
+        }
     }
 
     /// The hash function for this filter.
@@ -219,10 +230,8 @@ impl Filter {
     /// # Errors
     /// If it is keyed and the secret was not set.
     pub fn hasher(&self) -> Result<Hasher> {
-        self.hasher.ok_or_else(|| {
-            Error::invalid("built with a secret key, which is needed for lookups")
-                .in_file(&self.name)
-        })
+        self.hasher
+            .ok_or_else(|| Error::keyed().in_file(&self.name))
     }
 
     /// The name of its file.

@@ -98,6 +98,9 @@ impl Keyer {
     }
 }
 
+/// The length of a year. Keyed filters have no dates that are more exact.
+pub(super) const YEAR: usize = 4;
+
 /// The prefix of a `coverage` that is a scope.
 pub(super) const SCOPE: &str = "captures?";
 
@@ -140,9 +143,13 @@ pub(super) fn about_of(metadata: &Metadata) -> About {
         .iter()
         .filter_map(|text| text.strip_prefix(SCOPE)?.parse::<Scope>().ok())
         .collect();
-    let covered = coverage.iter().find(|text| !text.starts_with(SCOPE));
-    if let Some((first, last)) = covered.and_then(|text| text.split_once('/')) {
-        (about.first, about.last) = (time(first), time(last));
+    // A filter that was merged has several spans.
+    let spans = coverage.iter().filter(|text| !text.starts_with(SCOPE));
+    for (first, last) in spans.filter_map(|text| text.split_once('/')) {
+        about.first = about.first.into_iter().chain(time(first)).min();
+        about.last = about.last.max(time(last));
+        let until = Time::last_of(last.as_bytes()).filter(|_| last.len() == YEAR);
+        about.until = about.until.max(until);
     }
     about
 }

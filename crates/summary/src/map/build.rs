@@ -247,6 +247,7 @@ fn about(input: &Input, archive: &Archive, reading: &Reading) -> About {
         sources: u64::from(read),
         first: reading.first,
         last: reading.last,
+        until: None,
         updated: reading.last,
         captures: read.then(|| Number::exact(reading.captures)),
         urirs: read.then(|| Number::exact(reading.urirs)),

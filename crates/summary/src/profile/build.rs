@@ -335,6 +335,7 @@ fn about(input: &Input, options: &Options, reading: &Reading) -> About {
         },
         first: reading.first,
         last: reading.last,
+        until: None,
         updated: options.date.or(reading.last),
         captures: Some(Number::exact(reading.captures)),
         urirs: Some(Number::exact(reading.urirs)),

@@ -172,6 +172,11 @@ impl KeyFile {
             .hint("make one with `openssl rand -hex 16 > FILE`")
     }
 
+    /// The file.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.key_file.as_deref()
+    }
+
     /// Opens a filter with the secret key.
     pub(crate) fn open(&self, path: &Path) -> anyhow::Result<Filter> {
         self.give(Filter::open(path)?)
@@ -180,14 +185,8 @@ impl KeyFile {
     /// Passes the secret key to a filter that needs it.
     pub(crate) fn give(&self, filter: Filter) -> anyhow::Result<Filter> {
         match self.secret()? {
-            Some(secret) => filter
-                .with_secret(secret)
-                .hint("name the key file that the filter was built with"),
-            None if filter.head().fingerprint.is_some() => {
-                filter.hasher().hint("name the key file with --key-file")?;
-                Ok(filter)
-            }
-            None => Ok(filter),
+            Some(secret) => Ok(filter.with_secret(secret)?),
+            None => Ok(filter.unlock(None)?),
         }
     }
 }

@@ -14,6 +14,7 @@ use std::io;
 use std::path::Path;
 
 use waypost_index::Select;
+use waypost_index::timestamp::Time;
 use waypost_io::Resources;
 use waypost_io::progress::Progress;
 use waypost_surt::{Dialect, Policy};
@@ -25,6 +26,7 @@ use super::read::Filter;
 use super::ribbon;
 use super::run::Run;
 use super::size::{self, Budget};
+use super::summary::YEAR;
 use crate::error::{Error, Result};
 use crate::scope::Scopes;
 
@@ -125,7 +127,7 @@ pub fn build(input: Input<'_>, recipe: &Recipe, out: &Path) -> Result<(BuildRepo
     let scopes = Scopes::of(&input.select);
     let (run, reading) = input::read(input)?;
     let mut recipe = recipe.clone();
-    describe(&reading, &scopes, &mut recipe.metadata)?;
+    describe(&reading, &scopes, keys.hash, &mut recipe.metadata)?;
     let made = encode(&run, keys, &recipe, out)?;
     Ok((made, reading))
 }
@@ -145,7 +147,12 @@ pub fn write(
 ) -> Result<BuildReport> {
     format::check_place(out)?;
     let mut recipe = recipe.clone();
-    describe(reading, &Scopes::of(select), &mut recipe.metadata)?;
+    describe(
+        reading,
+        &Scopes::of(select),
+        keys.hash,
+        &mut recipe.metadata,
+    )?;
     encode(&hashed.finish(hashing)?, keys, &recipe, out)
 }
 
@@ -185,18 +192,26 @@ pub fn write_to(
 }
 
 /// Fills in metadata from the input where the user gave none: dates come from captures, never from
-/// the clock.
-pub(crate) fn describe(reading: &Reading, scopes: &Scopes, metadata: &mut Metadata) -> Result<()> {
-    let day = |time: waypost_index::timestamp::Time| time.to_string()[..10].to_owned();
+/// the clock. Keyed filters, which anyone may read, name only years.
+pub(crate) fn describe(
+    reading: &Reading,
+    scopes: &Scopes,
+    hash: HashFunction,
+    metadata: &mut Metadata,
+) -> Result<()> {
+    let is_keyed = hash == HashFunction::SipHash;
     if let (Some(first), Some(last)) = (reading.first, reading.last) {
+        let to = |length: usize, time: Time| match is_keyed {
+            true => time.to_string()[..YEAR].to_owned(),
+            false => time.to_string()[..length].replace(' ', "T"),
+        };
         if metadata.get("date").is_empty() {
-            metadata.add("date", &day(last))?;
+            metadata.add("date", &to("2021-12-15".len(), last))?;
         }
         if metadata.get("coverage").is_empty() {
             // To the second: the newer of two summaries of an archive decides.
-            let second = |time: waypost_index::timestamp::Time| {
-                format!("{}Z", time.to_string().replace(' ', "T"))
-            };
+            let zone = if is_keyed { "" } else { "Z" };
+            let second = |time| to("2021-12-15 10:00:00".len(), time) + zone;
             let span = format!("{}/{}", second(first), second(last));
             metadata.add("coverage", &span)?;
         }

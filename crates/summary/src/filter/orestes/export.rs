@@ -13,7 +13,7 @@ use super::hash::{self, Method, combine};
 use super::{Shape, Split};
 use crate::error::{Error, Result};
 use crate::filter::build::describe;
-use crate::filter::hash::Hash;
+use crate::filter::hash::{Hash, HashFunction};
 use crate::filter::input::{self, Hashing, Input, Reading};
 use crate::filter::run::Run;
 use crate::filter::{Metadata, format};
@@ -92,7 +92,7 @@ pub fn export(
     let capacity = options.capacity.div_ceil(split.filters() as u64).max(most);
     let shape = Shape::for_rate(capacity, options.rate, options.hashes)?;
     let mut metadata = options.metadata.clone();
-    describe(&reading, &scopes, &mut metadata)?;
+    describe(&reading, &scopes, HashFunction::Xxh3, &mut metadata)?;
     let method = Method::KirschMitzenmacher;
     let mut output = Output::create(options.form, out, method, split, &metadata)?;
     progress.begin(Phase::Writing, Some(shape.bytes() * split.filters() as u64));

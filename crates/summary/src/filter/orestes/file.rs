@@ -7,13 +7,14 @@
 //! Specified byte by byte in docs/formats/orestes.md. The table is at the end, so that filters are
 //! written as they come.
 
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use waypost_io::{AtomicFile, Mapped, Source};
+use waypost_io::{AtomicFile, Compression, Mapped, Source};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
+use super::forms::{self, Form};
 use super::hash::{self, Method};
 use super::{Shape, Split};
 use crate::error::{Error, Result};
@@ -129,6 +130,12 @@ impl Writer {
         self.put(bytes)
     }
 
+    /// Whether bits of the last array are missing.
+    pub(super) fn is_short(&self) -> bool {
+        let last = self.arrays.last();
+        last.is_some_and(|array| self.written < array.shape.bytes())
+    }
+
     fn end(&mut self) -> Result<()> {
         let Some(array) = self.arrays.last().copied() else {
             return Ok(());
@@ -221,7 +228,9 @@ fn checksum(footer: &[u8]) -> u64 {
 /// Classic Bloom filters of one archive.
 pub struct ClassicFilter {
     name: String,
-    bytes: Mapped,
+    pub(super) bytes: Mapped,
+    /// The size of its file.
+    length: u64,
     method: Method,
     split: Split,
     arrays: Vec<Array>,
@@ -238,17 +247,15 @@ impl ClassicFilter {
         start.starts_with(&MAGIC)
     }
 
-    /// Whether a source, which can still be read from its start, is such a file.
+    /// Whether a source, which can still be read from its start, has classic filters in any form.
     ///
     /// # Errors
     /// If it can't be read.
     pub fn is(source: &Source) -> Result<bool> {
-        let mut start = [0; MAGIC.len()];
-        let (length, _) = source.open()?.read_full(&mut start);
-        Ok(ClassicFilter::begins(&start[..length]))
+        Ok(Form::of_source(source)?.is_some())
     }
 
-    /// Opens a file by memory map.
+    /// Opens a file by memory map. The text form is decoded first.
     ///
     /// # Errors
     /// If it can't be read or is damaged.
@@ -256,16 +263,28 @@ impl ClassicFilter {
         ClassicFilter::of(&Source::new(path))
     }
 
-    /// Maps the file that a source has opened.
+    /// Maps the file that a source has opened. The text form is decoded first.
     ///
     /// # Errors
-    /// Like [`open`](ClassicFilter::open).
+    /// Like [`open`](ClassicFilter::open), and if it is JSON, which may be one of several filters and
+    /// does not name its hash method.
     pub fn of(source: &Source) -> Result<ClassicFilter> {
-        ClassicFilter::new(source.to_string(), Mapped::of(source)?)
-            .map_err(|error| error.in_file(source))
+        let bytes = match source.open()?.compression() {
+            Compression::Plain => Mapped::of(source)?,
+            _ => {
+                let mut bytes = Vec::new();
+                let read = source.open()?.read_to_end(&mut bytes);
+                read.map_err(|error| Error::io("read", source.path(), error))?;
+                Mapped::from(bytes)
+            }
+        };
+        let filter = ClassicFilter::new(source.to_string(), bytes);
+        let mut filter = filter.map_err(|error| error.in_file(source))?;
+        filter.length = source.size().unwrap_or(filter.length);
+        Ok(filter)
     }
 
-    /// Reads a file from its bytes.
+    /// Reads a file from its bytes, binary or text.
     ///
     /// # Errors
     /// If it is damaged.
@@ -275,6 +294,16 @@ impl ClassicFilter {
 
     fn new(name: String, bytes: Mapped) -> Result<ClassicFilter> {
         let damaged = |what: &str| Error::format(format!("the filter is damaged: {what}"));
+        let length = bytes.len() as u64;
+        let bytes = match Form::of(&bytes[..bytes.len().min(forms::START)]) {
+            Some(Form::Text) => forms::decoded(&bytes)?,
+            Some(Form::Json) => {
+                return Err(Error::format(
+                    "the JSON of a classic filter does not name its hash method: import it with `waypost filter import`",
+                ));
+            }
+            Some(Form::Binary) | None => bytes,
+        };
         if !ClassicFilter::begins(&bytes) {
             return Err(Error::format("not a file of classic Bloom filters"));
         }
@@ -348,6 +377,7 @@ impl ClassicFilter {
             about,
             metadata,
             bytes,
+            length,
             sound,
         })
     }
@@ -359,17 +389,8 @@ impl ClassicFilter {
     pub fn contains(&self, url: &[u8]) -> Result<bool> {
         let number = self.split.filter_of(&hash::md5(url));
         let array = &self.arrays[number];
+        self.verify(number)?;
         let bits = self.bits(number);
-        if !self.sound[number].load(Ordering::Relaxed) {
-            if xxh3_64(bits) != array.checksum {
-                return Err(Error::format(format!(
-                    "filter {} is damaged: the checksum does not hold",
-                    self.split.name(number)
-                ))
-                .in_file(&self.name));
-            }
-            self.sound[number].store(true, Ordering::Relaxed);
-        }
         let mut positions = Vec::with_capacity(array.shape.hashes as usize);
         let Shape { bits: m, hashes } = array.shape;
         self.method.positions(url, m, hashes, &mut positions);
@@ -378,6 +399,30 @@ impl ClassicFilter {
             .all(|&at| bits[(at / 8) as usize] >> (at % 8) & 1 == 1);
         self.bytes.check_quickly()?;
         Ok(found)
+    }
+
+    /// Verifies the checksum of a filter, once.
+    fn verify(&self, number: usize) -> Result<()> {
+        if !self.sound[number].load(Ordering::Relaxed) {
+            if xxh3_64(self.bits(number)) != self.arrays[number].checksum {
+                return Err(Error::format(format!(
+                    "filter {} is damaged: the checksum does not hold",
+                    self.split.name(number)
+                ))
+                .in_file(&self.name));
+            }
+            self.sound[number].store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Verifies the checksums of all filters.
+    ///
+    /// # Errors
+    /// If one of them is damaged, or the file was truncated.
+    pub fn verify_all(&self) -> Result<()> {
+        (0..self.arrays.len()).try_for_each(|number| self.verify(number))?;
+        Ok(self.bytes.check()?)
     }
 
     /// The bytes of a filter; the table was checked against the length of the file.
@@ -429,7 +474,7 @@ impl ClassicFilter {
 
     /// The size of its file in bytes.
     pub fn length(&self) -> u64 {
-        self.bytes.len() as u64
+        self.length
     }
 
     /// Identifies the content: a checksum that covers those of all filters.

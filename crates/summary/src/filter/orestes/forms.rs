@@ -19,7 +19,7 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_PAD_INDIFFERENT};
-use waypost_io::{AtomicFile, AtomicFolder, Mapped, Source};
+use waypost_io::{AtomicFile, AtomicFolder, Mapped, Resources, Source, temporary};
 
 use super::file::Writer;
 use super::hash::Method;
@@ -39,6 +39,9 @@ pub enum Form {
     Binary,
 }
 
+/// How many bytes tell the form of a file.
+pub(super) const START: usize = 64 << 10;
+
 /// The columns of the text form.
 const COLUMNS: &str = "name,hash,m,k,n,bits";
 
@@ -54,11 +57,21 @@ impl Form {
         if first.trim_ascii() == COLUMNS.as_bytes() {
             return Some(Form::Text);
         }
-        // The members may come in any order, and the bits are longer than the start.
-        let found = |name: &[u8]| memchr::memmem::find(start, name).is_some();
-        let sized = found(b"\"m\"") && found(b"\"h\"");
-        let json = start.starts_with(b"{") && (sized || start.starts_with(b"{\"b\""));
+        // The members may come in any order.
+        let inside = start.strip_prefix(b"{")?.trim_ascii_start();
+        let members = [&b"\"m\""[..], b"\"h\"", b"\"b\""];
+        let json = members.iter().any(|member| inside.starts_with(member));
         json.then_some(Form::Json)
+    }
+
+    /// The form of a source, which can still be read from its start.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub fn of_source(source: &Source) -> Result<Option<Form>> {
+        let mut start = vec![0; START];
+        let (length, _) = source.open()?.read_full(&mut start);
+        Ok(Form::of(&start[..length]))
     }
 }
 
@@ -356,8 +369,20 @@ fn import_text(text: &[u8], options: &ImportOptions, out: &Path) -> Result<f64> 
         }
         writer.begin(row.shape, row.urls).map_err(at)?;
         decode(row.bits, &mut writer).map_err(at)?;
+        // Other files may leave out zeros at the end, but these are whole.
+        if has_header && writer.is_short() {
+            return Err(at(Error::format("the bits of the filter are cut short")));
+        }
     }
     writer.finish(&metadata)
+}
+
+/// Decodes the text form to a file without a name, and maps that.
+pub(super) fn decoded(text: &[u8]) -> Result<Mapped> {
+    let folder = temporary::folder_in(&Resources::default().temporary)?;
+    let out = folder.path().join("decoded");
+    import_text(text, &ImportOptions::default(), &out)?;
+    Ok(Mapped::open(&out)?)
 }
 
 fn parse_row(line: &[u8]) -> Result<Row<'_>, String> {

@@ -37,6 +37,7 @@ impl ClassicFilter {
                 return Ok(Some(spelling));
             }
         }
+        self.bytes.check()?;
         Ok(None)
     }
 }
@@ -56,6 +57,10 @@ impl Summary for ClassicFilter {
             bytes: self.length(),
             gzip_bytes: self.length(),
         }
+    }
+
+    fn set_private(&self) {
+        self.bytes.set_private();
     }
 
     /// A SURT stands for many URLs, so that nothing can be said about it.
