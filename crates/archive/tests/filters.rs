@@ -19,7 +19,7 @@ use waypost_archive::filters::live::{LiveArchive, LiveOptions};
 use waypost_archive::filters::{FilterServer, Holdings, HoldingsOptions, ServiceOptions};
 use waypost_io::Source;
 use waypost_net::server::Limits;
-use waypost_summary::filter::{self, Hasher, Keyer, Kind, Recipe, Secret};
+use waypost_summary::filter::{self, Filter, Hasher, Keyer, Kind, Recipe, Secret};
 use waypost_surt::{Dialect, Policy};
 
 #[path = "../../../tests/http.rs"]
@@ -428,6 +428,61 @@ fn what_crawlers_add_is_seen_by_all_and_kept() {
         }
         assert_eq!(server.get("/ia/http://c.com/").status, 200);
         server.stop();
+    }
+}
+
+/// The files of added URIs in a folder, and that none has more than it is made for.
+fn live_files(folder: &Path) -> Vec<Filter> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|suffix| suffix == "filter") {
+            let filter = Filter::open(&path).unwrap();
+            assert!(filter.head().count <= filter.head().capacity, "{path:?}");
+            files.push(filter);
+        }
+    }
+    files
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+    #[test]
+    fn the_rate_holds_whatever_the_room_and_the_batches(
+        capacity in 1u64..500,
+        sizes in proptest::collection::vec(1u64..6000, 1..5),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let keyer = Keyer::new(Dialect::Ia, Policy::Whole, Hasher::Public);
+        let hash = |number: u64| Hasher::Public.hash(format!("hr,a)/{number}").as_bytes());
+        let options = LiveOptions { capacity, rate: 0.01, most_log: 1 << 20 };
+        let folder = tempfile::tempdir().unwrap();
+        let live = LiveArchive::open(folder.path(), &keyer, Some(&options)).unwrap();
+        let mut added = 0;
+        for size in sizes {
+            let hashes: Vec<_> = (added..added + size).map(hash).collect();
+            let new = runtime.block_on(live.add(hashes.clone())).unwrap();
+            let new = new.iter().filter(|new| **new).count() as f64;
+            // Each filter may take one in a hundred for held.
+            let layers = live_files(folder.path()).len() as f64;
+            let least = size as f64 * (1.0 - 0.012 * layers) - 12.0;
+            prop_assert!(new >= least, "{new} of {size} are new with {layers} filters");
+            let again = runtime.block_on(live.add(hashes)).unwrap();
+            prop_assert!(!again.iter().any(|new| *new));
+            added += size;
+        }
+        // A kill, and then an end as by a signal.
+        for folder in [copied(folder.path()), { live.close().unwrap(); folder }] {
+            let live = LiveArchive::open(folder.path(), &keyer, Some(&options)).unwrap();
+            prop_assert!((0..added).all(|number| live.contains(hash(number))));
+            let layers = live_files(folder.path()).len() as f64;
+            let tries = 20_000;
+            let wrong = (0..tries).filter(|number| live.contains(hash(1 << 40 | *number))).count();
+            let rate = wrong as f64 / tries as f64;
+            prop_assert!(rate <= 0.012 * layers + 0.002, "{rate} with {layers} filters");
+            prop_assert!(live.rate() <= 0.011 * layers, "{}", live.rate());
+            live.close().unwrap();
+        }
     }
 }
 

@@ -284,11 +284,11 @@ impl Writer {
             }
             self.add(together);
         }
-        self.save(false)
+        self.save()
     }
 
     fn add(&mut self, batches: Vec<Batch>) {
-        let segments = self.shared.segments();
+        let mut segments = self.shared.segments();
         let all = batches.iter().flat_map(|batch| &batch.hashes);
         let missing: Vec<Hash> = all
             .copied()
@@ -302,46 +302,55 @@ impl Writer {
             }
             return;
         }
+        let (mut left, mut may_grow) = (missing.len() as u64, true);
         for batch in batches {
-            let new = batch.hashes.iter().map(|&hash| segments.insert(hash));
+            let mut new = Vec::with_capacity(batch.hashes.len());
+            for &hash in &batch.hashes {
+                if may_grow && segments.needs_another(left) && !segments.contains(hash) {
+                    match self.grow(&segments, left) {
+                        Ok(next) => segments = next,
+                        // Rather too many false positives than nothing; everything is in the log.
+                        Err(_) => may_grow = false,
+                    }
+                }
+                let is_new = segments.insert(hash);
+                left -= u64::from(is_new);
+                new.push(is_new);
+            }
             // Who asked may be gone.
-            let _ = batch.done.send(Ok(new.collect()));
+            let _ = batch.done.send(Ok(new));
         }
         segments.measure();
         let now = seconds(SystemTime::now());
         self.shared.modified.store(now, Ordering::Relaxed);
-        let full = segments.is_full();
-        if full || self.log.bytes() > self.options.most_log {
+        if segments.needs_another(0) || self.log.bytes() > self.options.most_log {
             // If it fails, everything is still in the log, and the next batch tries again.
-            let _ = self.save(full);
+            let _ = self.save();
         }
     }
 
+    /// Adds to another filter from now on, which has room for this many hashes. Both are on the disk
+    /// before: whenever the log is read again, the same filters must contain its hashes.
+    fn grow(&self, segments: &Segments, most: u64) -> Result<Arc<Segments>> {
+        segments.write_last(&self.folder)?;
+        let next = Arc::new(segments.with_another(&self.keyer, &self.options, most));
+        next.write_last(&self.folder)?;
+        let current = self.shared.segments.write();
+        *current.unwrap_or_else(PoisonError::into_inner) = Arc::clone(&next);
+        Ok(next)
+    }
+
     /// Writes the filter, and then clears the log.
-    fn save(&mut self, full: bool) -> Result<()> {
+    fn save(&mut self) -> Result<()> {
         if self.log.bytes() == 0 {
             return Ok(());
         }
         let segments = self.shared.segments();
-        segments.write_last(&self.folder)?;
-        let next = match full {
-            true => {
-                let next = segments.with_another(&self.keyer, &self.options);
-                next.write_last(&self.folder)?;
-                Some(next)
-            }
-            false => None,
-        };
-        self.log.clear()?;
-        if let Some(next) = next {
-            let mut current = self
-                .shared
-                .segments
-                .write()
-                .unwrap_or_else(PoisonError::into_inner);
-            *current = Arc::new(next);
+        match segments.needs_another(0) {
+            true => drop(self.grow(&segments, 0)?),
+            false => segments.write_last(&self.folder)?,
         }
-        Ok(())
+        self.log.clear()
     }
 }
 

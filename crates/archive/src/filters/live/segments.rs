@@ -52,28 +52,28 @@ impl Segments {
         }
         all.sort_by_key(|(number, _)| *number);
         let segments = Segments { all };
-        let needs_another = segments
-            .all
-            .last()
-            .is_none_or(|(_, last)| last.count() >= last.capacity());
-        if !needs_another {
+        if !segments.needs_another(0) {
             return Ok(segments);
         }
-        let segments = segments.with_another(keyer, options);
+        let segments = segments.with_another(keyer, options, 0);
         if writable {
             segments.write_last(folder)?;
         }
         Ok(segments)
     }
 
-    /// These filters, and an empty one of twice the size.
-    pub(super) fn with_another(&self, keyer: &Keyer, options: &LiveOptions) -> Segments {
-        let (number, capacity) = match self.all.last() {
-            Some((number, last)) => (number + 1, last.capacity().saturating_mul(2)),
-            None => (1, options.capacity),
-        };
+    /// These filters, and an empty one of twice the size, or for this many hashes if that is more. It
+    /// takes the place of one that is empty.
+    pub(super) fn with_another(&self, keyer: &Keyer, options: &LiveOptions, most: u64) -> Segments {
+        self.measure();
         let mut all = self.all.clone();
-        let another = LiveFilter::new(keyer, capacity, options.rate);
+        let empty = all.pop_if(|(_, last)| last.count() == 0);
+        let (number, capacity) = match (empty, all.last()) {
+            (Some((number, last)), _) => (number, last.capacity()),
+            (None, Some((number, last))) => (number + 1, last.capacity().saturating_mul(2)),
+            (None, None) => (1, options.capacity),
+        };
+        let another = LiveFilter::new(keyer, capacity.max(most), options.rate);
         all.push((number, Arc::new(another)));
         Segments { all }
     }
@@ -106,9 +106,13 @@ impl Segments {
         }
     }
 
-    pub(super) fn is_full(&self) -> bool {
+    /// Whether the last filter is full, or is empty and too small for this many hashes.
+    pub(super) fn needs_another(&self, most: u64) -> bool {
         let last = self.all.last();
-        last.is_some_and(|(_, last)| last.count() >= last.capacity())
+        last.is_none_or(|(_, last)| match last.count() {
+            0 => last.capacity() < most,
+            count => count >= last.capacity(),
+        })
     }
 
     /// Writes the last filter.
