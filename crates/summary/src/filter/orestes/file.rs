@@ -299,7 +299,7 @@ impl ClassicFilter {
             Some(Form::Text) => forms::decoded(&bytes)?,
             Some(Form::Json) => {
                 return Err(Error::format(
-                    "the JSON of a classic filter does not name its hash method: import it with `waypost filter import`",
+                    "the JSON of a classic filter does not name its hash method, so it has to be imported",
                 ));
             }
             Some(Form::Binary) | None => bytes,
