@@ -307,3 +307,88 @@ fn a_keyed_filter_names_years_and_no_days() {
         );
     }
 }
+
+#[test]
+fn nothing_is_absent_on_account_of_a_file_that_cannot_be_read() {
+    let world = world();
+    let (held, missed) = (held(), missed());
+    for name in ["haw.filter", "good.filter", "plain"] {
+        world.write("folder/README", "not a summary\n");
+        world.ok(&format!("--quiet filter build all.cdxj -o folder/{name}"));
+    }
+    world.write("folder/bad.csv", "name,hash,m,k,n,bits\n0,Murmur3");
+    let good = world.read("folder/good.filter");
+    let server = world.serve("filter serve folder --listen 127.0.0.1:0");
+    assert!(server.log().contains("folder/bad.csv"), "{}", server.log());
+    assert!(all(&served(&server, "/bad", &missed), "unknown"));
+    assert!(all(&served(&server, "/good", &held), "present"));
+    assert!(most_are_absent(&served(&server, "/good", &missed)));
+    // How `cp` begins. Lookups are not wrong before anyone has noticed, either.
+    for id in ["good.filter", "plain"] {
+        let name = format!("folder/{id}");
+        let path = format!("/{}", id.trim_end_matches(".filter"));
+        world.write(&name, "");
+        assert!(all(&served(&server, &path, &held), "unknown"));
+        let report = format!("{name}: this is not a summary");
+        eventually("the empty file is reported", || {
+            server.log().contains(&report).then_some(())
+        });
+        assert!(all(&served(&server, &path, &held), "unknown"));
+    }
+    // How it goes on.
+    world.write("folder/good.filter", &good[..good.len() / 2]);
+    assert!(all(&served(&server, "/good", &held), "unknown"));
+    world.write("folder/good.filter", &good);
+    eventually("the whole file is opened", || {
+        let answers = served(&server, "/good", &held);
+        assert!(!answers.contains(&"absent".to_owned()));
+        all(&answers, "present").then_some(())
+    });
+    assert!(most_are_absent(&served(&server, "/good", &missed)));
+    // Another file in its place: the previous version answers.
+    world.replace("folder/good.filter", &good[..good.len() / 2]);
+    eventually("the file that was cut is reported", || {
+        let previous = "still using the previous version";
+        server.log().contains(previous).then_some(())
+    });
+    assert!(all(&served(&server, "/good", &held), "present"));
+    assert!(most_are_absent(&served(&server, "/good", &missed)));
+    // A file that was never readable, beside one that is.
+    world.write("folder/haw/2021.ukvs", "");
+    eventually("the new file is noticed", || {
+        all(&served(&server, "/haw", &missed), "unknown").then_some(())
+    });
+    assert!(all(&served(&server, "/haw", &held), "present"));
+    let of = |uri: &str| {
+        let line = format!("\"{uri}\"\n");
+        let batch = server.post("/lookup", &[], line.as_bytes());
+        let aggregate = server.get(&format!("/bloom/agg/{uri}"));
+        [batch, aggregate].map(|reply| reply.text().matches("haw").count() > 0)
+    };
+    assert_eq!((of(&missed[0]), of(&held[0])), ([true, true], [true, true]));
+}
+
+#[test]
+fn a_large_batch_does_not_fill_up_a_writable_filter() {
+    let world = World::new();
+    let server = world
+        .serve("filter serve crawls --writable --archive topic --room 100 --listen 127.0.0.1:0");
+    let batch: String = (0..20_000)
+        .map(|n| format!("\"http://a{n}.example.org/\"\n"))
+        .collect();
+    let added = server.post("/topic/add", &[], batch.as_bytes());
+    let new = added.text().matches("\"new\":true").count();
+    assert!(new > 19_900, "{new}");
+    let others = batch.replace("example.org", "example.net");
+    let wrong = |server: &Served| {
+        let found = server.post("/lookup", &[], others.as_bytes());
+        found.text().matches("\"topic\"").count()
+    };
+    assert!(wrong(&server) < 100, "{}", wrong(&server));
+    // What a kill leaves.
+    drop(server);
+    let server = world.serve("filter serve crawls --listen 127.0.0.1:0");
+    let found = server.post("/lookup", &[], batch.as_bytes());
+    assert_eq!(found.text().matches("\"topic\"").count(), 20_000);
+    assert!(wrong(&server) < 100, "{}", wrong(&server));
+}

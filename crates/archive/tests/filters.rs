@@ -2,12 +2,12 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use http::{Reply, ask};
 use proptest::prelude::*;
@@ -299,7 +299,7 @@ fn files_that_change_are_reopened_and_damage_is_not() {
         Kind::Ribbon,
         Hasher::Public,
     );
-    server.server.refresh();
+    server.server.refresh(false);
     assert_eq!(server.get("/ia/http://new.com/").status, 200);
     assert_eq!(server.get("/new/http://new.com/").status, 200);
     assert_ne!(
@@ -309,11 +309,14 @@ fn files_that_change_are_reopened_and_damage_is_not() {
     let bytes = fs::read(folder.path().join("ia.filter")).unwrap();
     let cut = folder.path().join("cut");
     fs::write(&cut, &bytes[..bytes.len() - 5]).unwrap();
+    // Not so recently that the server itself would wait.
+    let earlier = SystemTime::now() - Duration::from_secs(60);
+    File::open(&cut).unwrap().set_modified(earlier).unwrap();
     fs::rename(&cut, folder.path().join("ia.filter")).unwrap();
     // The server looks at its files, too, and may have been first.
     let problems = || {
         let mut said = server.said.lock().unwrap();
-        said.extend(server.server.refresh());
+        said.extend(server.server.refresh(false));
         said.iter()
             .filter(|said| said.contains("still using"))
             .count()
@@ -324,6 +327,8 @@ fn files_that_change_are_reopened_and_damage_is_not() {
         std::thread::yield_now();
     }
     assert_eq!(problems(), 1, "a problem is reported once");
+    let metrics = ask(server.metrics, "GET", "/metrics", &[]);
+    assert!(metrics.text().contains("waypost_filters_unreadable 1\n"));
     assert_eq!(server.get("/ia/http://new.com/").status, 200);
 }
 

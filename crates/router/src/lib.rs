@@ -50,7 +50,7 @@ pub use config::{
 pub use decide::{
     ArchiveTally, AuditedRecall, Choice, Completeness, Decider, Decision, LogReport, Pattern,
     Period, Reason, Rules, Simulation, SummaryState, Truth, Watch, batch_line, explanation,
-    is_companion, learn_log, published_map, simulate,
+    learn_log, published_map, simulate,
 };
 pub use log::{Log, go_duration};
 pub use lookup::{Lookup, Selection, Wanted, asks_for_page};

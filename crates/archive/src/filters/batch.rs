@@ -13,7 +13,6 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr2};
 use serde_json::value::RawValue;
-use waypost_summary::Error;
 
 use super::snapshot::Snapshot;
 
@@ -126,14 +125,11 @@ pub(crate) struct Answered {
 }
 
 /// Answers the lookups of a block, whose first line has this number.
-///
-/// # Errors
-/// If a summary cannot be read.
-pub(crate) fn answer(snapshot: &Snapshot, block: &[u8], first: u64) -> Result<Answered, Error> {
+pub(crate) fn answer(snapshot: &Snapshot, block: &[u8], first: u64) -> Answered {
     let parsed = Parsed::of(block, first);
     let uris: Vec<&[u8]> = parsed.lines.iter().map(|line| &*line.uri).collect();
     let (mut invalid, mut found) = (Vec::new(), Vec::new());
-    snapshot.holders_of_all(&uris, &mut invalid, &mut found)?;
+    snapshot.holders_of_all(&uris, &mut invalid, &mut found);
     // The ids as JSON, which they can be without escapes.
     let ids: Vec<String> = snapshot
         .archives()
@@ -178,7 +174,7 @@ pub(crate) fn answer(snapshot: &Snapshot, block: &[u8], first: u64) -> Result<An
         answered.lookups += 1;
         answered.present += u64::from(any);
     }
-    Ok(answered)
+    answered
 }
 
 #[cfg(test)]

@@ -1,21 +1,23 @@
 //! The archives in a folder, reopened when their files change.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use waypost_io::{Error, ErrorKind, IoContext, Result, Source, Stamp};
 use waypost_summary::filter::orestes::ClassicFilter;
 use waypost_summary::filter::{self, Filter, Hasher, Keyer, Secret};
-use waypost_summary::{Kind, Summary, kind_of_source, open_source};
+use waypost_summary::{Kind, Summary, kind_of_source, map, open_source};
 use waypost_surt::{Dialect, Policy};
 use xxhash_rust::xxh3::Xxh3Default;
 
+use super::files::{is_companion, is_recent, may_be_summary};
 use super::live::{self, LiveArchive, LiveOptions};
 use super::service::Catalogue;
-use super::snapshot::{Part, RemoteSummary, ServedArchive, Snapshot, usual_keyer};
+use super::snapshot::{Part, PartSummary, RemoteSummary, ServedArchive, Snapshot, usual_keyer};
 use crate::reply::lock;
 
 /// Words that the server uses itself, so that no archive can have them as its id.
@@ -76,6 +78,10 @@ pub struct Holdings {
     lives: BTreeMap<String, Arc<LiveArchive>>,
     current: RwLock<(Stamps, Arc<Snapshot>)>,
     kinds: Kinds,
+    /// What was last read from each file, if anything was.
+    known: Mutex<HashMap<PathBuf, Option<Arc<Part>>>>,
+    /// Whether to read again what has not changed.
+    pending: AtomicBool,
 }
 
 /// Which files are summaries, so that those that have not changed need not be read every time.
@@ -83,22 +89,30 @@ pub struct Holdings {
 struct Kinds(Mutex<HashMap<PathBuf, (Stamp, bool)>>);
 
 impl Kinds {
+    /// Whether a file is a summary by its name or its content, or was one. What can't be read may be.
     fn is_summary(&self, path: &Path) -> Result<bool> {
         let stamp = Stamp::of_path(path)?;
+        if may_be_summary(path) {
+            return Ok(true);
+        }
         let mut known = lock(&self.0);
         if let Some((before, is_summary)) = known.get(path)
             && *before == stamp
         {
             return Ok(*is_summary);
         }
-        let kind = kind_of_source(&Source::new(path)).map_err(waypost_summary::Error::into_io)?;
-        known.insert(path.to_owned(), (stamp, kind.is_some()));
-        Ok(kind.is_some())
+        let Ok(kind) = kind_of_source(&Source::new(path)) else {
+            return Ok(true);
+        };
+        let was_summary = known.get(path).is_some_and(|(_, was)| *was);
+        let is_summary = was_summary || kind.is_some();
+        known.insert(path.to_owned(), (stamp, is_summary));
+        Ok(is_summary)
     }
 }
 
 /// The files of all archives, by which a change is noticed.
-type Stamps = Vec<(PathBuf, Stamp)>;
+type Stamps = Vec<(PathBuf, Option<Stamp>)>;
 
 impl Holdings {
     /// Opens all archives in a folder, and those that are elsewhere.
@@ -139,13 +153,19 @@ impl Holdings {
             secret: options.secret,
             remote,
             lives,
-            current: RwLock::new((Vec::new(), Arc::new(Snapshot::new(Vec::new(), Vec::new())))),
+            current: RwLock::new((Vec::new(), Arc::new(Snapshot::of([])))),
             kinds,
+            known: Mutex::default(),
+            pending: AtomicBool::new(false),
         };
-        let (stamps, snapshot) = holdings.read()?;
-        if snapshot.archives().is_empty() {
-            let problem = "there are no summaries to serve".to_owned();
-            let error = Error::new(ErrorKind::Invalid(problem));
+        let (stamps, snapshot, _) = holdings.read(false)?;
+        let can_answer = |archive: &ServedArchive| {
+            archive.problem.is_none() || !archive.parts.is_empty() || archive.live.is_some()
+        };
+        if !snapshot.archives().iter().any(can_answer) {
+            let none = "there are no summaries to serve";
+            let problem = snapshot.problems().first().map_or(none, String::as_str);
+            let error = Error::new(ErrorKind::Invalid(problem.to_owned()));
             return Err(match folder {
                 Some(folder) => error.in_file(folder.display()),
                 None => error,
@@ -160,22 +180,25 @@ impl Holdings {
         self.lives.values().filter_map(|live| live.warning())
     }
 
-    /// Opens what has changed. Returns whether anything has.
+    /// Opens what has changed. Returns whether anything was opened or is gone. If `settle` is set, files
+    /// that are being written at the moment are left for the next time.
     ///
     /// # Errors
-    /// If a file cannot be read. Then everything stays as it was.
-    pub fn refresh(&self) -> Result<bool> {
-        let stamps = stamps(&self.list()?)?;
+    /// If a folder cannot be read. Then everything stays as it was.
+    pub fn refresh(&self, settle: bool) -> Result<bool> {
+        let stamps = stamps(&self.list()?);
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let before = current.0.len();
         let same = current.0 == stamps;
         drop(current);
-        if same {
+        if same && !self.pending.load(Ordering::Relaxed) {
             return Ok(false);
         }
-        let (stamps, snapshot) = self.read()?;
+        let (stamps, snapshot, opened) = self.read(settle)?;
+        let changed = opened || stamps.len() != before;
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         *current = (stamps, Arc::new(snapshot));
-        Ok(true)
+        Ok(changed)
     }
 
     /// Ends the writers: what was added is written to filters.
@@ -198,12 +221,16 @@ impl Holdings {
         Ok(files)
     }
 
-    fn read(&self) -> Result<(Stamps, Snapshot)> {
+    /// Opens the files of all archives that have changed. Returns whether there were any.
+    fn read(&self, settle: bool) -> Result<(Stamps, Snapshot, bool)> {
         let files = self.list()?;
         // Before the content: a change in between is noticed the next time.
-        let stamps = stamps(&files)?;
+        let stamps = stamps(&files);
         let mut keyers = vec![usual_keyer()];
-        let mut archives = Vec::new();
+        let (mut archives, mut problems) = (Vec::new(), Vec::new());
+        let (mut opened, mut pending) = (false, false);
+        let mut known = lock(&self.known);
+        let mut before = std::mem::take(&mut *known);
         for (id, paths) in files {
             let live = self.lives.get(&id);
             let remote = self.remote.get(&id).cloned();
@@ -212,6 +239,7 @@ impl Holdings {
                 live: live.map(|live| (Arc::clone(live), number_of(&live.keyer(), &mut keyers))),
                 id,
                 parts: Vec::new(),
+                problem: None,
                 modified: SystemTime::UNIX_EPOCH,
                 version: 0,
                 keys: 0,
@@ -220,72 +248,136 @@ impl Holdings {
             };
             let mut version = Xxh3Default::new();
             let mut miss = Some(1.0);
-            for path in &paths {
-                let Some((part, identity, rate, keys)) = self.part(path, &mut keyers)? else {
-                    continue;
+            for path in paths {
+                let earlier = before.remove(&path);
+                let is_new = earlier.is_none();
+                let last = earlier.flatten().filter(|last| last.check().is_ok());
+                let is_current = |last: &Arc<Part>| {
+                    Stamp::of_path(&path).is_ok_and(|now| now == last.files[0].1)
                 };
-                version.update(&identity.to_le_bytes());
-                miss = miss.zip(rate).map(|(miss, rate)| miss * (1.0 - rate));
-                archive.keys += keys;
-                let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
-                archive.modified = archive.modified.max(modified.doing("read", path)?);
-                archive.parts.push(part);
+                let unsettled = settle && is_recent(&path);
+                let read = match &last {
+                    Some(last) if is_current(last) => Ok(None),
+                    _ if unsettled && is_new => {
+                        pending = true;
+                        continue;
+                    }
+                    _ if unsettled => Err(format!("{}: it is being written", path.display())),
+                    _ => self.part(&path).map_err(|error| error.to_string()),
+                };
+                opened |= matches!(read, Ok(Some(_)));
+                pending |= read.is_err();
+                let part = match (read, last) {
+                    (Ok(part), last) => part.map(Arc::new).or(last),
+                    (Err(why), Some(last)) => {
+                        if !unsettled {
+                            problems.push(format!("{why}; still using the previous version"));
+                        }
+                        Some(last)
+                    }
+                    (Err(why), None) => {
+                        problems.push(format!("{why}; nothing is absent from {}", archive.id));
+                        archive.problem = Some(why);
+                        miss = None;
+                        None
+                    }
+                };
+                known.insert(path, part.clone());
+                let Some(part) = part else { continue };
+                version.update(&part.identity.to_le_bytes());
+                miss = miss.zip(part.rate).map(|(miss, rate)| miss * (1.0 - rate));
+                archive.keys += part.keys;
+                archive.modified = archive.modified.max(part.modified);
+                let keyer = match &part.summary {
+                    PartSummary::Filter(filter) => {
+                        let keyer = Keyer::of(filter).map_err(waypost_summary::Error::into_io)?;
+                        number_of(&keyer, &mut keyers)
+                    }
+                    _ => 0,
+                };
+                archive.parts.push((part, keyer));
             }
             archive.rate = miss.map(|miss| 1.0 - miss);
             archive.version = version.digest();
-            if !archive.parts.is_empty() || archive.live.is_some() || archive.remote.is_some() {
+            let has_some = archive.live.is_some() || archive.remote.is_some();
+            if has_some || archive.problem.is_some() || !archive.parts.is_empty() {
                 archives.push(archive);
             }
         }
-        Ok((stamps, Snapshot::new(archives, keyers)))
+        self.pending.store(pending, Ordering::Relaxed);
+        Ok((stamps, Snapshot::new(archives, keyers, problems), opened))
     }
 
-    /// Opens a file: the part, what identifies it, its false positive rate if it has one, and its number
-    /// of keys. `None` if it is not a summary.
-    #[expect(clippy::type_complexity, reason = "used once")]
-    fn part(
-        &self,
-        path: &Path,
-        keyers: &mut Vec<Keyer>,
-    ) -> Result<Option<(Part, u64, Option<f64>, u64)>> {
-        let io = waypost_summary::Error::into_io;
+    /// Opens a file. `None` if it goes with another one.
+    fn part(&self, path: &Path) -> waypost_summary::Result<Option<Part>> {
+        let mut files = vec![opened(path)?];
+        let modified = files[0]
+            .0
+            .metadata()
+            .and_then(|metadata| metadata.modified());
         let source = Source::new(path);
-        let Some(kind) = kind_of_source(&source).map_err(io)? else {
-            return Ok(None);
-        };
-        if kind == Kind::Filter && ClassicFilter::is(&source).map_err(io)? {
-            let filter = ClassicFilter::of(&source).map_err(io)?;
-            let (identity, rate) = (filter.identity(), filter.lookup_rate());
-            let keys = filter.urls().unwrap_or(0);
-            return Ok(Some((
-                Part::Classic(Box::new(filter)),
-                identity,
-                Some(rate),
-                keys,
-            )));
-        }
-        if kind == Kind::Filter {
-            let filter = Filter::of(&source).and_then(|filter| filter.unlock(self.secret));
-            let filter = filter.map_err(io)?;
-            let (identity, head) = (filter.identity(), filter.head());
-            let (rate, keys) = (head.rate, head.count);
-            let keyer = Keyer::of(&filter).map_err(io)?;
-            // The companion of a map has several filters, which its map names.
-            if filter.widths().len() > 1 {
-                return Ok(None);
+        let kind = kind_of_source(&source)?.ok_or_else(|| {
+            let kind = waypost_summary::ErrorKind::Format("this is not a summary".to_owned());
+            waypost_summary::Error::new(kind).in_file(path.display())
+        })?;
+        let (summary, identity, rate, keys) = match kind {
+            Kind::Filter if ClassicFilter::is(&source)? => {
+                let filter = ClassicFilter::of(&source)?;
+                let (identity, rate) = (filter.identity(), filter.lookup_rate());
+                let keys = filter.urls().unwrap_or(0);
+                (
+                    PartSummary::Classic(Box::new(filter)),
+                    identity,
+                    Some(rate),
+                    keys,
+                )
             }
-            let part = match filter.about().scopes.is_everything() {
-                true => Part::Filter(Box::new(filter), number_of(&keyer, keyers)),
-                false => Part::Summary(Box::new(filter)),
-            };
-            return Ok(Some((part, identity, Some(rate), keys)));
-        }
-        let summary = open_source(&source, false, None).map_err(io)?;
-        let keys = summary.size().keys;
-        let stamp = Stamp::of_path(path)?;
-        let identity = xxhash_rust::xxh3::xxh3_64(format!("{stamp:?}").as_bytes());
-        Ok(Some((Part::Summary(summary), identity, None, keys)))
+            Kind::Filter => {
+                let filter = Filter::of(&source)?.unlock(self.secret)?;
+                // The companion of a map has several filters, which its map names.
+                if is_companion(path) || filter.widths().len() > 1 {
+                    return Ok(None);
+                }
+                let (identity, head) = (filter.identity(), filter.head());
+                let (rate, keys) = (head.rate, head.count);
+                let summary = match filter.about().scopes.is_everything() {
+                    true => PartSummary::Filter(Box::new(filter)),
+                    false => PartSummary::Other(Box::new(filter)),
+                };
+                (summary, identity, Some(rate), keys)
+            }
+            _ => {
+                let mut table = path.as_os_str().to_owned();
+                table.push(".wmap");
+                let beside = [map::companion_of(path)?, Some(PathBuf::from(table))];
+                for beside in beside.into_iter().flatten().filter(|path| path.is_file()) {
+                    files.push(opened(&beside)?);
+                }
+                let summary = open_source(&source, false, None)?;
+                let keys = summary.size().keys;
+                let identity = xxhash_rust::xxh3::xxh3_64(format!("{:?}", files[0].1).as_bytes());
+                (PartSummary::Other(summary), identity, None, keys)
+            }
+        };
+        let part = Part {
+            summary,
+            identity,
+            rate,
+            keys,
+            modified: modified.doing("read", path)?,
+            files,
+        };
+        // What was opened is what was stamped.
+        part.check()?;
+        Ok(Some(part))
     }
+}
+
+/// A file as it is now.
+fn opened(path: &Path) -> Result<(File, Stamp)> {
+    let file = File::open(path).doing("open", path)?;
+    let stamp = Stamp::of(&file.metadata().doing("read", path)?);
+    Ok((file, stamp))
 }
 
 impl Catalogue for Holdings {
@@ -386,10 +478,10 @@ fn inside(folder: &Path, files: &mut Vec<PathBuf>, depth: usize, kinds: &Kinds) 
     Ok(())
 }
 
-fn stamps(files: &BTreeMap<String, Vec<PathBuf>>) -> Result<Stamps> {
+fn stamps(files: &BTreeMap<String, Vec<PathBuf>>) -> Stamps {
     let paths = files.values().flatten();
     paths
-        .map(|path| Ok((path.clone(), Stamp::of_path(path)?)))
+        .map(|path| (path.clone(), Stamp::of_path(path).ok()))
         .collect()
 }
 

@@ -3,6 +3,7 @@
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
@@ -19,6 +20,7 @@ pub(crate) struct Metrics {
     pub(crate) refused: Counter,
     pub(crate) reopened: Counter,
     pub(crate) failures: Counter,
+    pub(crate) unreadable: Gauge,
 }
 
 impl Metrics {
@@ -47,8 +49,15 @@ impl Metrics {
             "failures",
             "Requests that failed because a file could not be read or written",
         );
+        let unreadable = Gauge::default();
+        registry.register(
+            "unreadable",
+            "Summaries that cannot be read at the moment",
+            unreadable.clone(),
+        );
         Metrics {
             registry,
+            unreadable,
             requests,
             seconds,
             lookups,

@@ -19,6 +19,7 @@
 //! The router embeds [`Service`], with the summaries of its archives as the [`Catalogue`].
 
 mod batch;
+mod files;
 mod holdings;
 pub mod live;
 mod metrics;
@@ -28,6 +29,7 @@ mod service;
 mod snapshot;
 mod stream;
 
+pub use files::{is_companion, is_recent, may_be_summary};
 pub use holdings::{Holdings, HoldingsOptions, RESERVED, check_id};
 pub use server::FilterServer;
 pub use service::{Catalogue, Service, ServiceOptions};

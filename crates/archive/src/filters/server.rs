@@ -23,8 +23,8 @@ pub struct FilterServer {
     holdings: Arc<Holdings>,
     limits: Limits,
     access_log: Option<Arc<AccessLog>>,
-    /// The problem that was reported last, so that it is not reported every second.
-    reported: Mutex<Option<String>>,
+    /// The problems that were reported last, so that they are not reported every second.
+    reported: Mutex<Vec<String>>,
 }
 
 impl FilterServer {
@@ -36,11 +36,11 @@ impl FilterServer {
         access_log: Option<Arc<AccessLog>>,
     ) -> FilterServer {
         FilterServer {
+            reported: Mutex::new(holdings.snapshot().problems().to_vec()),
             service: Service::new(Arc::clone(&holdings) as Arc<dyn Catalogue>, options),
             holdings,
             limits,
             access_log,
-            reported: Mutex::default(),
         }
     }
 
@@ -64,28 +64,29 @@ impl FilterServer {
         }
     }
 
-    /// Opens what has changed, and returns what there is to say about it.
-    pub fn refresh(&self) -> Option<String> {
+    /// Opens what has changed, and returns what there is to say about it. If `settle` is set, files
+    /// that are being written at the moment are left for the next time.
+    pub fn refresh(&self, settle: bool) -> Vec<String> {
         // One at a time: an older version must not replace a newer one.
         let mut reported = lock(&self.reported);
-        match self.holdings.refresh() {
-            Ok(false) => {
-                *reported = None;
-                None
-            }
+        let mut said = Vec::new();
+        let refreshed = self.holdings.refresh(settle);
+        let snapshot = self.holdings.snapshot();
+        let mut problems = snapshot.problems().to_vec();
+        match refreshed {
+            Ok(false) => {}
             Ok(true) => {
-                *reported = None;
                 self.service.metrics.reopened.inc();
-                let archives = self.holdings.snapshot().archives().len();
-                Some(format!("reopened changed files: {archives} archive(s)"))
+                let archives = snapshot.archives().len();
+                said.push(format!("reopened changed files: {archives} archive(s)"));
             }
-            Err(error) => {
-                let problem = format!("{error}; still using the previous version");
-                let news = reported.as_ref() != Some(&problem);
-                *reported = Some(problem.clone());
-                news.then_some(problem)
-            }
+            Err(error) => problems.push(format!("{error}; still using the previous version")),
         }
+        self.service.metrics.unreadable.set(problems.len() as i64);
+        let is_new = |problem: &&String| !reported.contains(problem);
+        said.extend(problems.iter().filter(is_new).cloned());
+        *reported = problems;
+        said
     }
 }
 
@@ -115,6 +116,6 @@ impl Runnable for FilterServer {
     }
 
     fn check(&self) -> Vec<String> {
-        self.refresh().into_iter().collect()
+        self.refresh(true)
     }
 }

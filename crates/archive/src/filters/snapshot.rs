@@ -1,26 +1,61 @@
 //! All archives as they are at one moment, and lookups in them.
 
 use std::cell::RefCell;
+use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use http::HeaderValue;
+use waypost_io::Stamp;
 use waypost_summary::filter::orestes::ClassicFilter;
 use waypost_summary::filter::{Filter, Hash, Hasher, Keyer};
-use waypost_summary::{Error, Lookup, LookupBuffer, Summary};
+use waypost_summary::{Error, ErrorKind, Lookup, LookupBuffer, Summary};
 use waypost_surt::{Dialect, Policy};
 
 use super::live::LiveArchive;
 
-/// One summary of an archive.
-pub(crate) enum Part {
-    /// A filter of all captures, and the number of its keyer.
-    Filter(Box<Filter>, usize),
+/// One summary of an archive, and the files that it was opened from.
+pub(crate) struct Part {
+    pub(crate) summary: PartSummary,
+    /// Identifies its content.
+    pub(crate) identity: u64,
+    pub(crate) rate: Option<f64>,
+    pub(crate) keys: u64,
+    pub(crate) modified: SystemTime,
+    /// As they were.
+    pub(crate) files: Vec<(File, Stamp)>,
+}
+
+pub(crate) enum PartSummary {
+    /// A filter of all captures.
+    Filter(Box<Filter>),
     /// URLs as they are spelled.
     Classic(Box<ClassicFilter>),
     /// Any other summary, which may not cover all captures.
-    Summary(Box<dyn Summary>),
+    Other(Box<dyn Summary>),
+}
+
+impl Part {
+    /// Whether its files are what they were. Nothing is absent in a file that was written to while it
+    /// was read.
+    ///
+    /// # Errors
+    /// If one of them is not.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let is_same = |(file, stamp): &(File, Stamp)| {
+            let now = file.metadata();
+            now.is_ok_and(|now| Stamp::of(&now) == *stamp)
+        };
+        match self.files.iter().all(is_same) {
+            true => Ok(()),
+            false => Err(unknown("a file was overwritten while it was in use")),
+        }
+    }
+}
+
+fn unknown(why: &str) -> Error {
+    Error::new(ErrorKind::Format(why.to_owned()))
 }
 
 /// A summary that is not in a file of the service, such as one in Redis or one of a router.
@@ -50,7 +85,10 @@ pub struct RemoteState {
 /// An archive.
 pub struct ServedArchive {
     pub(crate) id: String,
-    pub(crate) parts: Vec<Part>,
+    /// Its files, each with the number of its keyer if it is a filter.
+    pub(crate) parts: Vec<(Arc<Part>, usize)>,
+    /// What is wrong with a file that no earlier version answers for.
+    pub(crate) problem: Option<String>,
     /// A summary that is not in a file.
     pub(crate) remote: Option<RemoteSummary>,
     /// What was added, and the number of its keyer.
@@ -159,19 +197,61 @@ impl ServedArchive {
         {
             return Ok(true);
         }
-        for part in &self.parts {
-            let found = match part {
-                Part::Filter(filter, keyer) => filter.contains(hashes[*keyer])?,
-                Part::Classic(filter) => filter.may_hold(uri)?.is_some(),
-                Part::Summary(summary) => look_up(&**summary, uri)?,
+        for (part, keyer) in &self.parts {
+            let found = match &part.summary {
+                PartSummary::Filter(filter) => filter.contains(hashes[*keyer])?,
+                PartSummary::Classic(filter) => filter.may_hold(uri)?.is_some(),
+                PartSummary::Other(summary) => look_up(&**summary, uri)?,
             };
             if found {
                 return Ok(true);
             }
+            part.check()?;
         }
-        match &self.remote {
-            Some(remote) => look_up(&*remote.summary, uri),
-            None => Ok(false),
+        match (&self.remote, &self.problem) {
+            (Some(remote), _) if look_up(&*remote.summary, uri)? => Ok(true),
+            (_, Some(problem)) => Err(unknown(problem)),
+            (_, None) => Ok(false),
+        }
+    }
+
+    /// The same for many: each of several passes over all URIs gives a list of answers.
+    fn may_hold_all(
+        &self,
+        uris: &[&[u8]],
+        hashes: &[Vec<Hash>],
+        mut take: impl FnMut(&[bool]),
+    ) -> Result<(), Error> {
+        let mut answers = Vec::new();
+        if let Some((live, keyer)) = &self.live {
+            let segments = live.segments();
+            answers.extend(hashes[*keyer].iter().map(|hash| segments.contains(*hash)));
+            take(&answers);
+        }
+        for (part, keyer) in &self.parts {
+            answers.clear();
+            match &part.summary {
+                PartSummary::Filter(filter) => {
+                    filter.contains_all(&hashes[*keyer], &mut answers)?
+                }
+                PartSummary::Classic(filter) => {
+                    for uri in uris {
+                        answers.push(filter.may_hold(uri)?.is_some());
+                    }
+                }
+                PartSummary::Other(summary) => look_up_all(&**summary, uris, &mut answers)?,
+            }
+            part.check()?;
+            take(&answers);
+        }
+        if let Some(remote) = &self.remote {
+            answers.clear();
+            look_up_all(&*remote.summary, uris, &mut answers)?;
+            take(&answers);
+        }
+        match &self.problem {
+            Some(problem) => Err(unknown(problem)),
+            None => Ok(()),
         }
     }
 }
@@ -211,6 +291,8 @@ pub struct Snapshot {
     archives: Vec<ServedArchive>,
     /// The different ways to make hashes; never none, so that invalid URIs are noticed.
     keyers: Vec<Keyer>,
+    /// What is wrong with files that can't be read.
+    problems: Vec<String>,
     number: u64,
 }
 
@@ -232,6 +314,7 @@ impl Snapshot {
         let archives = summaries.into_iter().map(|(id, remote)| ServedArchive {
             id,
             parts: Vec::new(),
+            problem: None,
             remote: Some(remote),
             live: None,
             modified: SystemTime::UNIX_EPOCH,
@@ -240,16 +323,26 @@ impl Snapshot {
             rate: Some(0.0),
             described: OnceLock::new(),
         });
-        Snapshot::new(archives.collect(), vec![usual_keyer()])
+        Snapshot::new(archives.collect(), vec![usual_keyer()], Vec::new())
     }
 
-    pub(crate) fn new(mut archives: Vec<ServedArchive>, keyers: Vec<Keyer>) -> Snapshot {
+    pub(crate) fn new(
+        mut archives: Vec<ServedArchive>,
+        keyers: Vec<Keyer>,
+        problems: Vec<String>,
+    ) -> Snapshot {
         archives.sort_by(|one, other| one.id.cmp(&other.id));
         Snapshot {
             archives,
             keyers,
+            problems,
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
         }
+    }
+
+    /// What is wrong with files that can't be read.
+    pub fn problems(&self) -> &[String] {
+        &self.problems
     }
 
     /// All archives, ordered by id.
@@ -276,12 +369,13 @@ impl Snapshot {
     /// The archives that may hold a URI.
     ///
     /// # Errors
-    /// If the URI is invalid, or a summary cannot be read.
+    /// If the URI is invalid.
     pub fn holders(&self, uri: &[u8]) -> Result<Vec<&ServedArchive>, LookupError> {
         self.with_hashes(uri, |hashes| {
             let mut holders = Vec::new();
             for archive in &self.archives {
-                if archive.may_hold(uri, hashes)? {
+                // What can't be looked up may be held.
+                if archive.may_hold(uri, hashes).unwrap_or(true) {
                     holders.push(archive);
                 }
             }
@@ -289,17 +383,13 @@ impl Snapshot {
         })
     }
 
-    /// For each of many URIs, which archives may hold it: a row of `archives` for each URI. `None` for
-    /// invalid URIs. Only the archives that are `wanted` are looked up.
-    ///
-    /// # Errors
-    /// If a summary cannot be read.
+    /// For each of many URIs, which archives may hold it: a row of `archives` for each URI.
     pub(crate) fn holders_of_all(
         &self,
         uris: &[&[u8]],
         invalid: &mut Vec<bool>,
         found: &mut Vec<bool>,
-    ) -> Result<(), Error> {
+    ) {
         let width = self.archives.len();
         invalid.clear();
         invalid.resize(uris.len(), false);
@@ -319,41 +409,18 @@ impl Snapshot {
                 }
             }
         });
-        let mark = |answers: &[bool], column: usize, found: &mut Vec<bool>| {
-            for (number, answer) in answers.iter().enumerate() {
-                found[number * width + column] |= answer;
-            }
-        };
-        let mut answers = Vec::new();
         for (column, archive) in self.archives.iter().enumerate() {
-            if let Some((live, keyer)) = &archive.live {
-                let segments = live.segments();
-                for (number, hash) in hashes[*keyer].iter().enumerate() {
-                    found[number * width + column] |= segments.contains(*hash);
+            let known = archive.may_hold_all(uris, &hashes, |answers| {
+                for (number, answer) in answers.iter().enumerate() {
+                    found[number * width + column] |= answer;
                 }
-            }
-            for part in &archive.parts {
-                answers.clear();
-                match part {
-                    Part::Filter(filter, keyer) => {
-                        filter.contains_all(&hashes[*keyer], &mut answers)?;
-                    }
-                    Part::Classic(filter) => {
-                        for uri in uris {
-                            answers.push(filter.may_hold(uri)?.is_some());
-                        }
-                    }
-                    Part::Summary(summary) => look_up_all(&**summary, uris, &mut answers)?,
-                }
-                mark(&answers, column, found);
-            }
-            if let Some(remote) = &archive.remote {
-                answers.clear();
-                look_up_all(&*remote.summary, uris, &mut answers)?;
-                mark(&answers, column, found);
+            });
+            // What can't be looked up may be held.
+            if known.is_err() {
+                let column = found.iter_mut().skip(column).step_by(width);
+                column.for_each(|found| *found = true);
             }
         }
-        Ok(())
     }
 
     fn with_hashes<T>(

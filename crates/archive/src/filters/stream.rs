@@ -53,7 +53,7 @@ where
     Ok(all)
 }
 
-type Answering = JoinHandle<Result<Answered, waypost_summary::Error>>;
+type Answering = JoinHandle<Answered>;
 
 /// A batch that is being answered.
 pub(super) struct BatchTask {
@@ -111,7 +111,7 @@ impl BatchTask {
             return Ok(());
         };
         match answering.await {
-            Ok(Ok(answered)) => {
+            Ok(answered) => {
                 self.metrics.lookups.inc_by(answered.lookups);
                 self.metrics.present.inc_by(answered.present);
                 if answered.text.is_empty() {
@@ -119,10 +119,6 @@ impl BatchTask {
                 }
                 let sent = self.sender.send(Ok(answered.text.into())).await;
                 sent.map_err(|_| Failure::Gone)
-            }
-            Ok(Err(error)) => {
-                self.metrics.failures.inc();
-                Err(Failure::Index(error.into_io()))
             }
             Err(_) => Err(Failure::CutOff),
         }

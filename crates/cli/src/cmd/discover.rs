@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use waypost_archive::discover::{self, DiscoverOptions, Found, Outcome};
+use waypost_archive::filters::is_companion;
 use waypost_archive::sitemap::Entry;
 use waypost_io::Source;
 use waypost_net::{Client, ClientOptions};
 use waypost_report::{Align, Table, bytes, count};
-use waypost_router::{Config, is_companion, published_map};
+use waypost_router::{Config, published_map};
 use waypost_summary::filter::Secret;
 use waypost_summary::{ErrorKind, open_source};
 

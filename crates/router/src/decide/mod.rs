@@ -74,7 +74,7 @@ use recent::{LastAnswer, Recent};
 use rules::Hindrance;
 pub(crate) use seats::Seats;
 use summaries::Shelf;
-pub use summaries::{SummaryState, is_companion};
+pub use summaries::SummaryState;
 
 use crate::{ForPages, Lookup, Outcome, Registry, Reply, RoutingConfig, Wanted};
 

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
+use waypost_archive::filters::{is_recent, may_be_summary};
 use waypost_io::Stamp;
 use waypost_summary::{Kind, Summary};
 use waypost_surt::Dialect;
@@ -370,15 +371,6 @@ fn warning(archive: &str, entry: &Entry, why: &str) -> Warning {
     )
 }
 
-/// Whether a file was written within the last second, and so may not be complete.
-fn is_recent(path: &Path) -> bool {
-    let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
-    modified.is_ok_and(|at| {
-        let age = SystemTime::now().duration_since(at);
-        age.is_ok_and(|age| age < Duration::from_secs(1))
-    })
-}
-
 /// The files that paths stand for: themselves, or those in a folder that may be summaries.
 fn files_of(paths: &[PathBuf]) -> Vec<PathBuf> {
     let mut files = Vec::new();
@@ -411,43 +403,4 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>, depth: usize) {
             files.push(path);
         }
     }
-}
-
-const SUFFIXES: [&str; 6] = [
-    ".ukvs",
-    ".cdxj",
-    ".filter",
-    ".orestes",
-    ".csv",
-    "mementomap",
-];
-
-/// Whether a file in a folder is a summary by its name. Files that go with a map are not.
-fn may_be_summary(path: &Path) -> bool {
-    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-        return false;
-    };
-    let plain = [".gz", ".zst", ".bz2"]
-        .iter()
-        .find_map(|suffix| name.strip_suffix(suffix))
-        .unwrap_or(name);
-    !name.starts_with('.')
-        && !is_companion(path)
-        && SUFFIXES.iter().any(|suffix| plain.ends_with(suffix))
-}
-
-/// Whether a file goes with a map and is not a summary of its own, by its name.
-pub fn is_companion(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str());
-    let plain = name.map(|name| {
-        let mut packed = [".gz", ".zst", ".bz2"].iter();
-        let stripped = packed.find_map(|suffix| name.strip_suffix(suffix));
-        stripped.unwrap_or(name)
-    });
-    plain
-        .and_then(|name| name.strip_suffix(".filter"))
-        .and_then(|stem| stem.rsplit_once('.'))
-        .is_some_and(|(_, identity)| {
-            identity.len() == 16 && identity.bytes().all(|byte| byte.is_ascii_hexdigit())
-        })
 }

@@ -22,12 +22,13 @@ use crate::printer::Printer;
 
 /// Serve lookups in the summaries of many archives
 ///
-/// In DIR, the archive `haw` is a file `haw.filter` (or a map or profile), or a folder `haw` with any
-/// number of summaries, or both. Answers HEAD and GET /haw/URI with 200 (maybe) or 404 (surely not),
-/// /bloom/agg/URI with the archives that may hold it, and POST /lookup with lines of JSON.
+/// In DIR, the archive `haw` is a file `haw.filter` (or a map, profile or classic filter), or a folder
+/// `haw` with any number of summaries, or both. Answers HEAD and GET /haw/URI with 200 (maybe), 404
+/// (surely not) or 503 (a file of the archive cannot be read), /bloom/agg/URI with the archives that
+/// may hold it, and POST /lookup with lines of JSON.
 ///
 /// With --writable, POST /haw/add adds URIs, as crawlers do that share what they have: an answer means
-/// that they are on the disk. Files that change are reopened within a second. Ctrl-C and SIGTERM end
+/// that they are on the disk. Files that change are reopened within two seconds. Ctrl-C and SIGTERM end
 /// the server when the requests under way are answered.
 #[derive(Args)]
 #[command(after_help = "Examples:\n\
@@ -113,7 +114,9 @@ impl Serve {
             "name a folder with files such as haw.filter, or with folders of summaries; create archives with --writable --archive ID",
         )?;
         out.warn_some(holdings.warnings());
-        for archive in holdings.snapshot().archives() {
+        let snapshot = holdings.snapshot();
+        out.warn_some(snapshot.problems());
+        for archive in snapshot.archives() {
             let writable = match archive.is_writable() {
                 true => ", writable",
                 false => "",
