@@ -100,6 +100,9 @@ fn of_summary(kind: &waypost_summary::ErrorKind) -> Option<&'static str> {
         ErrorKind::Companion(_) => {
             "keep the map and its filter in one folder under their original names, rebuild them with `waypost map compact --filters`, or read the rows alone with --ignore-filter"
         }
+        ErrorKind::NotWhole(_) => {
+            "copy or build the file again; if you changed its rows yourself, remove the line `!rows`"
+        }
         ErrorKind::Table(_) => "rebuild the table with `waypost map index MAP`, or remove it",
         ErrorKind::Untidy => "sort it with `waypost map merge MAP -o ORDERED`",
         ErrorKind::FiltersToMerge => {

@@ -15,6 +15,7 @@ use waypost_report::{Align, Cells, Columns, count, push_json_string};
 use waypost_summary::map::write_frequency;
 use waypost_summary::{
     Answer, Frequency, Kind, Lookup, LookupBatch, LookupBuffer, Number, Presence, Scope, Summary,
+    Wholeness,
 };
 use waypost_surt::Error;
 
@@ -41,6 +42,9 @@ pub(crate) struct Lookups {
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
+    /// Also say whether the summary is known to have all of its rows
+    #[arg(short, long)]
+    verbose: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -188,6 +192,18 @@ impl Lookups {
         Ok(Scope::of(&select))
     }
 
+    /// Says whether a summary is known to be whole, if that is wanted.
+    pub(crate) fn report_wholeness(&self, summary: &dyn Summary, out: &Printer) {
+        if self.verbose {
+            out.note(match summary.wholeness() {
+                Wholeness::Whole => "the summary is whole",
+                Wholeness::Unknown => {
+                    "it is not known whether the summary is whole: its headers do not describe its rows"
+                }
+            });
+        }
+    }
+
     /// Answers all lookups from a profile or a filter, `piece` bytes at a time.
     pub(crate) fn answer_by(
         &self,
@@ -196,6 +212,7 @@ impl Lookups {
         out: &mut Printer,
     ) -> anyhow::Result<Exit> {
         let wanted = self.wanted()?;
+        self.report_wholeness(summary, out);
         self.answer(&[], piece, out, || {
             let mut buffer = LookupBuffer::new(summary.about().dialect);
             let wanted = &wanted;

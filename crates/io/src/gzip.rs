@@ -62,6 +62,16 @@ impl Gzip {
     }
 }
 
+/// A member with `text` that is not compressed: its size depends only on that of the text.
+///
+/// # Errors
+/// If the compressor fails.
+pub fn stored(text: &[u8]) -> Result<Vec<u8>> {
+    let mut member = Vec::new();
+    Gzip::new(0).compress(text, &mut member)?;
+    Ok(member)
+}
+
 /// Adds up the gzipped sizes of members. With a sample, the size of the others is estimated.
 pub struct GzipSize {
     /// Compress the first member, and then one in this many.

@@ -36,7 +36,14 @@ impl PlainFile {
     /// # Errors
     /// If the file cannot be made.
     pub(crate) fn create(path: &Path) -> Result<PlainFile> {
-        let mut file = AtomicFile::create(path)?;
+        PlainFile::start(AtomicFile::create(path)?)
+    }
+
+    /// Starts to write a file.
+    ///
+    /// # Errors
+    /// If there can be no thread.
+    pub(crate) fn start(mut file: AtomicFile) -> Result<PlainFile> {
         let (buffers, take) = bounded::<Vec<u8>>(WAITING);
         let (give_back, empty) = unbounded();
         let thread = spawn("waypost-write", move || {
@@ -79,12 +86,12 @@ impl PlainFile {
         thread.join().map_err(|_| lost())?
     }
 
-    /// Gives the file its final name. Returns its size.
+    /// Replaces the first bytes by `start`, and gives the file its final name. Returns its size.
     ///
     /// # Errors
     /// If the disk is full, or the file cannot be renamed.
-    pub(crate) fn finish(mut self) -> Result<u64> {
-        self.end()?.commit()?;
+    pub(crate) fn finish(mut self, start: &[u8]) -> Result<u64> {
+        self.end()?.commit_with_start(start)?;
         Ok(self.size)
     }
 }
@@ -113,7 +120,8 @@ mod tests {
             expected.extend_from_slice(&bytes);
             file.give(bytes).unwrap();
         }
-        assert_eq!(file.finish().unwrap(), expected.len() as u64);
+        expected[..9].fill(b'#');
+        assert_eq!(file.finish(b"#########").unwrap(), expected.len() as u64);
         assert!(std::fs::read(&path).unwrap() == expected);
     }
 

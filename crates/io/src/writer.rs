@@ -77,6 +77,9 @@ pub trait BlockSink: Send {
     /// # Errors
     /// If the disk is full, or a file cannot be renamed.
     fn commit(self: Box<Self>, written: &mut Written) -> Result<()>;
+
+    /// Has the first bytes replaced at the end, in a sink that has been given a start.
+    fn replace_start(&mut self, _start: Vec<u8>) {}
 }
 
 /// Writes lines. Nothing appears under the final name before [`LineWriter::finish`].
@@ -115,6 +118,36 @@ impl LineWriter {
             }
         };
         Ok(LineWriter::new(out, MEMBER, u64::MAX))
+    }
+
+    /// Starts to write `path` with a line that [`LineWriter::finish_with_start`] replaces. In a gzip file,
+    /// it is a member of its own that is not compressed.
+    ///
+    /// # Errors
+    /// If the file or folder cannot be made.
+    pub fn with_start(
+        path: &Path,
+        format: &Format,
+        threads: usize,
+        start: &[u8],
+    ) -> Result<LineWriter> {
+        let out = match *format {
+            Format::Plain => Out::Plain(PlainFile::start(AtomicFile::create_rewritable(path)?)?),
+            Format::Gzip { level } => {
+                let mut flat = Flat {
+                    output: AtomicFile::create_rewritable(path)?,
+                    size: 0,
+                    start: Vec::new(),
+                };
+                flat.write(&gzip::stored(start)?)?;
+                Out::Packed(Packed::start(Box::new(flat), level, threads)?)
+            }
+        };
+        let mut writer = LineWriter::new(out, MEMBER, u64::MAX);
+        if matches!(format, Format::Plain) {
+            writer.push_lines(start)?;
+        }
+        Ok(writer)
     }
 
     /// Writes blocks of `lines` lines, each compressed as a gzip member, to `sink`.
@@ -219,13 +252,27 @@ impl LineWriter {
     ///
     /// # Errors
     /// If the disk is full, or a file cannot be renamed.
-    pub fn finish(mut self) -> Result<Written> {
+    pub fn finish(self) -> Result<Written> {
+        self.finish_with_start(b"")
+    }
+
+    /// The same after replacing the first line by another one of the same length.
+    ///
+    /// # Errors
+    /// Like [`finish`](LineWriter::finish).
+    pub fn finish_with_start(mut self, start: &[u8]) -> Result<Written> {
         if self.block.lines > 0 {
             self.flush()?;
         }
         match self.out {
-            Out::Plain(file) => self.written.bytes_out = file.finish()?,
-            Out::Packed(packed) => packed.ordered.finish()?.commit(&mut self.written)?,
+            Out::Plain(file) => self.written.bytes_out = file.finish(start)?,
+            Out::Packed(packed) => {
+                let mut sink = packed.ordered.finish()?;
+                if !start.is_empty() {
+                    sink.replace_start(gzip::stored(start)?);
+                }
+                sink.commit(&mut self.written)?;
+            }
         }
         Ok(self.written)
     }
@@ -280,6 +327,8 @@ impl Packed {
 struct Flat {
     output: AtomicFile,
     size: u64,
+    /// What replaces its first bytes at the end.
+    start: Vec<u8>,
 }
 
 impl Flat {
@@ -287,6 +336,7 @@ impl Flat {
         Ok(Flat {
             output: AtomicFile::create(path)?,
             size: 0,
+            start: Vec::new(),
         })
     }
 
@@ -311,7 +361,11 @@ impl BlockSink for Flat {
             self.write(&empty)?;
         }
         written.bytes_out = self.size;
-        self.output.commit()
+        self.output.commit_with_start(&self.start)
+    }
+
+    fn replace_start(&mut self, start: Vec<u8>) {
+        self.start = start;
     }
 }
 
@@ -406,6 +460,34 @@ mod tests {
             out.finish().unwrap();
             let expected: Vec<Vec<u8>> = text.chunks(most_lines as usize).map(<[_]>::concat).collect();
             prop_assert!(*kept.lock().unwrap() == expected);
+        }
+    }
+
+    #[test]
+    fn a_first_line_is_replaced_in_files_and_pipes() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        for format in [Format::Plain, Format::Gzip { level: 6 }] {
+            for path in [folder.path().join("file"), pipe.clone()] {
+                let read = path.clone();
+                let reader = (path == pipe)
+                    .then(|| std::thread::spawn(move || std::fs::read(read).unwrap()));
+                let mut out = LineWriter::with_start(&path, &format, 2, b"?\n").unwrap();
+                out.push_lines(b"a\nb\n").unwrap();
+                out.push_buffer(&mut b"c\n".to_vec(), 1).unwrap();
+                out.finish_with_start(b"!\n").unwrap();
+                let bytes = match reader {
+                    Some(reader) => reader.join().unwrap(),
+                    None => std::fs::read(&path).unwrap(),
+                };
+                let text = match format {
+                    Format::Plain => bytes,
+                    Format::Gzip { .. } => inflated(&bytes),
+                };
+                assert_eq!(text, b"!\na\nb\nc\n");
+            }
         }
     }
 

@@ -67,6 +67,9 @@ pub enum ErrorKind {
     /// The rows of a map are out of order or not in canonical form.
     #[error("its rows are out of order or not in canonical form")]
     Untidy,
+    /// Rows are missing, or are not those that the headers describe.
+    #[error("{0}")]
+    NotWhole(String),
     /// Maps with filters can't be merged without their holdings.
     #[error("its rows have filters, and filters of two maps cannot be merged")]
     FiltersToMerge,

@@ -9,7 +9,7 @@ use crate::filter::orestes::{ClassicFilter, Form};
 use crate::filter::{Filter, Secret};
 use crate::frequency::Frequency;
 use crate::holdings::{Content, content_of};
-use crate::map::Map;
+use crate::map::{Map, is_companion};
 use crate::profile::Profile;
 use crate::summary::{Kind, Summary};
 
@@ -34,6 +34,7 @@ pub fn open_source(
 ) -> Result<Box<dyn Summary>> {
     let kind = kind_of_source(source)?
         .ok_or_else(|| Error::format("this is not a summary").in_file(source))?;
+    check_alone(source)?;
     let room = Resources::default();
     Ok(match kind {
         Kind::Filter if ClassicFilter::is(source)? => Box::new(ClassicFilter::of(source)?),
@@ -42,6 +43,17 @@ pub fn open_source(
         Kind::Map => Box::new(Map::of(source, &room)?),
         Kind::Profile => Box::new(Profile::of(source)?),
     })
+}
+
+/// Refuses the companion of a map, which contains only a part of what is held.
+///
+/// # Errors
+/// If the file is one by its name.
+pub fn check_alone(source: &Source) -> Result<()> {
+    match is_companion(source.path()) {
+        true => Err(Error::format("the filter of a map: use the map").in_file(source)),
+        false => Ok(()),
+    }
 }
 
 /// Opens a summary from its bytes: a `Vec<u8>`, an `Arc<[u8]>` or a [`Mapped`] file. If rows of a map

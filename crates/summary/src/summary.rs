@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::frequency::Frequency;
 use crate::lookup::Lookup;
 use crate::preference::Preference;
+use crate::ukvs::Wholeness;
 
 /// The answer of a summary to a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,6 +139,12 @@ pub trait Summary: Send + Sync {
 
     /// The size of the summary.
     fn size(&self) -> Size;
+
+    /// Whether the summary is known to have all of its entries. One that is known to lack some can't be
+    /// opened.
+    fn wholeness(&self) -> Wholeness {
+        Wholeness::Whole
+    }
 
     /// Looks up a URI. Anything outside the summary's [scope](crate::Scopes) is unknown.
     ///

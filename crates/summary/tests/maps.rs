@@ -426,7 +426,7 @@ proptest! {
 
     #[test]
     fn what_either_of_two_maps_calls_present_their_merger_does(
-        maps in prop::collection::vec(prop::collection::btree_map(keys(), 0..3u64, 0..10), 2..4),
+        maps in prop::collection::vec(prop::collection::btree_map(keys(), 0..3u64, 1..10), 2..4),
         asked in prop::collection::vec(surts(), 1..30),
     ) {
         let folder = TempDir::new().unwrap();
@@ -492,7 +492,7 @@ proptest! {
 
     #[test]
     fn many_lookups_at_once_are_answered_as_one_by_one(
-        entries in prop::collection::btree_map(keys(), 0..3u64, 0..20),
+        entries in prop::collection::btree_map(keys(), 0..3u64, 1..20),
         asked in prop::collection::vec(surts(), 0..200),
     ) {
         let folder = TempDir::new().unwrap();

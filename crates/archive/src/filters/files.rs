@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+pub use waypost_summary::map::is_companion;
+
 /// How the names of summaries end, apart from compression.
 const SUFFIXES: [&str; 6] = [
     ".ukvs",
@@ -28,16 +30,6 @@ pub fn may_be_summary(path: &Path) -> bool {
         let ends = SUFFIXES.iter().any(|suffix| name.ends_with(suffix));
         ends && !name.starts_with('.') && !is_companion(path)
     })
-}
-
-/// Whether a file goes with a map and is not a summary of its own, by its name.
-pub fn is_companion(path: &Path) -> bool {
-    plain_name(path)
-        .and_then(|name| name.strip_suffix(".filter"))
-        .and_then(|stem| stem.rsplit_once('.'))
-        .is_some_and(|(_, identity)| {
-            identity.len() == 16 && identity.bytes().all(|byte| byte.is_ascii_hexdigit())
-        })
 }
 
 /// Whether a file was written within the last second, and so may not be complete.

@@ -30,7 +30,8 @@ use http::header::{
 };
 use http::{Response, StatusCode};
 use waypost_io::{Error, ErrorKind, IoContext, Mapped, Result, Source, Stamp, temporary};
-use waypost_summary::{Kind, kind_of_source, map};
+use waypost_summary::map::{self, check};
+use waypost_summary::{Kind, kind_of_source};
 use xxhash_rust::xxh3::xxh3_64;
 
 pub use pages::{download, download_companion, in_one_file, linked};
@@ -221,6 +222,7 @@ impl Version {
             return Err(Error::new(ErrorKind::Invalid(text)).in_file(path.display()));
         }
         let stamp = Stamp::of_path(path)?;
+        check::wholeness(&source).map_err(waypost_summary::Error::into_io)?;
         let folder = temporary::folder_in(&std::env::temp_dir())?;
         let (plain, packed) = (folder.path().join("map"), folder.path().join("map.gz"));
         let mut stream = source.open()?;

@@ -142,7 +142,7 @@ impl PublishedFile {
     fn describe(&mut self, source: &Source, kind: SummaryKind) -> Result<()> {
         let io = waypost_summary::Error::into_io;
         let metadata = match kind {
-            SummaryKind::ClassicText | SummaryKind::ClassicJson => return Ok(()),
+            SummaryKind::ClassicJson => return Ok(()),
             SummaryKind::Filter | SummaryKind::Hashes => {
                 let filter = Filter::of(source).map_err(io)?;
                 let head = filter.head();
@@ -154,7 +154,7 @@ impl PublishedFile {
                 self.key_fingerprint = head.fingerprint.map(|key| key.to_string());
                 filter.metadata().clone()
             }
-            SummaryKind::Classic => {
+            SummaryKind::Classic | SummaryKind::ClassicText => {
                 let filter = ClassicFilter::of(source).map_err(io)?;
                 self.keys = filter.urls();
                 self.urls = filter.urls();

@@ -10,6 +10,7 @@
 //! Files of all kinds of summaries are listed; what they are is detected from their content.
 
 mod file;
+mod held;
 mod manifest;
 mod private;
 
@@ -25,6 +26,7 @@ use waypost_summary::open_source;
 use crate::sitemap;
 
 pub use file::{SummaryKind, kind_of};
+pub use held::{HeldInput, prove};
 pub use manifest::{Manifest, PublishedFile};
 
 pub(crate) use file::sha256;

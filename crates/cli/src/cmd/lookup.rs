@@ -10,7 +10,8 @@ use waypost_summary::filter::orestes::ClassicFilter;
 use waypost_summary::map::Map;
 use waypost_summary::profile::Profile;
 use waypost_summary::{
-    Frequency, Kind, LookupBatch, LookupBuffer, Number, Presence, Scope, kind_of_source,
+    Frequency, Kind, LookupBatch, LookupBuffer, Number, Presence, Scope, check_alone,
+    kind_of_source,
 };
 use waypost_surt::{Canonicalizer, Dialect, is_surt};
 
@@ -55,6 +56,7 @@ impl Lookup {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let resources = self.resources.resources(None)?;
         let source = Source::new(&self.file);
+        check_alone(&source)?;
         let kind = match self.file.is_dir() || as_url(&self.file).is_some() {
             true => None,
             false => kind_of_source(&source)?,
@@ -77,6 +79,10 @@ impl Lookup {
                 let filter = Filter::of(&source)?.unlock(self.key_file.secret()?)?;
                 self.lookups.answer_by(&filter, PIECE, out)
             }
+            _ if !self.file.is_dir() && as_url(&self.file).is_none() && is_empty(&source)? => Err(
+                anyhow::anyhow!("{} is empty", self.file.display()),
+            )
+            .hint("build or copy the file again: an empty file says nothing about what is held"),
             _ => {
                 let files = self.remote.files();
                 let index = self.remote.open(&files, &source, out)?;
@@ -106,6 +112,10 @@ impl Lookup {
             }
         })
     }
+}
+
+fn is_empty(source: &Source) -> anyhow::Result<bool> {
+    Ok(source.open()?.read_full(&mut [0]).0 == 0)
 }
 
 fn count_captures(

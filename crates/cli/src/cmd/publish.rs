@@ -3,10 +3,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueHint};
-use waypost_archive::publish::{self, Manifest, PublishOptions};
+use waypost_archive::publish::{self, HeldInput, Manifest, PublishOptions};
+use waypost_index::input;
 use waypost_io::Error;
 use waypost_report::{Align, Table, bytes, count};
 
+use super::filter::options::KeyFile;
 use crate::exit::Exit;
 use crate::hint::Hint;
 use crate::plural;
@@ -42,11 +44,28 @@ pub(crate) struct Publish {
     /// Refuse summaries that hold what this list takes down
     #[arg(long, value_name = "LIST", value_hint = ValueHint::FilePath)]
     exclude_list: Option<PathBuf>,
+    /// What the archive holds: look up all of it in each summary first, and publish nothing if one
+    /// calls some of it absent. May be repeated
+    #[arg(long, value_name = "INPUT", value_hint = ValueHint::AnyPath)]
+    holdings: Vec<PathBuf>,
+    #[command(flatten)]
+    key_file: KeyFile,
 }
 
 impl Publish {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let list = self.exclude_list.as_deref().map(read_list).transpose()?;
+        if !self.holdings.is_empty() {
+            let progress = out.progress();
+            let held = HeldInput {
+                sources: input::expand(&self.holdings)?.sources,
+                secret: self.key_file.secret()?,
+                progress: progress.clone(),
+            };
+            publish::prove(&self.folder, &held).hint_otherwise(
+                "build it from this index again; filters with a secret need --key-file",
+            )?;
+        }
         let options = PublishOptions {
             url: self.url,
             publisher: self.publisher,

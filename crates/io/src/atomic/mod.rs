@@ -31,6 +31,8 @@ enum Inner {
     Beside(NamedTempFile),
     /// A device, a pipe or standard output: nothing to rename.
     Direct(Box<dyn Write + Send>),
+    /// The same, written when all of it is in a temporary file.
+    Spooled(File, Box<dyn Write + Send>),
 }
 
 impl AtomicFile {
@@ -58,6 +60,20 @@ impl AtomicFile {
         Ok(AtomicFile::new(path, inner))
     }
 
+    /// Like [`create`](AtomicFile::create), for a file whose start is replaced at the end: what is for a
+    /// device or a pipe waits in a temporary file.
+    ///
+    /// # Errors
+    /// Like [`create`](AtomicFile::create); or if there can be no temporary file.
+    pub fn create_rewritable(path: &Path) -> Result<AtomicFile> {
+        let mut file = AtomicFile::create(path)?;
+        if let Inner::Direct(out) = file.inner {
+            let spool = tempfile::tempfile().doing("write a temporary file for", path)?;
+            file.inner = Inner::Spooled(spool, out);
+        }
+        Ok(file)
+    }
+
     fn new(path: PathBuf, inner: Inner) -> AtomicFile {
         AtomicFile { path, inner }
     }
@@ -69,6 +85,11 @@ impl AtomicFile {
     pub fn commit(self) -> Result<()> {
         match self.inner {
             Inner::Direct(mut out) => out.flush().doing("write", &self.path),
+            Inner::Spooled(mut spool, mut out) => spool
+                .rewind()
+                .and_then(|()| io::copy(&mut spool, &mut out))
+                .and_then(|_| out.flush())
+                .doing("write", &self.path),
             Inner::Unnamed(mut file) => {
                 sync(&file).doing("write", &self.path)?;
                 let folder = folder_of(&self.path);
@@ -104,10 +125,14 @@ impl AtomicFile {
     /// The same after replacing the first bytes, which must have been written, by `start`.
     ///
     /// # Errors
-    /// Like [`commit`](AtomicFile::commit); or if it is a device or a pipe.
+    /// Like [`commit`](AtomicFile::commit); or if it is a device or a pipe and was not made to be
+    /// rewritten.
     pub fn commit_with_start(self, start: &[u8]) -> Result<()> {
+        if start.is_empty() {
+            return self.commit();
+        }
         let file = match &self.inner {
-            Inner::Unnamed(file) => Ok(file),
+            Inner::Unnamed(file) | Inner::Spooled(file, _) => Ok(file),
             Inner::Beside(file) => Ok(file.as_file()),
             Inner::Direct(_) => Err(io::ErrorKind::NotSeekable.into()),
         };
@@ -122,7 +147,7 @@ impl AtomicFile {
     /// If the file cannot be written.
     pub fn restart(&mut self) -> Result<bool> {
         let file = match &mut self.inner {
-            Inner::Unnamed(file) => file,
+            Inner::Unnamed(file) | Inner::Spooled(file, _) => file,
             Inner::Beside(file) => file.as_file_mut(),
             Inner::Direct(_) => return Ok(false),
         };
@@ -140,7 +165,7 @@ impl AtomicFile {
 impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         meter::writing(|| match &mut self.inner {
-            Inner::Unnamed(file) => file.write(bytes),
+            Inner::Unnamed(file) | Inner::Spooled(file, _) => file.write(bytes),
             Inner::Beside(file) => file.write(bytes),
             Inner::Direct(out) => out.write(bytes),
         })
@@ -148,7 +173,7 @@ impl Write for AtomicFile {
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.inner {
-            Inner::Unnamed(_) | Inner::Beside(_) => Ok(()),
+            Inner::Unnamed(_) | Inner::Beside(_) | Inner::Spooled(..) => Ok(()),
             Inner::Direct(out) => out.flush(),
         }
     }

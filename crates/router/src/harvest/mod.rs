@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use waypost_io::{AtomicFile, IoContext, Lines, Result, Source};
+use waypost_summary::ukvs::described;
 use waypost_summary::{About, Archive as Description, Scope, SurtWriter};
 use waypost_surt::{Dialect, Key, Surt};
 
@@ -158,8 +159,8 @@ impl Journal {
             sources: 1,
             ..About::default()
         };
-        let mut text = Vec::new();
-        waypost_summary::map::headers(&about, None).write(&mut text);
+        let (mut head, mut text) = (Vec::new(), Vec::new());
+        waypost_summary::map::headers(&about, None).write(&mut head);
         let mut rows: BTreeMap<Vec<u8>, Finding> = BTreeMap::new();
         // A journal of an earlier version may have misses without a single hit.
         let proven = self.hits() > 0;
@@ -185,7 +186,7 @@ impl Journal {
             };
             text.extend_from_slice(row.as_bytes());
         }
-        text
+        described(&head, &text)
     }
 }
 

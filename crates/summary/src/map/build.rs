@@ -4,11 +4,13 @@
 //! order: `/a`, `/a-b`, `/a?x` have the keys `/a`, `/a-b`, `/a`. SURTs that equal their keys stay
 //! in order; the others are sorted separately, and the two are merged.
 
+use std::fs::File;
+use std::io;
 use std::path::Path;
 
 use waypost_index::rejects::RejectsFile;
 use waypost_index::select::Select;
-use waypost_io::{Phase, Progress, Resources, Source};
+use waypost_io::{Phase, Progress, Resources, Source, temporary};
 use waypost_surt::Surt;
 
 use super::tree::row::{self, write_exact};
@@ -101,7 +103,12 @@ pub fn write_held(
     archive: &Archive,
     out: &Path,
 ) -> Result<BuildReport> {
-    let (state, head, keys) = prepare(held, &reading, input, archive)?;
+    let mut state = State::new(&input.resources.with_memory(input.resources.memory / 2))?;
+    state.take(held, input)?;
+    let about = about(input, archive, &reading);
+    let mut head = Vec::new();
+    headers(&about, about.by.map(By::field)).write(&mut head);
+    let keys = 1 + usize::from(input.by.is_some());
     let (rows, bytes) = state.write(&head, keys, input, out)?;
     Ok(BuildReport {
         reading,
@@ -122,40 +129,14 @@ pub fn write_to(
     archive: &Archive,
     mut out: impl std::io::Write,
 ) -> Result<BuildReport> {
-    let (state, head, keys) = prepare(held, &reading, input, archive)?;
-    let fail = |error| Error::io("write", Path::new("the map"), error);
-    let mut bytes = head.len() as u64;
-    out.write_all(&head).map_err(fail)?;
-    let (room, progress) = (&input.resources, &input.progress);
-    let spools = state.finish(progress)?;
-    let rows = spooled::merge(spools, keys, room, progress, |lines, _| {
-        bytes += lines.len() as u64;
-        out.write_all(lines).map_err(fail)?;
-        lines.clear();
-        Ok(())
-    })?;
-    out.flush().map_err(fail)?;
-    Ok(BuildReport {
-        reading,
-        rows,
-        bytes,
-        profiles: 0,
-    })
-}
-
-/// The rows of gathered holdings, the headers, and the number of key fields.
-fn prepare(
-    held: &mut Held,
-    reading: &Reading,
-    input: &Input,
-    archive: &Archive,
-) -> Result<(State, Vec<u8>, usize)> {
-    let mut state = State::new(&input.resources.with_memory(input.resources.memory / 2))?;
-    state.take(held, input)?;
-    let about = about(input, archive, reading);
-    let mut head = Vec::new();
-    headers(&about, about.by.map(By::field)).write(&mut head);
-    Ok((state, head, 1 + usize::from(input.by.is_some())))
+    // The first line is known only at the end.
+    let file = temporary::file_in(&input.resources.temporary)?.into_temp_path();
+    let report = write_held(held, reading, input, archive, &file)?;
+    let copied = File::open(&file).and_then(|mut file| io::copy(&mut file, &mut out));
+    copied
+        .and_then(|_| out.flush())
+        .map_err(|error| Error::io("write", Path::new("the map"), error))?;
+    Ok(report)
 }
 
 /// The number of key fields in the rows of an `HxPx` profile. `None` if it is something else.

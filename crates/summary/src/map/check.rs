@@ -9,13 +9,12 @@ use super::lookup::Map;
 use super::tree::row::Row;
 use super::tree::rows::{Order, Rows, Why};
 use super::write::Counting;
-use crate::about::About;
 use crate::error::Result;
-use crate::frequency::{Frequency, Number, Sureness};
+use crate::frequency::Frequency;
 use crate::holdings::{self, Input, Reading, Reduce, Run};
 use crate::lookup::Lookup;
 use crate::summary::{Answer, Summary};
-use crate::ukvs::Headers;
+use crate::ukvs::Wholeness;
 
 /// How many examples are kept.
 const EXAMPLES: usize = 5;
@@ -41,8 +40,8 @@ pub struct Checked {
     pub shadowed_examples: Vec<(u64, String)>,
     /// Whether wildcards include the counts of rows below them.
     pub counting: Option<Counting>,
-    /// The captures according to the header and according to the rows, if rows are missing.
-    pub lacking: Option<(u64, u64)>,
+    /// Whether it is known to have all of its rows.
+    pub wholeness: Wholeness,
 }
 
 /// Rows above the current one that cover it.
@@ -104,7 +103,7 @@ pub fn check(source: &Source) -> Result<Checked> {
             });
         }
     }
-    checked.lacking = lacking(rows.headers(), &checked);
+    checked.wholeness = rows.wholeness()?;
     checked.counting = Some(super::compact::counting(rows.headers()));
     checked.disorder = rows.untidy().map(|untidy| {
         let why = match untidy.why {
@@ -117,20 +116,14 @@ pub fn check(source: &Source) -> Result<Checked> {
     Ok(checked)
 }
 
-/// The captures according to the header and according to the rows, if the rows count fewer: the map
-/// was truncated.
-fn lacking(headers: &Headers, checked: &Checked) -> Option<(u64, u64)> {
-    let exact = |number: Number| (number.sureness == Sureness::Exact).then_some(number.value);
-    let counted = About::from_headers(headers)
-        .ok()?
-        .captures
-        .and_then(exact)?;
-    let found = match checked.total {
-        None if checked.rows > 0 => return None,
-        None => 0,
-        Some(total) => total.captures.and_then(exact)?,
-    };
-    (found < counted).then_some((counted, found))
+/// Reads all rows of a map to find out whether it is known to be whole.
+///
+/// # Errors
+/// If rows are missing, or a line is malformed.
+pub fn wholeness(source: &Source) -> Result<Wholeness> {
+    let mut rows = Rows::open(source, Order::Any)?;
+    while rows.next()?.is_some() {}
+    rows.wholeness()
 }
 
 fn covers(above: &Above, key: &Key<'_>) -> bool {

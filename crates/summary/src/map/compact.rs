@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tempfile::TempPath;
 use waypost_io::pipeline::{self, Pool, Width};
-use waypost_io::{Format, LONGEST_LINE, LineWriter, Phase, Progress, Resources, Source};
+use waypost_io::{LONGEST_LINE, Phase, Progress, Resources, Source};
 
 use super::solve::papers::{Decide, Papers};
 use super::solve::plain::Search;
@@ -13,7 +13,7 @@ use super::solve::top::Top;
 use super::solve::{Choices, Loan, Outline, Solution};
 use super::tree::cut::{PIECE, Piece, Pieces, Sharing};
 use super::tree::pass::{Pass, Walked, walk_rows};
-use super::tree::rows::{Order, Rows, check_kind};
+use super::tree::rows::{Order, RowSums, Rows, check_kind};
 use super::tree::sample::Sample;
 use super::tree::spooled;
 use super::tree::tidy::tidied;
@@ -23,7 +23,7 @@ use super::write::pieces;
 use super::write::queue::{Finished, Queue};
 use super::write::{Counting, Style, Summed, Writer};
 use crate::error::{Error, Result};
-use crate::ukvs::{Header, Headers, Value};
+use crate::ukvs::{Header, Headers, RowWriter, Value};
 
 /// The maximum size of a map.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -308,10 +308,11 @@ impl SourceMap {
                 return Ok(Err(Walk::Impossible));
             };
             let walked = walk_rows(&mut rows, sample.as_ref(), &mut pass);
+            let sums = (rows.sums(), rows.headers().clone());
             pool.put(rows.into_buffer());
             Ok(match walked {
                 Ok(Walked::Whole { rows }) => match done(pass)? {
-                    Some(result) => Ok((result, rows, permit)),
+                    Some(result) => Ok((result, rows, sums, permit)),
                     None => Err(Walk::Impossible),
                 },
                 Ok(Walked::Untidy(_)) => Err(Walk::Untidy),
@@ -320,13 +321,19 @@ impl SourceMap {
         };
         let mut ended = None;
         let mut all = 0;
+        let (mut sums, mut headers) = (RowSums::default(), Headers::default());
         let walked = pipeline::run(
             width,
             || Ok(pieces.next()),
             || &walk,
             |walked| match walked {
-                Ok((result, rows, _)) => {
+                Ok((result, rows, (piece, of_piece), _)) => {
                     all += rows;
+                    sums.merge(&piece);
+                    // Only the first piece has headers.
+                    if all == rows {
+                        headers = of_piece;
+                    }
                     take(result)
                 }
                 Err(walk) => {
@@ -336,7 +343,11 @@ impl SourceMap {
             },
         );
         match (walked, ended) {
-            (Ok(()), _) => Ok(Walk::Whole { rows: all }),
+            (Ok(()), _) => {
+                let checked = sums.check(&headers);
+                checked.map_err(|error| error.in_file(&self.source))?;
+                Ok(Walk::Whole { rows: all })
+            }
             (Err(_), Some(ended)) => Ok(ended),
             (Err(error), None) => Err(error),
         }
@@ -567,11 +578,10 @@ pub(super) fn write_solution(
             given, choices, sample, has_ports, head, style, out, traced, report,
         );
     }
-    let mut lines = LineWriter::create(out, &Format::of_name(out), given.room.threads)?;
-    lines.push_lines(head)?;
+    let mut lines = RowWriter::create(out, head, given.room.threads)?;
     let phase = Phase::Writing;
     report.written = write_pieces(given, outline, solution, sample, phase, |text| {
-        Ok(lines.push_lines(text)?)
+        lines.push_lines(text)
     })?;
     report.bytes = lines.finish()?.bytes_out;
     Ok(())

@@ -39,6 +39,7 @@ pub use build::{BuildReport, build, headers, write_held, write_to};
 pub use compact::{Budget, LeastCost, Report, Rule, SameSize, SourceMap, compact};
 pub use filtered::{
     Built, Filtered, FilteredBudget, Growth, compact_filtered, companion_at, companion_of, growth,
+    is_companion,
 };
 pub use lookup::{Finder, Found, Map, Span, TableReport, index, is_indexed};
 pub(crate) use lookup::{HashedKey, hashed_keys};

@@ -1,7 +1,7 @@
 //! Building profiles of many policies in one pass.
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use waypost_index::rejects::RejectsFile;
@@ -111,10 +111,6 @@ fn stream(
     rejects: Option<&mut RejectsFile>,
     waits: &mut [bool],
 ) -> Result<Option<Report>> {
-    // The header is written last, but devices and pipes can be written only once, from the start.
-    if output_paths(input, options).any(|path| is_special(&path)) {
-        return Ok(None);
-    }
     let used = used(options);
     let cutter = cutter(waits, &used, input, options);
     let widest = widest(about(input, options, &Reading::default()));
@@ -306,11 +302,6 @@ pub fn output_paths(input: &Input, options: &Options) -> impl Iterator<Item = Pa
     })
 }
 
-/// Whether there is something else than a file.
-fn is_special(path: &Path) -> bool {
-    path.metadata().is_ok_and(|metadata| !metadata.is_file())
-}
-
 fn about(input: &Input, options: &Options, reading: &Reading) -> About {
     let source =
         reading
@@ -344,6 +335,8 @@ fn about(input: &Input, options: &Options, reading: &Reading) -> About {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use waypost_io::Source;
 
     use super::*;

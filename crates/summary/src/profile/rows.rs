@@ -3,7 +3,7 @@
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use waypost_io::gzip::{Gzip, GzipSize, LEVEL};
+use waypost_io::gzip::{self, Gzip, GzipSize, LEVEL};
 use waypost_io::{AtomicFile, IoContext};
 
 use super::order::{Sink, TextRow};
@@ -11,6 +11,7 @@ use super::records::Counts;
 use super::row::{self, Row};
 use crate::error::{Error, Result};
 use crate::frequency::Frequency;
+use crate::ukvs::RowSum;
 
 /// How much is compressed and written at once.
 const BLOCK: usize = 128 << 10;
@@ -18,9 +19,6 @@ const BLOCK: usize = 128 << 10;
 /// To estimate the gzipped size of plain files, the first block and one in this many are
 /// compressed.
 const SAMPLE: u64 = 64;
-
-/// The level of gzip members whose size depends on that of their text only.
-const UNCOMPRESSED: u8 = 0;
 
 /// How rows are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,14 +48,15 @@ pub(crate) struct Written {
 pub(crate) struct Header {
     /// Empty if it is not known before all rows are.
     text: Vec<u8>,
-    /// How many bytes it takes in a file with more than one block; 0 if it takes what it needs.
+    /// How many bytes it takes in a file with more than one block.
     room: usize,
 }
 
 impl Header {
     /// A header that takes what it needs.
     pub(crate) fn known(text: Vec<u8>) -> Header {
-        Header { text, room: 0 }
+        let room = text.len();
+        Header { text, room }
     }
 
     /// A header for which so many bytes are left, so that the file is the same whether it is known or not.
@@ -76,8 +75,8 @@ pub(crate) struct Rows {
     header: Header,
     /// Whether a block was written.
     begun: bool,
-    /// Whether the header has to be written into its room.
-    header_missing: bool,
+    /// The rows, which the first line of the header describes.
+    sum: RowSum,
     /// The current block, as far as it was not passed on.
     buffer: Vec<u8>,
     /// How many bytes of the current block were passed on.
@@ -98,24 +97,16 @@ impl Rows {
             (Some(_), false) => Mode::Plain,
             (Some(_), true) => Mode::Gzip,
         };
-        // A header without room is part of the first block.
-        let first = match header.room {
-            0 => header.text.clone(),
-            _ => Vec::new(),
-        };
         Ok(Rows {
             mode,
             file: path
-                .map(|path| AtomicFile::create(path).map(BufWriter::new))
+                .map(|path| AtomicFile::create_rewritable(path).map(BufWriter::new))
                 .transpose()?,
             header,
             begun: false,
-            header_missing: false,
-            bytes: first.len() as u64,
-            buffer: match mode {
-                Mode::Count => Vec::new(),
-                Mode::Plain | Mode::Gzip => first,
-            },
+            sum: RowSum::default(),
+            bytes: 0,
+            buffer: Vec::new(),
             passed: 0,
             gzip: (mode == Mode::Gzip).then(|| Gzip::new(LEVEL)),
             packed: Vec::new(),
@@ -145,7 +136,10 @@ impl Rows {
         self.bytes += (self.buffer.len() - before) as u64;
         if self.mode == Mode::Count {
             self.buffer.clear();
-        } else if self.block() >= BLOCK {
+            return Ok(());
+        }
+        self.sum.add_lines(&self.buffer[before..]);
+        if self.block() >= BLOCK {
             self.flush()?;
         }
         Ok(())
@@ -177,9 +171,8 @@ impl Rows {
 
     /// Ends the current block.
     fn flush(&mut self) -> Result<()> {
-        if !std::mem::replace(&mut self.begun, true) && self.header.room > 0 {
+        if !std::mem::replace(&mut self.begun, true) {
             let (start, _) = self.padded_header()?;
-            self.header_missing = self.header.text.is_empty();
             if let Some(file) = &mut self.file {
                 write(file, &start)?;
             }
@@ -220,8 +213,8 @@ impl Rows {
         };
         let end = text.len() - 1;
         text.splice(end..end, std::iter::repeat_n(b' ', spaces));
-        let mut member = Vec::new();
-        Gzip::new(UNCOMPRESSED).compress(&text, &mut member)?;
+        text.splice(..0, self.sum.header());
+        let member = gzip::stored(&text)?;
         let gzipped = member.len() as u64;
         let is_gzip = self.mode == Mode::Gzip;
         Ok((if is_gzip { member } else { text }, gzipped))
@@ -230,27 +223,25 @@ impl Rows {
     /// Moves the file to its final path.
     pub(crate) fn finish(mut self) -> Result<Written> {
         // The same for files that are only counted.
-        let has_room = self.header.room > 0 && self.bytes >= BLOCK as u64;
+        let has_room = self.bytes >= BLOCK as u64;
         let mut start = Vec::new();
         let mut gzipped_header = 0;
+        let described = self.sum.header().len();
         if has_room {
             (start, gzipped_header) = self.padded_header()?;
-            self.bytes += self.header.room as u64;
-        } else if self.header.room > 0 {
-            let header = std::mem::replace(&mut self.header, Header::known(Vec::new())).text;
-            self.bytes += header.len() as u64;
+            self.bytes += (described + self.header.room) as u64;
+        } else {
+            self.bytes += (described + self.header.text.len()) as u64;
+            let header = [&self.sum.header()[..], &self.header.text].concat();
             self.buffer.splice(..0, header);
+            self.begun = true;
         }
         if self.block() > 0 {
             self.flush()?;
         }
         if let Some(mut file) = self.file {
             file.flush().doing("write", file.get_ref().path())?;
-            let file = file.into_parts().0;
-            match self.header_missing {
-                true => file.commit_with_start(&start)?,
-                false => file.commit()?,
-            }
+            file.into_parts().0.commit_with_start(&start)?;
         }
         let gzipped = gzipped_header + self.gzip_size.bytes();
         Ok(Written {
@@ -281,6 +272,7 @@ impl Sink<Counts> for Rows {
         if self.mode == Mode::Count {
             return Ok(());
         }
+        self.sum.add_lines(text);
         // Blocks end where they would if the rows came one by one.
         let (mut from, mut rows) = (0, rows);
         // Usually everything fits, and no end has to be found.
@@ -370,6 +362,7 @@ mod tests {
                 let (text, _) = written(gzip, Header::with_room(None, 20), |out| {
                     (0..rows).try_for_each(|_| out.row(b"com,a)/", &Counts::of_captures(1)))
                 });
+                let text = &text[RowSum::default().header().len()..];
                 assert!(text.starts_with(expected.as_bytes()));
                 assert_eq!(text[expected.len()], b'c');
             }

@@ -22,7 +22,7 @@ use crate::lookup::Lookup;
 use crate::map::Span;
 use crate::preference::{Preference, Share};
 use crate::summary::{Answer, Kind, Match, Size, Summary};
-use crate::ukvs::Reader;
+use crate::ukvs::{Reader, Wholeness};
 
 /// An open profile.
 #[derive(Debug)]
@@ -37,6 +37,7 @@ pub struct Profile {
     /// The number of keys in a row.
     fields: usize,
     keys: u64,
+    wholeness: Wholeness,
     /// The size of its file, if that is compressed.
     compressed: Option<u64>,
     /// Computed on demand: compressing takes longer than a lookup.
@@ -128,6 +129,7 @@ impl Profile {
             std::mem::swap(&mut before, &mut key);
             keys += 1;
         }
+        let wholeness = reader.wholeness()?;
         text.check()?;
         Ok(Profile {
             name,
@@ -137,6 +139,7 @@ impl Profile {
             policy,
             fields,
             keys,
+            wholeness,
             compressed: None,
             gzip_bytes: OnceLock::new(),
         })
@@ -287,6 +290,10 @@ impl Summary for Profile {
             bytes: self.compressed.unwrap_or(self.text.len() as u64),
             gzip_bytes: self.compressed.unwrap_or_else(gzip_bytes),
         }
+    }
+
+    fn wholeness(&self) -> Wholeness {
+        self.wholeness
     }
 
     fn set_private(&self) {

@@ -14,9 +14,12 @@
 //! Reading and writing a file loses nothing.
 
 mod digits;
+mod rows;
 mod value;
 
 pub(crate) use digits::{digits, push_digits};
+pub(crate) use rows::{CaptureSum, RowSum, RowWriter};
+pub use rows::{Wholeness, described};
 pub use value::Value;
 #[cfg(test)]
 pub(crate) use value::tests as value_tests;
@@ -335,9 +338,10 @@ impl Headers {
             .map(|(name, content)| (name.as_str(), content))
     }
 
-    /// Appends the header lines, with their terminators.
+    /// Appends the header lines, with their terminators. `!rows` is left out: it describes the rows that
+    /// it was read with, and who writes rows writes it anew.
     pub fn write(&self, out: &mut Vec<u8>) {
-        for (name, content) in &self.headers {
+        for (name, content) in self.headers.iter().filter(|(name, _)| name != rows::NAME) {
             Header {
                 old: false,
                 name: name.clone(),
@@ -356,6 +360,8 @@ pub struct Reader<R> {
     headers: Headers,
     /// Whether the first row was already read, along with the headers.
     waiting: bool,
+    /// The rows read so far.
+    sum: RowSum,
 }
 
 impl<R: Read> Reader<R> {
@@ -369,6 +375,7 @@ impl<R: Read> Reader<R> {
             name: name.into(),
             headers: Headers::default(),
             waiting: false,
+            sum: RowSum::default(),
         };
         reader.waiting = reader.advance()?;
         Ok(reader)
@@ -392,12 +399,25 @@ impl<R: Read> Reader<R> {
     /// The line of the next row, unparsed. `None` at the end.
     ///
     /// # Errors
-    /// If the file can't be read, or a header is malformed.
+    /// If the file can't be read, a header is malformed, or the file ends before all rows that its
+    /// headers describe.
     pub fn next_line(&mut self) -> Result<Option<&[u8]>> {
         if !std::mem::take(&mut self.waiting) && !self.advance()? {
+            self.wholeness()?;
             return Ok(None);
         }
-        Ok(Some(self.lines.line()))
+        let line = self.lines.line();
+        self.sum.add(line);
+        Ok(Some(line))
+    }
+
+    /// Whether what was read has all of its rows.
+    ///
+    /// # Errors
+    /// If it has not.
+    pub fn wholeness(&self) -> Result<Wholeness> {
+        let checked = self.sum.check(&self.headers);
+        checked.map_err(|error| error.in_file(&self.name))
     }
 
     /// The next row. `None` at the end.
@@ -405,7 +425,7 @@ impl<R: Read> Reader<R> {
     /// # Errors
     /// If the file can't be read, or a line is malformed.
     pub fn next_row(&mut self) -> Result<Option<Row<'_>>> {
-        if !std::mem::take(&mut self.waiting) && !self.advance()? {
+        if self.next_line()?.is_none() {
             return Ok(None);
         }
         let number = self.lines.number();

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use clap::Args;
 use waypost_io::Source;
 use waypost_io::pieces::PIECE;
+use waypost_summary::check_alone;
 use waypost_summary::filter::Filter;
 use waypost_summary::filter::orestes::ClassicFilter;
 
@@ -49,6 +50,7 @@ impl Lookup {
             return self.lookups.answer_by(&*filter, PIECE, out);
         }
         let source = Source::new(&self.filter);
+        check_alone(&source)?;
         if ClassicFilter::is(&source)? {
             let filter = ClassicFilter::of(&source)?;
             return self.lookups.answer_by(&filter, PIECE, out);

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use waypost_index::{Select, input};
 use waypost_io::Source;
 use waypost_report::{Align, Table, bytes, count};
-use waypost_summary::Summary;
 use waypost_summary::holdings::Input;
 use waypost_summary::map::check::{self, Checked};
 use waypost_summary::map::{Counting, Map};
+use waypost_summary::{Summary, Wholeness};
 
 use super::lookup::open;
 use crate::args::{Format, ResourceArgs};
@@ -24,7 +24,7 @@ use crate::takedowns::TakedownArgs;
     \x20 waypost map check small.ukvs\n\
     \x20 waypost map check small.ukvs --holdings small.cdxj\n\
     \n\
-    Exit code 1: the map is not in order or lacks rows, or a held URI was called absent.")]
+    Exit code 1: the map is not in order, or a held URI was called absent. Exit code 2: it lacks rows.")]
 pub(crate) struct Check {
     /// The map
     map: PathBuf,
@@ -47,7 +47,7 @@ impl Check {
     pub(crate) fn run(self, out: &mut Printer) -> anyhow::Result<Exit> {
         let resources = self.resources.resources(None)?;
         let checked = check::check(&Source::new(&self.map))?;
-        let mut sound = checked.disorder.is_none() && checked.lacking.is_none();
+        let mut sound = checked.disorder.is_none();
         let mut map = None;
         if checked.filtered > 0 || !self.holdings.is_empty() {
             map = Some(open(&self.map, self.ignore_filter, &resources)?);
@@ -86,13 +86,6 @@ impl Check {
                 let object = object(&self.map, &checked, companion, proof.as_ref());
                 writeln!(out.data(), "{object:#}")?;
             }
-        }
-        if let Some((counted, found)) = checked.lacking {
-            out.warn(format_args!(
-                "rows are missing: the header counts {}, but the rows count {}",
-                plural::of(counted, "capture"),
-                count(found)
-            ));
         }
         let missed = proof.iter().flat_map(|proof| &proof.examples);
         out.warn_some(missed.map(|surt| format!("held, but called absent: {surt}")));
@@ -138,6 +131,11 @@ fn table(
         None => "yes".to_owned(),
         Some((line, key, why)) => format!("no: line {}: {key} {why}", count(*line)),
     };
+    let whole = match checked.wholeness {
+        Wholeness::Whole => "yes",
+        Wholeness::Unknown => "not known: its headers do not describe its rows",
+    };
+    table.row(["all rows there", whole]);
     table.row(["in order, each key once", &order]);
     table.row(["rows that change no answer", &count(checked.shadowed)]);
     for (line, key) in &checked.shadowed_examples {
@@ -163,7 +161,7 @@ fn object(
         "voids": checked.voids,
         "keys_with_filter": checked.filtered,
         "total": checked.total.map(|total| total.to_string()),
-        "captures_in_header_if_rows_are_missing": checked.lacking.map(|(counted, _)| counted),
+        "known_to_be_whole": checked.wholeness == Wholeness::Whole,
         "partition": checked.counting == Some(Counting::Partition),
         "disorder": checked.disorder.as_ref().map(|(line, key, why)| {
             json!({"line": line, "key": key, "why": why})

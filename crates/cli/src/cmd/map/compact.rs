@@ -39,7 +39,7 @@ pub(crate) struct Compact {
     /// How to choose the subtrees to roll up
     #[arg(long, value_enum, default_value_t = RuleArgument::LeastCost)]
     rule: RuleArgument,
-    /// Maximum number of keys, or their share of the URI-Rs: 100000, 1.5%
+    /// Maximum number of keys, or their share of the URI-Rs, but at least 100: 100000, 1.5%
     #[arg(long, value_name = "N|N%", conflicts_with_all = ["bytes", "lambda"])]
     keys: Option<String>,
     /// Maximum size when gzipped, including filters: 200K, 1.5M

@@ -75,6 +75,7 @@ pub(crate) fn answer(
     if let Some(at) = at {
         wanted = wanted.during(at.from(), at.to());
     }
+    lookups.report_wholeness(map, out);
     let columns = &["depth", "distance", "filter"];
     lookups.answer(columns, PIECE, out, || {
         let mut finder = Finder::new(map);

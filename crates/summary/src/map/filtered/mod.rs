@@ -26,5 +26,5 @@ pub(crate) use crate::map::solve::choice;
 pub use compact::{Built, Filtered, FilteredBudget, compact_filtered};
 pub(crate) use companion::Companion;
 pub use growth::{Growth, growth};
-pub use publish::{companion_at, companion_of};
+pub use publish::{companion_at, companion_of, is_companion};
 pub(crate) use publish::{identity_in, publish, spelled, temporary};

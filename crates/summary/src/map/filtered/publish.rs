@@ -17,13 +17,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
-use waypost_io::{AtomicFile, Format, LineWriter, Lines, Resources, Source};
+use waypost_io::{AtomicFile, Lines, Resources, Source};
 
 use super::companion::{self, BuiltCompanion};
 use crate::error::{Error, Result};
 use crate::holdings::{Holdings, Input};
 use crate::map::tree::rows::{Order, Rows};
-use crate::ukvs::{Headers, Value};
+use crate::ukvs::{Headers, RowWriter, Value};
 
 /// Suffixes of compressed maps, which are not part of the names of their filters.
 const COMPRESSED: [&str; 3] = ["gz", "zst", "bz2"];
@@ -59,6 +59,15 @@ pub fn companion_of(map: &Path) -> Result<Option<PathBuf>> {
 pub fn companion_at(map: &Path, copy: &Path) -> Result<Option<PathBuf>> {
     let rows = Rows::open(&Source::new(map), Order::Any)?;
     Ok(identity_in(rows.headers()).map(|identity| companion_path(copy, identity)))
+}
+
+/// Whether a file is the companion of a map by its name, and not a summary of its own.
+pub fn is_companion(path: &Path) -> bool {
+    let base = base_of(path);
+    let name = base.file_name().and_then(OsStr::to_str);
+    let stem = name.and_then(|name| name.strip_suffix(".filter"));
+    stem.and_then(|stem| stem.rsplit_once('.'))
+        .is_some_and(|(_, identity)| parsed(identity).is_some())
 }
 
 /// The identity of the filter named in the headers of a map.
@@ -175,14 +184,8 @@ pub(crate) fn gzipped_size(rows: &Path, head: &[u8], room: &Resources) -> Result
 }
 
 /// Copies rows below other headers. The file exists once the writer is finished.
-fn copy(rows: &Path, head: &[u8], out: &Path) -> Result<LineWriter> {
-    let mut writer = LineWriter::create(out, &Format::of_name(out), 1)?;
-    for line in head
-        .split(|&byte| byte == b'\n')
-        .filter(|line| !line.is_empty())
-    {
-        writer.push(line)?;
-    }
+fn copy(rows: &Path, head: &[u8], out: &Path) -> Result<RowWriter> {
+    let mut writer = RowWriter::create(out, head, 1)?;
     let mut lines = Lines::new(Source::new(rows.to_owned()).open()?);
     while lines.advance()? {
         if !matches!(lines.line().first(), None | Some(b'!')) {

@@ -304,7 +304,7 @@ impl<'a> Search<'a> {
 
     /// The size of the headers.
     fn head_bytes(&self) -> u64 {
-        waypost_io::gzip::size(self.head)
+        waypost_io::gzip::size(&crate::ukvs::described(self.head, b""))
     }
 
     /// The highest price whose map has about the target size at most.

@@ -26,7 +26,7 @@ use crate::map::tree::rows::key_fields;
 use crate::map::tree::tidy::{joined, joined_filter, tidied};
 use crate::preference::{Preference, Share};
 use crate::summary::{Answer, Kind, Match, Presence, Size, Summary, in_chunks};
-use crate::ukvs::{Headers, Line};
+use crate::ukvs::{Headers, Line, RowSum, Wholeness};
 
 /// An open map.
 #[derive(Debug)]
@@ -42,6 +42,7 @@ pub struct Map {
     companion: Option<Companion>,
     /// Whether rows have times.
     times: bool,
+    wholeness: Wholeness,
     _temporary: Option<TempPath>,
 }
 
@@ -169,7 +170,13 @@ impl Map {
         let about = About::from_headers(&headers)?;
         let second = crate::map::tree::rows::second_key(&headers)?;
         let times = matches!(about.by, Some(By::Year | By::Month));
+        // A table from a file was not made of rows that its headers do not describe.
+        let wholeness = match RowSum::of(&headers) {
+            Some(_) => Wholeness::Whole,
+            None => table.wholeness,
+        };
         Ok(Map {
+            wholeness,
             keys: key_fields(&headers)?,
             times: times || second.as_deref() == Some("datetime"),
             about,
@@ -540,6 +547,10 @@ impl Summary for Map {
             bytes: self.file_bytes + filter,
             gzip_bytes: gzip_bytes + filter,
         }
+    }
+
+    fn wholeness(&self) -> Wholeness {
+        self.wholeness
     }
 
     fn set_private(&self) {

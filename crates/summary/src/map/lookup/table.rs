@@ -27,6 +27,7 @@ use super::stamp::{self, Stamp};
 use super::store::headers_of;
 use crate::error::{Error, ErrorKind, Result};
 use crate::map::tree::rows::{check_kind, key_fields};
+use crate::ukvs::Wholeness;
 
 const MAGIC: &[u8; 8] = b"WAYPMAP\n";
 const VERSION: u32 = 4;
@@ -87,6 +88,8 @@ impl Levels {
 pub(crate) struct Table {
     bytes: Mapped,
     head: Head,
+    /// Whether the text had all of its rows when it was read.
+    pub(super) wholeness: Wholeness,
 }
 
 /// The fields of a table before its slots.
@@ -159,7 +162,10 @@ impl Table {
             bytes.extend_from_slice(part);
             Ok(())
         })?;
-        Ok(Table::new(Mapped::from(bytes)))
+        Ok(Table::new(Mapped::from(bytes)).map(|table| Table {
+            wholeness: sorted.wholeness(),
+            ..table
+        }))
     }
 
     /// Opens a table file, if it is intact and was built from this text.
@@ -200,7 +206,11 @@ impl Table {
         // At least one slot behind the last home is empty, and the checksum comes after them.
         let all = (bytes.len() as u64).checked_sub(Head::BYTES as u64 + 8)?;
         let whole = head.slots > 0 && all.is_multiple_of(8) && all / 8 > head.slots;
-        whole.then_some(Table { bytes, head })
+        whole.then_some(Table {
+            bytes,
+            head,
+            wholeness: Wholeness::Unknown,
+        })
     }
 
     /// The number of rows.

@@ -19,6 +19,9 @@ use crate::map::tree::sample::Sample;
 use crate::map::write::Style;
 use crate::map::write::measure::measure;
 
+/// A map of so many rows takes a few kilobytes.
+const LEAST_SHARE: u64 = 100;
+
 const RANGE: Range = Range {
     smallest: 1e-12,
     largest: 1e12,
@@ -223,7 +226,8 @@ impl<'a> Search<'a> {
     fn allowed(&self) -> Option<u64> {
         match self.least.budget {
             Budget::Keys(keys) => Some(keys),
-            Budget::Share(share) => Some((self.urirs as f64 * share) as u64),
+            // A share of a small archive is no reason to give up what a few kilobytes tell.
+            Budget::Share(share) => Some(((self.urirs as f64 * share) as u64).max(LEAST_SHARE)),
             Budget::Bytes(_) | Budget::Lambda(_) => None,
         }
     }

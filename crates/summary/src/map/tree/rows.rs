@@ -14,7 +14,7 @@ use waypost_surt::Key;
 
 use super::row::{Row, tidy_key};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ukvs::{Headers, Line, Value};
+use crate::ukvs::{CaptureSum, Headers, Line, RowSum, Value, Wholeness};
 
 /// What to do about rows that are not tidy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +49,41 @@ pub(crate) struct Rows<R = Stream> {
     last_is_plain: bool,
     any: bool,
     untidy: Option<Untidy>,
+    sums: RowSums,
+    /// Whether these are the rows of a piece, with the others elsewhere.
+    is_piece: bool,
+}
+
+/// What rows add up to, to be compared with the headers of their map.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RowSums {
+    lines: RowSum,
+    captures: CaptureSum,
+}
+
+impl RowSums {
+    /// Adds a row.
+    #[inline]
+    pub(crate) fn add(&mut self, line: &[u8], row: &Row<'_>) {
+        self.lines.add(line);
+        self.captures.add(row);
+    }
+
+    pub(crate) fn merge(&mut self, other: &RowSums) {
+        self.lines.merge(&other.lines);
+        self.captures.merge(&other.captures);
+    }
+
+    /// Checks that these are all rows of the map with these headers.
+    ///
+    /// # Errors
+    /// If rows are missing.
+    pub(crate) fn check(&self, headers: &Headers) -> Result<Wholeness> {
+        match self.lines.check(headers)? {
+            Wholeness::Unknown => self.captures.check(headers),
+            Wholeness::Whole => Ok(Wholeness::Whole),
+        }
+    }
 }
 
 /// The first row that is not tidy.
@@ -93,9 +128,11 @@ impl Rows {
 }
 
 impl Rows<std::io::Empty> {
-    /// Reads the headers of a text in memory.
+    /// Reads the headers of a piece of a text.
     pub(crate) fn of_text(text: Vec<u8>, name: &str, order: Order) -> Result<Rows<std::io::Empty>> {
-        Rows::of_lines(Lines::of_text(text), name, order)
+        let mut rows = Rows::of_lines(Lines::of_text(text), name, order)?;
+        rows.is_piece = true;
+        Ok(rows)
     }
 }
 
@@ -113,6 +150,8 @@ impl<R: Read> Rows<R> {
             last_is_plain: false,
             any: false,
             untidy: None,
+            sums: RowSums::default(),
+            is_piece: false,
         };
         rows.waiting = rows.advance()?;
         rows.keys = key_fields(&rows.headers).map_err(|error| error.in_file(name))?;
@@ -144,6 +183,20 @@ impl<R: Read> Rows<R> {
         self.untidy.as_ref()
     }
 
+    /// What the rows read so far add up to.
+    pub(crate) fn sums(&self) -> RowSums {
+        self.sums
+    }
+
+    /// Whether the rows read so far are all.
+    ///
+    /// # Errors
+    /// If rows are missing.
+    pub(crate) fn wholeness(&self) -> Result<Wholeness> {
+        let checked = self.sums.check(&self.headers);
+        checked.map_err(|error| error.in_file(&self.name))
+    }
+
     /// The next row.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<Row<'_>>> {
@@ -155,6 +208,9 @@ impl<R: Read> Rows<R> {
     #[inline]
     pub(crate) fn next_after_last(&mut self) -> Result<Option<(Row<'_>, usize)>> {
         if !std::mem::take(&mut self.waiting) && !self.advance()? {
+            if !self.is_piece {
+                self.wholeness()?;
+            }
             return Ok(None);
         }
         let line = self.lines.line();
@@ -166,6 +222,7 @@ impl<R: Read> Rows<R> {
         };
         let (row, is_plain) = Row::parse_from(line, self.keys, known)
             .map_err(|error| error.in_file(&self.name).at_line(self.lines.number()))?;
+        self.sums.add(line, &row);
         if self.order == Order::Watch && self.untidy.is_none() {
             let known = if is_plain { known } else { 0 };
             let ascends = !self.any

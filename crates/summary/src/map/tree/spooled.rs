@@ -15,12 +15,13 @@ use std::path::Path;
 
 use tempfile::TempPath;
 use waypost_io::pipeline::{self, Pool, Width};
-use waypost_io::{Format, IoContext, LineWriter, Mapped, Progress, Resources};
+use waypost_io::{IoContext, Mapped, Progress, Resources};
 
 use super::row;
 use super::spool::{Said, changed, keys_in, said, split};
 use super::tidy::{joined, joined_filter};
 use crate::error::Result;
+use crate::ukvs::RowWriter;
 
 /// A piece has at most about so many bytes of each file.
 const PIECE: usize = 1 << 20;
@@ -61,10 +62,9 @@ pub(crate) fn write(
     progress: &Progress,
     path: &Path,
 ) -> Result<(u64, u64)> {
-    let mut out = LineWriter::create(path, &Format::of_name(path), room.threads)?;
-    out.push_lines(head)?;
+    let mut out = RowWriter::create(path, head, room.threads)?;
     let rows = merge(spools, keys, room, progress, |lines, rows| {
-        Ok(out.push_buffer(lines, rows)?)
+        out.push_buffer(lines, rows)
     })?;
     Ok((rows, out.finish()?.bytes_out))
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use waypost_io::gzip::{self, GzipSize, MEMBER};
+use waypost_io::gzip::{self, MEMBER};
 use waypost_io::{Phase, Progress, temporary};
 
 use super::assemble::write_pieces;
@@ -13,6 +13,7 @@ use crate::map::compact::SourceMap;
 use crate::map::solve::{Loan, Outline, Solution};
 use crate::map::tree::sample::Sample;
 use crate::map::tree::spooled;
+use crate::ukvs::RowSum;
 
 /// The gzipped size in bytes of the map of a solution, and the statistics of its rows.
 pub(crate) fn measure(
@@ -37,7 +38,7 @@ pub(crate) fn measure(
         Ok::<_, Error>(writer)
     };
     if !has_ports || style == Style::Reference {
-        let writer = walk(Queue::to_measure(head, style))?;
+        let writer = walk(Queue::to_measure(head, style)?)?;
         if !writer.queue.gave_up {
             let (finished, written) = writer.finish()?;
             return match finished {
@@ -68,7 +69,7 @@ fn measure_pieces(
     sample: Option<&Sample>,
     head: &[u8],
 ) -> Result<(u64, Summed)> {
-    let mut size = GzipSize::new(1);
+    let mut size = RowSum::size(head)?;
     let mut member = head.to_vec();
     let phase = Phase::Solving;
     let written = write_pieces(given, outline, solution, sample, phase, |lines| {

@@ -10,7 +10,6 @@
 use std::path::Path;
 
 use waypost_io::pipeline::Pool;
-use waypost_io::{Format, LineWriter};
 
 use super::held::{HeldRows, NodeId};
 use super::once::{Once, SharedPart, Tally};
@@ -21,6 +20,7 @@ use crate::map::compact::SourceMap;
 use crate::map::solve::papers::{Cut, Cuts, Papers};
 use crate::map::tree::cut::{Borders, Sharing};
 use crate::map::tree::{Part, TreeNode};
+use crate::ukvs::RowWriter;
 
 /// A compacted piece.
 struct CompactedPiece {
@@ -72,8 +72,7 @@ pub(crate) fn compact(
     head: &[u8],
     out: &Path,
 ) -> Result<Option<Whole>> {
-    let mut lines = LineWriter::create(out, &Format::of_name(out), given.room.threads)?;
-    lines.push_lines(head)?;
+    let lines = RowWriter::create(out, head, given.room.threads)?;
     let mut assembly = Assembly {
         cuts: Cuts::new(papers),
         lines,
@@ -138,7 +137,7 @@ fn finish(once: Once, buffers: &Buffers) -> Option<CompactedPiece> {
 /// The rows of all pieces, in order.
 struct Assembly {
     cuts: Cuts,
-    lines: LineWriter,
+    lines: RowWriter,
     /// Shared nodes that may have rows in the next piece, parents first.
     open: Vec<Shared>,
     next: NodeId,
@@ -285,7 +284,7 @@ impl Assembly {
         let (out, written) = (&mut self.lines, &mut self.written);
         self.held.release(count, lines, |rows, summed| {
             written.add(summed);
-            Ok(out.push_lines(rows)?)
+            out.push_lines(rows)
         })?;
         for node in &mut self.open {
             node.from = node.from.saturating_sub(count);

@@ -7,15 +7,15 @@
 use std::ops::Range;
 use std::path::Path;
 
+use waypost_io::Resources;
 use waypost_io::gzip::{GzipSize, MEMBER};
-use waypost_io::{Format, LineWriter, Resources};
 
 use super::{Style, Summed};
 use crate::error::Result;
 use crate::frequency::{Frequency, Number};
 use crate::map::tree::row;
 use crate::map::tree::spool::Spool;
-use crate::ukvs::push_digits;
+use crate::ukvs::{RowSum, RowWriter, push_digits};
 
 /// How many bytes may be queued.
 const MOST_WAITING: usize = 8 << 20;
@@ -25,7 +25,7 @@ const BATCH: usize = 32 << 10;
 
 /// Where rows are written.
 enum Sink {
-    Lines(Box<LineWriter>),
+    Lines(Box<RowWriter>),
     Spool(Box<Spool>),
     /// Memory, all at once in the end.
     Bytes(Vec<u8>),
@@ -142,13 +142,7 @@ impl Queue {
 
     /// Writes to a file.
     pub(crate) fn to_file(path: &Path, head: &[u8], style: Style) -> Result<Queue> {
-        let mut lines = LineWriter::create(path, &Format::of_name(path), 1)?;
-        for line in head
-            .split(|&byte| byte == b'\n')
-            .filter(|line| !line.is_empty())
-        {
-            lines.push(line)?;
-        }
+        let lines = RowWriter::create(path, head, 1)?;
         Ok(Queue::new(style, Sink::Lines(Box::new(lines))))
     }
 
@@ -164,12 +158,12 @@ impl Queue {
     }
 
     /// Only measures the gzipped size.
-    pub(crate) fn to_measure(head: &[u8], style: Style) -> Queue {
+    pub(crate) fn to_measure(head: &[u8], style: Style) -> Result<Queue> {
         let measure = Measure {
             block: head.to_vec(),
-            size: GzipSize::new(1),
+            size: RowSum::size(head)?,
         };
-        Queue::new(style, Sink::Measure(Box::new(measure)))
+        Ok(Queue::new(style, Sink::Measure(Box::new(measure))))
     }
 
     /// Number of rows written or queued.
@@ -321,7 +315,7 @@ impl Queue {
             match sink {
                 Sink::Lines(lines) => {
                     if let Err(error) = lines.push(line) {
-                        self.failed.get_or_insert(error.into());
+                        self.failed.get_or_insert(error);
                     }
                 }
                 Sink::Bytes(lines) => {
