@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::header::{self, HeaderName};
+use http::header::{self, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 use waypost_memento::{Datetime, Format};
 
@@ -118,6 +118,9 @@ impl LookedUp<'_> {
             set(&mut answer, INCOMPLETE, &ids.join(","));
         }
         set(&mut answer, CACHE, origin.name());
+        // Summaries of pages are asked only for pages.
+        let vary = answer.headers_mut().entry(header::VARY);
+        vary.or_insert(HeaderValue::from_static("accept"));
         if *origin != Origin::Fetched {
             answer
                 .headers_mut()

@@ -110,9 +110,10 @@ pub(super) fn allow_methods(answer: &mut Answer, methods: &'static str) {
     }
 }
 
-/// Answers differ by the datetime that is asked for.
+/// The answers of a TimeGate differ by the datetime that is asked for, by whether a page is asked for, and
+/// by the page that its resource is for.
 pub(super) fn vary(answer: &mut Answer) {
-    let vary = HeaderValue::from_static("accept-datetime");
+    let vary = HeaderValue::from_static("accept-datetime, accept, accept-language, referer");
     answer.headers_mut().insert(header::VARY, vary);
 }
 
