@@ -7,8 +7,10 @@ fn b1_keys_behind_the_last_line_are_absent_and_end_nothing() {
     let (_folder, map) = opened("com,a)/ 1\n");
     assert!(is_present(&map, "com,a)/"));
     assert!(!is_present(&map, "zz,z)/"));
-    let (_folder, empty) = opened("");
-    assert!(!is_present(&empty, "com,a)/"));
+    // One without rows may have been cut.
+    assert!(Map::from_bytes(Vec::new()).is_err());
+    let whole = crate::ukvs::described(b"!meta {}\n", b"");
+    assert!(!is_present(&Map::from_bytes(whole).unwrap(), "com,a)/"));
 }
 
 #[test]
@@ -99,7 +101,7 @@ fn b9_headers_are_kept() {
         &Rule::Papers(papers(1.0, 1.0)),
         Style::Published,
     );
-    assert!(out.starts_with("!meta {\"name\": \"A\""), "{out}");
+    assert!(out.contains("\n!meta {\"name\": \"A\""), "{out}");
     assert!(out.ends_with("com,a)/ 1\n"));
 }
 
