@@ -351,7 +351,7 @@ fn requests_are_logged_and_counted_and_strange_ones_answered() {
         ("GET", "/test/cdx?url=%00%ff[&matchType=domain", 404),
         ("GET", "/test/cdx?url=a&limit=99999999999999999999", 400),
         ("GET", "/test/cdx?url=a&filter=~url:(((", 400),
-        ("GET", "/test/timemap/link/http://site000001.com/", 404),
+        ("GET", "/test/timemap/link/http://site000001.com/", 501),
         ("GET", "/test/timemap/xml/http://site000001.com/", 404),
         ("GET", "/../../etc/passwd", 404),
         ("GET", "/", 200),

@@ -160,6 +160,23 @@ impl Fields {
         self.0 & (1 << Field::COUNT) != 0
     }
 
+    /// The same; statuses and numbers in JSON are checked, too, as those in columns are.
+    pub(crate) fn with_checked_numbers(self) -> Fields {
+        Fields(self.0 | (1 << (Field::COUNT + 1)))
+    }
+
+    /// Whether statuses and numbers in JSON are checked.
+    #[inline]
+    pub(crate) fn checks_numbers(self) -> bool {
+        self.0 & (1 << (Field::COUNT + 1)) != 0
+    }
+
+    /// Whether these are the fields of `wanted`, whatever else it asks for.
+    #[inline]
+    pub(crate) fn are_all_of(self, wanted: Fields) -> bool {
+        self.0 == wanted.0 & !(1 << (Field::COUNT + 1))
+    }
+
     /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0

@@ -96,6 +96,9 @@ impl Takedowns {
                 return Err(fail(format!("invalid URI `{}`", excerpt(line))));
             };
             let found = Surt::new(found);
+            if found.host().is_empty() && uri.ends_with(b"://") {
+                return Err(fail(format!("a URI without a host: `{}`", excerpt(line))));
+            }
             let is_root = matches!(found.path(), b"" | b"/") && found.query().is_none();
             let extent = extent.unwrap_or(match is_root && !found.host().is_empty() {
                 true => Extent::Host,
@@ -383,10 +386,10 @@ mod tests {
     #[test]
     fn a_list_fits_all_dialects() {
         let list = read("http://www2.a.fr/X/\ncom,b)/Y/\n").unwrap();
-        assert!(list.cover(b"fr,a,www2)/x", Dialect::Ia));
-        assert!(!list.cover(b"fr,a)/x", Dialect::Ia));
+        assert!(list.cover(b"fr,a)/x", Dialect::Ia));
+        assert!(!list.cover(b"fr,a,www2)/x", Dialect::Ia));
         assert!(list.cover(b"fr,a)/x", Dialect::CommonCrawlLegacy));
-        assert!(list.cover(b"fr,a,www2)/x/", Dialect::Webrecorder));
+        assert!(list.cover(b"fr,a)/x/", Dialect::Webrecorder));
         assert!(list.cover(b"com,b)/y", Dialect::Ia));
         assert!(list.cover(b"com,b)/y/", Dialect::Webrecorder));
     }

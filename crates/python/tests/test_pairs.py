@@ -16,9 +16,9 @@ CLASSIC = ["filter", "export"]
 KINDS = {
     "map": (MAP, ["map", "merge"], "ukvs"),
     "filter": (FILTER, ["filter", "merge"], "filter"),
-    "keyed": ([*FILTER, *KEY], ["filter", "merge", *KEY], "filter"),
-    "csv": (CLASSIC, ["filter", "merge"], "csv"),
-    "orestes": ([*CLASSIC, "--form", "binary"], ["filter", "merge"], "orestes"),
+    "keyed": ([*FILTER, *KEY], ["filter", "merge"], "filter"),
+    "csv": (CLASSIC, None, "csv"),
+    "orestes": ([*CLASSIC, "--form", "binary"], None, "orestes"),
 }
 
 WAYS = {
@@ -72,6 +72,8 @@ def make(command, indexes, kind, way):
 
 @pytest.mark.parametrize("kind, way", itertools.product(KINDS, WAYS))
 def test_answers_are_those_of_the_command_and_never_call_a_held_uri_absent(indexes, command, kind, way):
+    if way == "merged" and KINDS[kind][1] is None:
+        pytest.skip("classic filters can't be merged")
     path = make(command, indexes, kind, way)
     key = KEY if kind == "keyed" else []
     lookups = PAGES + IMAGES + OLD + TAKEN + OTHERS

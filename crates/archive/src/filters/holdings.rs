@@ -325,12 +325,11 @@ impl Holdings {
                 let filter = ClassicFilter::of(&source)?;
                 let (identity, rate) = (filter.identity(), filter.lookup_rate());
                 let keys = filter.urls().unwrap_or(0);
-                (
-                    PartSummary::Classic(Box::new(filter)),
-                    identity,
-                    Some(rate),
-                    keys,
-                )
+                let summary = match filter.about().scopes.is_everything() {
+                    true => PartSummary::Classic(Box::new(filter)),
+                    false => PartSummary::Other(Box::new(filter)),
+                };
+                (summary, identity, Some(rate), keys)
             }
             Kind::Filter => {
                 let filter = Filter::of(&source)?.unlock(self.secret)?;

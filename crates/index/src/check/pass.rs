@@ -242,7 +242,7 @@ impl Job for Checking {
     type Partial = Part;
 
     fn fields(&self) -> Fields {
-        Field::Url | Field::Status | Field::Length | Field::Offset
+        (Field::Url | Field::Status | Field::Length | Field::Offset).with_checked_numbers()
     }
 
     fn whole(&self) -> bool {

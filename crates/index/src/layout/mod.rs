@@ -182,7 +182,7 @@ impl FileLayout {
         {
             capture.begin(line, key, timestamp);
             capture.set_json(at);
-            return read_usual(capture, object, strings.from(at), wanted, whole)
+            return read_usual(capture, object, strings.from(at), wanted)
                 .map(|()| Shape::Cdxj)
                 .into();
         }
@@ -351,25 +351,25 @@ fn read_json(
         {
             values.set_raw(field, raw);
             seen.insert(field);
-            if seen == wanted {
+            if seen.are_all_of(wanted) {
                 return Next::Enough;
             }
         }
         Next::More
     });
     read.map_err(|_| Bad::Json)?;
-    check_values(capture, whole)
+    check_values(capture, wanted)
 }
 
 /// Whether the values that were read can be ones. A number or a status that cannot does not make the URL wrong,
-/// as it would in columns: it is only noticed if the line is checked as a `whole`.
+/// as it would in columns: it is noticed only if that is asked for.
 #[inline(always)]
-fn check_values(capture: &Capture<'_>, whole: bool) -> Result<(), Bad> {
+fn check_values(capture: &Capture<'_>, wanted: Fields) -> Result<(), Bad> {
     let is_url = match capture.plain(Field::Url) {
         Some(url) => web::can_be_url(url),
         None => capture.url().is_none_or(|url| web::can_be_url(&url)),
     };
-    match (is_url, whole) {
+    match (is_url, wanted.checks_numbers()) {
         (false, _) => Err(Bad::Url),
         (true, false) => Ok(()),
         (true, true) => check_numbers(capture),
@@ -399,7 +399,6 @@ fn read_usual<'a>(
     object: &'a [u8],
     strings: impl Strings,
     wanted: Fields,
-    whole: bool,
 ) -> Result<(), Bad> {
     let mut seen = Fields::NONE;
     let (order, mut values) = capture.parts();
@@ -410,12 +409,12 @@ fn read_usual<'a>(
             values.set(field, text);
             seen.insert(field);
         }
-        match seen == wanted {
+        match seen.are_all_of(wanted) {
             true => Next::Enough,
             false => Next::More,
         }
     });
-    check_values(capture, whole)
+    check_values(capture, wanted)
 }
 
 fn read_ndjson<'a>(line: &'a [u8], wanted: Fields, whole: bool, capture: &mut Capture<'a>) -> Read {
@@ -448,7 +447,7 @@ fn read_ndjson<'a>(line: &'a [u8], wanted: Fields, whole: bool, capture: &mut Ca
     let Some(timestamp) = timestamp.filter(|timestamp| is_timestamp(timestamp)) else {
         return Read::Bad(Bad::Timestamp);
     };
-    if let Err(kind) = check_values(capture, whole) {
+    if let Err(kind) = check_values(capture, wanted) {
         return Read::Bad(kind);
     }
     capture.set_key(key);

@@ -44,7 +44,7 @@ fn budgets() -> impl Strategy<Value = Budget> {
         4 => prop::sample::select(vec![1e-3, 0.05, 0.7, 2.3, 50.0]).prop_map(Budget::Lambda),
         1 => (1..40u64).prop_map(Budget::Keys),
         1 => (0.05..0.9f64).prop_map(Budget::Share),
-        1 => (150..900u64).prop_map(Budget::Bytes),
+        1 => (300..1100u64).prop_map(Budget::Bytes),
     ]
 }
 

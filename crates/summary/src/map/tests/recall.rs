@@ -96,6 +96,10 @@ proptest! {
         let mut joined = Vec::new();
         for prefix in ["a", "b"] {
             let part: BTreeSet<String> = held.iter().filter(|key| key.starts_with(prefix)).cloned().collect();
+            // A map without rows is not whole.
+            if part.is_empty() {
+                continue;
+            }
             let text = compacted(&map_text(&part), &rule(prefix), Style::Published);
             joined.extend(rows(&text).into_iter().map(str::to_owned));
         }
