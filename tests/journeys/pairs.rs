@@ -209,8 +209,8 @@ enum Outcome {
 
 /// The line of an error that says what is wrong.
 fn reason(stderr: &str) -> String {
-    let errors = stderr.lines().filter(|line| !line.starts_with("hint"));
-    let error = errors.last().unwrap_or_default();
+    let mut errors = stderr.lines().filter(|line| !line.starts_with("hint"));
+    let error = errors.next_back().unwrap_or_default();
     let text = error.trim_start_matches("error: ").trim();
     let text = text.split(": ").last().unwrap_or_default();
     text.to_owned()

@@ -67,7 +67,7 @@ fn is_refused_everywhere(world: &World, kind: &str, name: &str, what: &str) {
             format!("map compact {name} --rule papers -o papers.ukvs"),
             format!("map merge {name} whole.ukvs -o merged.ukvs"),
             format!("map index {name}"),
-            format!("serve --config served.toml"),
+            "serve --config served.toml".to_owned(),
         ]);
     }
     world.write(&format!("published/{name}"), world.read(name));
