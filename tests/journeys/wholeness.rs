@@ -78,7 +78,8 @@ fn is_refused_everywhere(world: &World, kind: &str, name: &str, what: &str) {
     for command in commands {
         let error = world.refused(&command);
         let is_told = error.contains("not whole")
-            || error.contains("this is not a summary")
+            || error.contains("not a summary")
+            || error.contains("no summaries")
             || error.contains("not an index");
         assert!(is_told, "{what}: {command}: {error}");
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -58,12 +58,26 @@ impl Running {
                 let _ = stopped.await;
             }),
         );
-        Running {
+        let running = Running {
             address,
             metrics: metrics_address,
             server,
             stop: Some(stop),
             runtime: Some(runtime),
+        };
+        running.wait_until_checked();
+        running
+    }
+
+    /// Waits until all indexes were read whole: before that, nothing is said to be absent.
+    fn wait_until_checked(&self) {
+        let started = Instant::now();
+        while !ask(self.metrics, "GET", "/metrics", &[])
+            .text()
+            .contains("waypost_indexes_unchecked 0")
+        {
+            assert!(started.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(2));
         }
     }
 
