@@ -70,7 +70,7 @@ def make(command, indexes, kind, way):
     return path
 
 
-@pytest.mark.parametrize("kind, way", itertools.product(KINDS, WAYS))
+@pytest.mark.parametrize("kind, way", list(itertools.product(KINDS, WAYS)))
 def test_answers_are_those_of_the_command_and_never_call_a_held_uri_absent(indexes, command, kind, way):
     if way == "merged" and KINDS[kind][1] is None:
         pytest.skip("classic filters can't be merged")

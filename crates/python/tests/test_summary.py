@@ -65,7 +65,7 @@ def test_classic_filters_are_summaries():
     for bits, presence in ("//8=", "present"), ("AAA=", "absent"):
         text = f"name,hash,m,k,n,bits\nall,Murmur3,16,1,1,{bits}\n"
         pathlib.Path("classic").write_text(text)
-        filter = waypost.open("classic", "secret")
+        filter = waypost.open("classic")
         assert filter.lookup("http://library.example.org/").presence == presence
 
 
