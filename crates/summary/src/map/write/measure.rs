@@ -1,6 +1,7 @@
 //! The gzipped size of a map, measured on all rows in the order in which they are written.
 
 use std::fs::File;
+use std::io::{BufRead, BufReader};
 
 use waypost_io::gzip::{self, MEMBER};
 use waypost_io::{Phase, Progress, temporary};
@@ -58,8 +59,13 @@ pub(crate) fn measure(
     let file = temporary::file_in(folder)?.into_temp_path();
     let (spools, progress) = (vec![spool.finish()?], Progress::default());
     spooled::write(spools, given.keys, head, &given.room, &progress, &file)?;
-    let size = File::open(&file).and_then(gzip::size_of);
-    Ok((size.map_err(failed)?, written))
+    let mut text = BufReader::new(File::open(&file).map_err(failed)?);
+    if !head.is_empty() {
+        // The header of the rows, which is not compressed.
+        text.skip_until(b'\n').map_err(failed)?;
+    }
+    let size = gzip::size_of(text).map_err(failed)?;
+    Ok((RowSum::size(head)?.bytes() + size, written))
 }
 
 fn measure_pieces(
