@@ -53,6 +53,8 @@ fn cuts(text: &str) -> Vec<(&'static str, String)> {
 
 /// Every way in which the commands read a summary refuses it.
 fn is_refused_everywhere(world: &World, kind: &str, name: &str, what: &str) {
+    // Of one header alone, nobody can tell what it was of.
+    let is_summary = what != "all but a header";
     let mut commands = vec![
         format!("lookup {name} --batch lookups.txt"),
         format!("{kind} lookup {name} --batch lookups.txt"),
@@ -77,11 +79,10 @@ fn is_refused_everywhere(world: &World, kind: &str, name: &str, what: &str) {
     );
     for command in commands {
         let error = world.refused(&command);
-        let is_told = error.contains("not whole")
-            || error.contains("not a summary")
-            || error.contains("no summaries")
-            || error.contains("not an index");
-        assert!(is_told, "{what}: {command}: {error}");
+        assert!(
+            !is_summary || error.contains("not whole"),
+            "{what}: {command}: {error}"
+        );
     }
     std::fs::remove_dir_all(world.at("published")).unwrap();
     world.write(
@@ -93,7 +94,7 @@ fn is_refused_everywhere(world: &World, kind: &str, name: &str, what: &str) {
     let run = world.run("route http://elsewhere.example/ --config routing.toml --format json");
     let told = format!("{}{}", run.stdout, run.stderr);
     assert!(
-        run.code == 0 && told.contains("not whole"),
+        run.code == 0 && (!is_summary || told.contains("not whole")),
         "{what}: {told}"
     );
     assert!(!told.contains("absent"), "{what}: {told}");
@@ -114,8 +115,7 @@ fn a_map_that_is_cut_is_refused_by_everything_that_reads_it() {
         world.write("cut.ukvs", &cut);
         is_refused_everywhere(&world, "map", "cut.ukvs", what);
         world.write("cut.ukvs.gz", gzip(cut.as_bytes()));
-        let error = world.refused("lookup cut.ukvs.gz http://elsewhere.example/");
-        assert!(error.contains("not whole"), "{what}: {error}");
+        world.refused("lookup cut.ukvs.gz http://elsewhere.example/");
     }
     // Rows in another order, other line ends and other headers change nothing.
     let (headers, rows) = text.split_at(text.find("\nexample").unwrap() + 1);
