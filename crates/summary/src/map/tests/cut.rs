@@ -41,7 +41,8 @@ fn in_pieces(
 
 fn budgets() -> impl Strategy<Value = Budget> {
     prop_oneof![
-        4 => prop::sample::select(vec![1e-3, 0.05, 0.7, 2.3, 50.0]).prop_map(Budget::Lambda),
+        // With round prices, maps of equal cost differ by the last digit of a sum.
+        4 => prop::sample::select(vec![1.03e-3, 0.0511, 0.7123, 2.3137, 50.17]).prop_map(Budget::Lambda),
         1 => (1..40u64).prop_map(Budget::Keys),
         1 => (0.05..0.9f64).prop_map(Budget::Share),
         1 => (300..1100u64).prop_map(Budget::Bytes),
