@@ -98,6 +98,10 @@ fn fetched_twice(server: &Server) -> Vec<String> {
     for request in server.requests() {
         if request.path.ends_with(".gz") {
             let (from, to) = request.range().unwrap();
+            // The first byte tells the size of the file, and so whether its last block is there.
+            if (from, to) == (0, Some(1)) {
+                continue;
+            }
             ranges
                 .entry(request.path)
                 .or_default()
