@@ -45,7 +45,7 @@ fn budgets() -> impl Strategy<Value = Budget> {
         4 => prop::sample::select(vec![1.03e-3, 0.0511, 0.7123, 2.3137, 50.17]).prop_map(Budget::Lambda),
         1 => (1..40u64).prop_map(Budget::Keys),
         1 => (0.05..0.9f64).prop_map(Budget::Share),
-        1 => (300..1100u64).prop_map(Budget::Bytes),
+        1 => (150..900u64).prop_map(Budget::Bytes),
     ]
 }
 
