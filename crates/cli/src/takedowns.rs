@@ -54,8 +54,8 @@ impl TakedownArgs {
 /// Reads a list of takedowns.
 pub(crate) fn read_list(path: &Path) -> anyhow::Result<Takedowns> {
     Takedowns::read(path).hint(
-        "a line is a URI or a SURT, which means that page, or `host URI`, `domain URI`, or a key of a map \
-         like com,example)/a/*",
+        "a line is a URI or a SURT, which means that page, or without a path that host; or `page URI`, \
+         `host URI`, `domain URI`; or a key of a map like com,example)/a/*",
     )
 }
 
